@@ -1,0 +1,243 @@
+/**
+ * Every error that onlyonce raises, in one table. Match on `code`: codes never change, messages may.
+ *
+ * `status` is what an HTTP boundary answers, `retryable` whether the same request with the same key may be
+ * sent again, and `message` the default sentence, which says what to do next.
+ */
+interface ErrorEntry {
+  readonly status: number
+  readonly retryable: boolean
+  readonly message: string
+}
+
+const TABLE = {
+  // The key, as the client sent it.
+  key_missing: entry(
+    400,
+    false,
+    'No idempotency key was sent. Send one, for example a UUID, in Idempotency-Key.',
+  ),
+  key_empty: entry(400, false, 'The idempotency key is empty. Send a unique value, for example a UUID.'),
+  key_blank: entry(
+    400,
+    false,
+    'The idempotency key holds only spaces. Send a unique value, for example a UUID.',
+  ),
+  key_list: entry(
+    400,
+    false,
+    'The idempotency key is a list. Send exactly one key; quote it if it holds a comma.',
+  ),
+  key_repeated: entry(400, false, 'The idempotency key header was sent more than once. Send it once.'),
+  key_parameters: entry(
+    400,
+    false,
+    'The idempotency key carries parameters. Send the key alone, without ";".',
+  ),
+  key_malformed: entry(
+    400,
+    false,
+    'The idempotency key is not a valid quoted string. Send "key" or a bare key.',
+  ),
+  key_too_long: entry(400, false, 'The idempotency key is too long. Send at most 255 characters.'),
+  key_too_short: entry(400, false, 'The idempotency key is too short to be unique. Send for example a UUID.'),
+  key_control_character: entry(
+    400,
+    false,
+    'The idempotency key holds a control character. Send printable ASCII.',
+  ),
+  key_not_ascii: entry(
+    400,
+    false,
+    'The idempotency key holds a character outside ASCII. Send printable ASCII.',
+  ),
+  key_space: entry(
+    400,
+    false,
+    'The bare idempotency key holds a space. Quote it, or send a key without spaces.',
+  ),
+  key_not_a_string: entry(400, false, 'The idempotency key is not a string. Pass a string.'),
+  key_card_number: entry(
+    400,
+    false,
+    'The idempotency key is a card number. Send a random key, never card data.',
+  ),
+  key_email: entry(
+    400,
+    false,
+    'The idempotency key is an e-mail address. Send a random key, never personal data.',
+  ),
+  key_phone: entry(
+    400,
+    false,
+    'The idempotency key looks like a phone number. Send a random key, never personal data.',
+  ),
+  key_social_security: entry(
+    400,
+    false,
+    'The idempotency key looks like a social-security number. Send a random key, never personal data.',
+  ),
+  business_key_invalid: entry(
+    500,
+    false,
+    'A business key needs a name and at least one identifier: non-empty strings, safe integers or bigints.',
+  ),
+  account_invalid: entry(
+    500,
+    false,
+    'A scope needs an account: a non-empty string of at most 255 characters. There is no anonymous account.',
+  ),
+  operation_invalid: entry(
+    500,
+    false,
+    'A scope needs an operation: a name such as payments.create, of at most 255 characters.',
+  ),
+
+  // The request, as it is fingerprinted.
+  body_too_large: entry(413, false, 'The request body is larger than the limit for protected requests.'),
+  json_malformed: entry(400, false, 'The request body is not valid JSON. Correct it and send it again.'),
+  json_not_utf8: entry(400, false, 'The request body is not valid UTF-8. Encode JSON as UTF-8.'),
+  json_too_deep: entry(400, false, 'The request body is nested too deeply.'),
+  json_too_many_members: entry(400, false, 'The request body has too many members.'),
+  json_duplicate_member: entry(
+    400,
+    false,
+    'The request body names a member twice, so its meaning is ambiguous. Name each member once.',
+  ),
+  json_lone_surrogate: entry(
+    400,
+    false,
+    'The request body holds half of a surrogate pair, which is not text.',
+  ),
+  input_not_serializable: entry(
+    500,
+    false,
+    'The input cannot be fingerprinted. Pass plain JSON values: no functions, symbols, bigints, NaN or cycles.',
+  ),
+  pointer_invalid: entry(
+    500,
+    false,
+    'A fingerprint field is not a JSON Pointer. Write for example /meta/trace_id.',
+  ),
+  secret_invalid: entry(
+    500,
+    false,
+    'The secret is not usable. Give at least 32 bytes, or a key ring with a current id that it contains.',
+  ),
+  fingerprint_key_unknown: entry(
+    503,
+    true,
+    'The record was fingerprinted with a key that this process does not have. Add it to the key ring.',
+  ),
+
+  // The work and its record.
+  value_not_serializable: entry(
+    500,
+    false,
+    'The value cannot be stored. Return plain JSON values: no functions, symbols, bigints, NaN, Map, Set or cycles.',
+  ),
+  value_too_large: entry(500, false, 'The value is larger than the limit for stored replies. Return less.'),
+  lease_lost: entry(
+    503,
+    true,
+    'Another owner has taken this record over; this attempt changed nothing in it.',
+  ),
+  transition_refused: entry(409, false, 'The record is in a state that does not allow this change.'),
+  transaction_over: entry(
+    500,
+    false,
+    'The transaction has ended. Await every tx.query before the function returns.',
+  ),
+  transaction_ended_inside: entry(
+    500,
+    false,
+    'The function ended its own transaction. Leave BEGIN, COMMIT and ROLLBACK to onlyonce; use savepoints.',
+  ),
+  transaction_idle: entry(
+    503,
+    true,
+    'The transaction was idle for too long and was rolled back. Wait for nothing but tx inside it; a query on the pool itself may wait for the very connection that this transaction holds.',
+  ),
+  serialization_failed: entry(
+    503,
+    true,
+    'The transaction kept colliding with others and was rolled back. Send the same request again.',
+  ),
+  deadline_exceeded: entry(504, true, 'The time for this request ran out; its transaction was rolled back.'),
+  outcome_unknown: entry(
+    503,
+    true,
+    'The database did not say whether the transaction committed. Send the same request with the same key: it tells.',
+  ),
+
+  // The store and the process.
+  store_unavailable: entry(503, true, 'The database cannot be reached; nothing was executed. Try again.'),
+  pool_exhausted: entry(
+    503,
+    true,
+    'No database connection became free in time; nothing was executed. Inside a transaction use tx, or once.within, and enlarge the pool if this persists.',
+  ),
+  overloaded: entry(503, true, 'Too many requests are waiting; nothing was executed. Try again later.'),
+  statement_not_prepared: entry(
+    500,
+    false,
+    "The connection pooler does not carry named statements. Pass pooler: 'transaction' to postgres().",
+  ),
+  closed: entry(503, true, 'This process is shutting down and takes no more work; nothing was executed.'),
+  option_invalid: entry(500, false, 'An option is not valid.'),
+  schema_missing: entry(
+    500,
+    false,
+    "The schema is not installed. Run the migrations, or pass migrate: 'apply'.",
+  ),
+  schema_outdated: entry(
+    500,
+    false,
+    'The schema is older than this version needs. Run the migrations first.',
+  ),
+  schema_too_new: entry(
+    500,
+    false,
+    'The schema was changed by a newer version in a way that this version cannot work with. Upgrade onlyonce.',
+  ),
+  schema_changed: entry(500, false, 'A migration that was applied differs from the one that is shipped.'),
+  memory_has_no_database: entry(500, false, 'The memory store has no database: its tx cannot run queries.'),
+} as const satisfies Record<string, ErrorEntry>
+
+export type ErrorCode = keyof typeof TABLE
+
+/** The table itself, for documentation and for boundaries that translate codes. */
+export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = TABLE
+
+/**
+ * The only error class that onlyonce throws of its own accord.
+ *
+ * @example
+ * try {
+ *   await once.transaction(request, work)
+ * } catch (error) {
+ *   if (error instanceof OnlyonceError && error.code === 'outcome_unknown') return retryLater()
+ *   throw error
+ * }
+ */
+export class OnlyonceError extends Error {
+  override readonly name = 'OnlyonceError'
+  readonly code: ErrorCode
+  readonly status: number
+  readonly retryable: boolean
+
+  constructor(code: ErrorCode, options: { detail?: string; cause?: unknown } = {}) {
+    const { status, retryable, message } = ERRORS[code]
+    super(
+      options.detail === undefined ? message : `${message} ${options.detail}`,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    )
+    this.code = code
+    this.status = status
+    this.retryable = retryable
+  }
+}
+
+function entry(status: number, retryable: boolean, message: string): ErrorEntry {
+  return { status, retryable, message }
+}

@@ -1,0 +1,71 @@
+/**
+ * Every limit of the library, its default and the reason for it. Options change them; nothing else does.
+ * Units stand last in the name.
+ */
+export const LIMITS = {
+  /** Stripe's and the IETF draft's practical bound; also keeps index entries small. */
+  key_length_max: 255,
+  /** Shorter keys are counters or typed by hand, and collide. A UUID has 36 characters. */
+  key_length_min: 8,
+  /** Accounts and operations are names, not documents. */
+  name_length_max: 255,
+  /** How many identifiers a business key may be made of. */
+  business_key_parts_max: 16,
+
+  /** A protected request body is read whole to fingerprint it. */
+  body_size_max_bytes: 1_048_576,
+  /** Real payment requests nest about five levels; parsers overflow at some ten thousand. */
+  json_depth_max: 64,
+  /** Members and elements in all; bounds the time that canonicalization takes. */
+  json_members_max: 10_000,
+  /** Fields that may be included in or excluded from a fingerprint. */
+  pointers_max: 64,
+  /** HMAC-SHA-256 wants as many bits of key as it has of output. */
+  secret_size_min_bytes: 32,
+
+  /** Stored replies are read back by every retry. */
+  reply_size_max_bytes: 1_048_576,
+  /** What an error leaves in the history: enough to recognise it, too little to leak a body. */
+  error_message_length_max: 300,
+
+  /** Stripe's v1 retention; longer than any sensible client retries. */
+  retention_ms: 24 * 3_600_000,
+  /** How long an owner is presumed alive without a sign of life. */
+  lease_ms: 30_000,
+
+  /** Longest wait for another's open transaction on the same key or row before it counts as in progress. */
+  lock_wait_max_ms: 3_000,
+  /** The same when all but one connection wait already: the last one must stay free for bystanders. */
+  lock_wait_last_ms: 10,
+  /** A transaction whose owner says nothing for this long is rolled back by the server, so its key is free. */
+  idle_in_transaction_max_ms: 10_000,
+  /** One attempt of a transaction, from its first statement to the answer of COMMIT. */
+  transaction_max_ms: 30_000,
+  /** All attempts of one call together. */
+  deadline_ms: 60_000,
+  /** Attempts after serialization failures, deadlocks and lost connections. */
+  attempts_max: 12,
+  /** Backing off between attempts: full jitter between these two. */
+  backoff_min_ms: 5,
+  backoff_max_ms: 1_000,
+  /** How long to go on asking whether a COMMIT whose answer was lost took effect. */
+  settle_max_ms: 30_000,
+  /** A lookup or another short statement of our own. */
+  statement_max_ms: 10_000,
+  /** Waiting for a connection. */
+  connection_wait_max_ms: 10_000,
+  /** Callers that wait for a connection, or for a flight with the same key; more are refused at once. */
+  waiting_max: 10_000,
+  /** Keys in one batched lookup. */
+  look_batch_max: 128,
+  /** Times that a claim looks again when a race gave it no row. */
+  claim_looks_max: 8,
+  /** Attempts that explain() shows; the newest win. */
+  history_max: 100,
+  /** How long close() lets running work finish. */
+  close_max_ms: 30_000,
+  /** What a client that met another's attempt is told to wait. */
+  retry_after_ms: 1_000,
+  /** How long a process waits for another one that migrates. */
+  migration_wait_max_ms: 120_000,
+} as const

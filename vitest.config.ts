@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    globalSetup: ['test/setup/cluster.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // Two cores: more workers only make the database and the tests wait for each other.
+    maxWorkers: 2,
+    pool: 'forks',
+    typecheck: { enabled: true, include: ['src/**/*.test-d.ts'] },
+  },
+})
