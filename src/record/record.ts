@@ -1,0 +1,86 @@
+import type { Fingerprint } from '../fingerprint/index.ts'
+
+/** What a key is looked up by: never the key alone. */
+export interface RecordId {
+  readonly account: string
+  readonly operation: string
+  readonly key: string
+}
+
+/** What is stored and replayed. `body` is null when it was too large to be kept. */
+export interface Reply {
+  readonly status: number
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: Buffer | null
+  /** The version of the reply's own form, for whoever reads it after a deploy. */
+  readonly schema: number
+}
+
+/** Why an attempt did not complete. The message holds no card numbers and is short. */
+export interface Failure {
+  readonly code: string
+  readonly message: string
+}
+
+interface Common {
+  /** Rises by one whenever ownership is taken. */
+  readonly fence: number
+  /** Random for every attempt; the proof of who wrote the record. */
+  readonly attempt_id: string
+  readonly owner: string
+  readonly fingerprint: Fingerprint
+  /** Milliseconds since the epoch by the store's clock, as are all times of a record. */
+  readonly created_at: number
+  readonly attempted_at: number
+  readonly changed_at: number
+}
+
+export interface InProgress extends Common {
+  readonly state: 'in_progress'
+  readonly lease_until: number
+}
+
+export interface Completed extends Common {
+  readonly state: 'completed'
+  readonly reply: Reply
+  readonly expires_at: number
+}
+
+export interface Retryable extends Common {
+  readonly state: 'retryable'
+  readonly failure: Failure
+  readonly expires_at: number
+}
+
+export interface Unknown extends Common {
+  readonly state: 'unknown'
+  readonly failure: Failure
+}
+
+export interface Parked extends Common {
+  readonly state: 'parked'
+  readonly failure: Failure
+}
+
+export interface Expired extends Common {
+  readonly state: 'expired'
+  readonly expires_at: number
+}
+
+/** The durable row for (scope, key). Only these combinations exist; the database refuses all others. */
+export type OnceRecord = InProgress | Completed | Retryable | Unknown | Parked | Expired
+
+export type State = OnceRecord['state']
+
+/** An attempt that a later one superseded, as the history keeps it. */
+export interface Attempt {
+  readonly fence: number
+  readonly attempt_id: string
+  readonly owner: string
+  readonly started_at: number
+  readonly ended_at: number | null
+  readonly outcome: AttemptOutcome
+  readonly failure: Failure | null
+}
+
+export type AttemptOutcome = 'abandoned' | State

@@ -1,0 +1,267 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type Claimant,
+  complete,
+  decide,
+  doubt,
+  EDGES,
+  expire,
+  extend,
+  type OnceRecord,
+  owns,
+  park,
+  type Reply,
+  release,
+  reserve,
+  type State,
+  settleAsExecuted,
+  settleAsNotExecuted,
+  settleWithReply,
+  unpark,
+} from './index.ts'
+
+const REPLY: Reply = { status: 201, headers: [], body: Buffer.from('{}'), schema: 1 }
+const FAILURE = { code: 'boom', message: 'it broke' }
+const RETENTION_MS = 1_000
+const LEASE_MS = 100
+
+function claimant(n: number, request: number): Claimant {
+  return {
+    attempt_id: `attempt-${n}`,
+    owner: `owner-${n}`,
+    fingerprint: { key_id: 'k', digest: Buffer.from([request]) },
+  }
+}
+
+const sameRequest = (record: OnceRecord, who: Claimant) =>
+  record.fingerprint.digest.equals(who.fingerprint.digest)
+
+/**
+ * An independent account of the life of a record, written as a table of plain facts and not with the functions
+ * under test: who owns it, whether the work may have happened, and what may still be answered.
+ */
+interface Model {
+  state: State | 'none'
+  fence: number
+  request: number
+  lease_until: number
+  expires_at: number
+}
+
+type Step =
+  | { do: 'claim'; request: number; takeover: 'resume' | 'doubt' }
+  | { do: 'complete' | 'release' | 'doubt' | 'extend'; fence_behind: number }
+  | { do: 'not_executed' | 'executed' | 'reply' | 'park' | 'unpark' | 'expire' }
+  | { do: 'pass'; ms: number }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    do: fc.constant('claim' as const),
+    request: fc.integer({ min: 1, max: 2 }),
+    takeover: fc.constantFrom('resume' as const, 'doubt' as const),
+  }),
+  fc.record({
+    do: fc.constantFrom('complete' as const, 'release' as const, 'doubt' as const, 'extend' as const),
+    fence_behind: fc.integer({ min: 0, max: 1 }),
+  }),
+  fc.record({
+    do: fc.constantFrom(
+      'not_executed' as const,
+      'executed' as const,
+      'reply' as const,
+      'park' as const,
+      'unpark' as const,
+      'expire' as const,
+    ),
+  }),
+  fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 99, 100, 999, 1_000) }),
+)
+
+/** What the model says a claim comes to. */
+function modelClaim(model: Model, request: number, takeover: string, now: number): string {
+  if (model.state === 'none' || model.state === 'expired') return 'run'
+  if (model.request !== request) return 'key_reused'
+  if (model.state === 'completed') return 'replay'
+  if (model.state === 'retryable') return 'run'
+  if (model.state === 'in_progress') {
+    if (now < model.lease_until) return 'in_progress'
+    return takeover === 'resume' ? 'run' : 'vanished'
+  }
+  return model.state
+}
+
+class World {
+  now = 1_000_000
+  record: OnceRecord | null = null
+  model: Model = { state: 'none', fence: 0, request: 0, lease_until: 0, expires_at: 0 }
+  attempts = 0
+
+  apply(step: Step): unknown {
+    switch (step.do) {
+      case 'pass':
+        this.now += step.ms
+        return null
+      case 'claim':
+        return this.claim(step.request, step.takeover)
+      case 'complete':
+      case 'release':
+      case 'doubt':
+      case 'extend':
+        return this.own(step.do, (this.record?.fence ?? 1) - step.fence_behind)
+      default:
+        return this.settle(step.do)
+    }
+  }
+
+  claim(request: number, takeover: 'resume' | 'doubt'): void {
+    this.attempts += 1
+    const who = claimant(this.attempts, request)
+    const before = this.record
+    const same_request = before === null || sameRequest(before, who)
+    const decision = decide(before, { claimant: who, same_request, lease_ms: LEASE_MS, takeover }, this.now)
+    expect(decision.kind).toBe(modelClaim(this.model, request, takeover, this.now))
+    if (decision.kind === 'run') {
+      this.record = decision.record
+      expect(decision.record.attempt_id).toBe(who.attempt_id)
+      const { fence } = this.model
+      this.model = {
+        state: 'in_progress',
+        fence: fence + 1,
+        request,
+        lease_until: this.now + LEASE_MS,
+        expires_at: 0,
+      }
+    } else if (decision.kind === 'vanished') {
+      this.record = decision.record
+      this.model.state = 'unknown'
+    } else expect(this.record).toBe(before)
+  }
+
+  own(what: 'complete' | 'release' | 'doubt' | 'extend', fence: number): void {
+    const allowed = this.model.state === 'in_progress' && this.model.fence === fence
+    const { record, now } = this
+    expect(owns(record, fence)).toBe(allowed)
+    if (!owns(record, fence)) return
+    if (what === 'complete') this.record = complete(record, REPLY, RETENTION_MS, now)
+    if (what === 'release') this.record = release(record, FAILURE, RETENTION_MS, now)
+    if (what === 'doubt') this.record = doubt(record, FAILURE, now)
+    if (what === 'extend') this.record = extend(record, LEASE_MS, now)
+    if (what === 'extend') this.model.lease_until = now + LEASE_MS
+    else this.model.state = ({ complete: 'completed', release: 'retryable', doubt: 'unknown' } as const)[what]
+    this.model.expires_at = now + RETENTION_MS
+  }
+
+  settle(what: 'not_executed' | 'executed' | 'reply' | 'park' | 'unpark' | 'expire'): void {
+    const { record, model, now } = this
+    if (record === null) return
+    const open = record.state === 'unknown' || record.state === 'parked'
+    if (what === 'not_executed' && open) this.record = settleAsNotExecuted(record, RETENTION_MS, now)
+    if (what === 'reply' && open) this.record = settleWithReply(record, REPLY, RETENTION_MS, now)
+    if (what === 'park' && record.state === 'unknown') this.record = park(record, FAILURE, now)
+    if (what === 'unpark' && record.state === 'parked') this.record = unpark(record, now)
+    if (what === 'executed' && record.state === 'unknown') {
+      this.attempts += 1
+      this.record = settleAsExecuted(record, claimant(this.attempts, model.request), LEASE_MS, now)
+      model.fence += 1
+      model.lease_until = now + LEASE_MS
+    }
+    if (what === 'expire' && (record.state === 'completed' || record.state === 'retryable')) {
+      const expired = expire(record, now)
+      expect(expired !== null).toBe(now >= model.expires_at)
+      this.record = expired ?? record
+    }
+    if (this.record === record) return
+    const next = {
+      not_executed: 'retryable',
+      reply: 'completed',
+      park: 'parked',
+      unpark: 'unknown',
+      executed: 'in_progress',
+      expire: 'expired',
+    } as const
+    model.state = next[what]
+    if (what === 'not_executed' || what === 'reply') model.expires_at = now + RETENTION_MS
+  }
+
+  check(from: State | 'none'): void {
+    const { record, model } = this
+    expect(record?.state ?? 'none').toBe(model.state)
+    expect(record?.fence ?? 0).toBe(model.fence)
+    if (record === null) return
+    if (model.state !== from) expect(EDGES[from]).toContain(model.state)
+    const shape = {
+      lease: record.state === 'in_progress',
+      reply: record.state === 'completed',
+      failure: ['retryable', 'unknown', 'parked'].includes(record.state),
+      expires: ['completed', 'retryable', 'expired'].includes(record.state),
+    }
+    expect('lease_until' in record).toBe(shape.lease)
+    expect('reply' in record).toBe(shape.reply)
+    expect('failure' in record).toBe(shape.failure)
+    expect('expires_at' in record).toBe(shape.expires)
+  }
+}
+
+describe('the life of a record', () => {
+  it('agrees with an independent model over any sequence of steps', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const world = new World()
+        for (const each of steps) {
+          const from = world.model.state
+          const fence = world.model.fence
+          world.apply(each)
+          world.check(from)
+          expect(world.model.fence).toBeGreaterThanOrEqual(fence)
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('reaches every edge that it declares, and declares every edge that it reaches', () => {
+    const reached = new Set<string>()
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 20, maxLength: 80 }), (steps) => {
+        const world = new World()
+        for (const each of steps) {
+          const from = world.model.state
+          const fence = world.model.fence
+          world.apply(each)
+          if (world.model.state !== from || world.model.fence !== fence)
+            reached.add(`${from} -> ${world.model.state}`)
+        }
+      }),
+      { numRuns: 1_000, seed: 7 },
+    )
+    // A transaction goes from none, retryable or expired to its end in one commit, which no single step shows.
+    const at_once = ['none', 'retryable', 'expired'].flatMap((from) => [
+      `${from} -> completed`,
+      `${from} -> retryable`,
+    ])
+    const declared = Object.entries(EDGES).flatMap(([from, to]) => to.map((state) => `${from} -> ${state}`))
+    expect([...reached].filter((edge) => !declared.includes(edge))).toEqual([])
+    expect(declared.filter((edge) => !reached.has(edge) && !at_once.includes(edge))).toEqual([])
+  })
+
+  it('answers a reused key alike in every state that can be seen', () => {
+    const first = reserve(null, claimant(1, 1), LEASE_MS, 0)
+    const states: OnceRecord[] = [
+      first,
+      complete(first, REPLY, RETENTION_MS, 0),
+      release(first, FAILURE, RETENTION_MS, 0),
+      doubt(first, FAILURE, 0),
+      park(doubt(first, FAILURE, 0), FAILURE, 0),
+    ]
+    for (const record of states) {
+      const claim = {
+        claimant: claimant(2, 2),
+        same_request: false,
+        lease_ms: LEASE_MS,
+        takeover: 'resume',
+      } as const
+      expect(decide(record, claim, 10_000)).toEqual({ kind: 'key_reused' })
+    }
+  })
+})

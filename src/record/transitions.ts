@@ -1,0 +1,191 @@
+/**
+ * The life of a record as pure functions: no clock, no I/O. `now` is the store's clock. Each function
+ * returns the next record, or says in one word why there is none; stores obey them, and the database repeats
+ * the shape of every state in its constraints.
+ */
+import type { Fingerprint } from '../fingerprint/index.ts'
+import type {
+  Completed,
+  Expired,
+  Failure,
+  InProgress,
+  OnceRecord,
+  Parked,
+  Reply,
+  Retryable,
+  State,
+  Unknown,
+} from './record.ts'
+
+/** Every edge of the state machine; `none` is a key that was never seen, or was deleted. */
+export const EDGES: Readonly<Record<State | 'none', readonly State[]>> = {
+  none: ['in_progress', 'completed', 'retryable'],
+  in_progress: ['in_progress', 'completed', 'retryable', 'unknown'],
+  completed: ['expired'],
+  retryable: ['in_progress', 'completed', 'expired'],
+  unknown: ['in_progress', 'retryable', 'completed', 'parked'],
+  parked: ['unknown', 'retryable', 'completed'],
+  expired: ['in_progress', 'completed', 'retryable'],
+}
+
+/** Who takes a record, and under which name. */
+export interface Claimant {
+  readonly attempt_id: string
+  readonly owner: string
+  readonly fingerprint: Fingerprint
+}
+
+/** What becomes of a record whose lease ran out: an operation resumes, a plain handler is in doubt. */
+export type Takeover = 'resume' | 'doubt'
+
+/** What a caller who brings a key is told. */
+export type Decision =
+  | { readonly kind: 'run'; readonly record: InProgress }
+  | { readonly kind: 'vanished'; readonly record: Unknown }
+  | { readonly kind: 'replay'; readonly record: Completed }
+  | { readonly kind: 'in_progress'; readonly retry_after_ms: number }
+  | { readonly kind: 'key_reused' }
+  | { readonly kind: 'unknown'; readonly record: Unknown }
+  | { readonly kind: 'parked'; readonly record: Parked }
+
+/** Takes ownership: the fence rises by one, whatever went before. */
+export function reserve(
+  previous: OnceRecord | null,
+  claimant: Claimant,
+  lease_ms: number,
+  now: number,
+): InProgress {
+  return {
+    state: 'in_progress',
+    fence: (previous?.fence ?? 0) + 1,
+    attempt_id: claimant.attempt_id,
+    owner: claimant.owner,
+    fingerprint: claimant.fingerprint,
+    created_at: previous?.created_at ?? now,
+    attempted_at: now,
+    changed_at: now,
+    lease_until: now + lease_ms,
+  }
+}
+
+/**
+ * Decides what a claim of a record comes to.
+ *
+ * `same_request` tells whether the fingerprints agree; it is asked first in every state that can be seen, so
+ * that a reused key never learns anything about the request that holds it.
+ */
+export function decide(
+  record: OnceRecord | null,
+  claim: { claimant: Claimant; same_request: boolean; lease_ms: number; takeover: Takeover },
+  now: number,
+): Decision {
+  if (record === null || record.state === 'expired') {
+    return { kind: 'run', record: reserve(record, claim.claimant, claim.lease_ms, now) }
+  }
+  if (!claim.same_request) return { kind: 'key_reused' }
+  switch (record.state) {
+    case 'completed':
+      return { kind: 'replay', record }
+    case 'retryable':
+      return { kind: 'run', record: reserve(record, claim.claimant, claim.lease_ms, now) }
+    case 'in_progress':
+      if (record.lease_until > now) {
+        return { kind: 'in_progress', retry_after_ms: record.lease_until - now }
+      }
+      return claim.takeover === 'resume'
+        ? { kind: 'run', record: reserve(record, claim.claimant, claim.lease_ms, now) }
+        : { kind: 'vanished', record: doubt(record, OWNER_VANISHED, now) }
+    case 'unknown':
+      return { kind: 'unknown', record }
+    case 'parked':
+      return { kind: 'parked', record }
+    default:
+      return unreachable(record)
+  }
+}
+
+export const OWNER_VANISHED: Failure = {
+  code: 'owner_vanished',
+  message: 'The lease ran out before the owner told the outcome.',
+}
+
+/** True when `fence` still owns the record: the condition of every write by an owner. */
+export function owns(record: OnceRecord | null, fence: number): record is InProgress {
+  return record !== null && record.state === 'in_progress' && record.fence === fence
+}
+
+/** The owner is done; retention starts now. */
+export function complete(record: InProgress, reply: Reply, retention_ms: number, now: number): Completed {
+  return { ...common(record), state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
+}
+
+/** It is proved that nothing happened: the same request may run again. */
+export function release(record: InProgress, failure: Failure, retention_ms: number, now: number): Retryable {
+  return { ...common(record), state: 'retryable', failure, changed_at: now, expires_at: now + retention_ms }
+}
+
+/** Nobody can know whether it happened: somebody has to find out. */
+export function doubt(record: InProgress, failure: Failure, now: number): Unknown {
+  return { ...common(record), state: 'unknown', failure, changed_at: now }
+}
+
+/** The owner is alive. The fence stays, the lease is counted from now. */
+export function extend(record: InProgress, lease_ms: number, now: number): InProgress {
+  return { ...record, lease_until: now + lease_ms }
+}
+
+/** It was found out that nothing happened, or an operator allows a retry. */
+export function settleAsNotExecuted(record: Unknown | Parked, retention_ms: number, now: number): Retryable {
+  return {
+    ...common(record),
+    state: 'retryable',
+    failure: record.failure,
+    changed_at: now,
+    expires_at: now + retention_ms,
+  }
+}
+
+/** It was found out that it happened: somebody takes the record and runs the rest. */
+export function settleAsExecuted(
+  record: Unknown,
+  claimant: Claimant,
+  lease_ms: number,
+  now: number,
+): InProgress {
+  return reserve(record, claimant, lease_ms, now)
+}
+
+/** An operator gives the reply. */
+export function settleWithReply(
+  record: Unknown | Parked,
+  reply: Reply,
+  retention_ms: number,
+  now: number,
+): Completed {
+  return { ...common(record), state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
+}
+
+/** No more automatic attempts: an operator decides. */
+export function park(record: Unknown, failure: Failure, now: number): Parked {
+  return { ...common(record), state: 'parked', failure, changed_at: now }
+}
+
+export function unpark(record: Parked, now: number): Unknown {
+  return { ...common(record), state: 'unknown', failure: record.failure, changed_at: now }
+}
+
+/** Only finished records expire; unfinished ones are never forgotten. */
+export function expire(record: Completed | Retryable, now: number): Expired | null {
+  if (record.expires_at > now) return null
+  return { ...common(record), state: 'expired', changed_at: now, expires_at: record.expires_at }
+}
+
+/** The members that every state has, without those of one state. */
+function common(record: OnceRecord) {
+  const { fence, attempt_id, owner, fingerprint, created_at, attempted_at, changed_at } = record
+  return { fence, attempt_id, owner, fingerprint, created_at, attempted_at, changed_at }
+}
+
+function unreachable(value: never): never {
+  throw new Error(`unreachable state: ${JSON.stringify(value)}`)
+}
