@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest'
+import { readMediaType } from './media.ts'
+
+describe('readMediaType', () => {
+  it.each([
+    ['application/json', 'application/json'],
+    ['Application/JSON; charset=utf-8', 'application/json'],
+    [' application/json ;x', 'application/json'],
+    ['application/vnd.api+json; v=1', 'application/vnd.api+json'],
+  ])('%j is JSON', (given, text) => expect(readMediaType(given)).toEqual({ text, json: true }))
+
+  it.each([
+    [undefined, ''],
+    ['', ''],
+    ['text/plain', 'text/plain'],
+    ['Text/Plain ; Charset=UTF-8;', 'text/plain;charset=UTF-8'],
+    ['application/jsonp', 'application/jsonp'],
+    ['application/json-seq', 'application/json-seq'],
+    ['text/plain;a=application/json', 'text/plain;a=application/json'],
+  ])('%j is not', (given, text) => expect(readMediaType(given)).toEqual({ text, json: false }))
+})

@@ -1,0 +1,32 @@
+/**
+ * A media type in one spelling, and whether it is JSON.
+ *
+ * @example
+ * const media: MediaType = { text: 'application/json', json: true }
+ */
+export interface MediaType {
+  readonly text: string
+  readonly json: boolean
+}
+
+const JSON_TYPE: MediaType = { text: 'application/json', json: true }
+
+/**
+ * Reads a Content-Type. JSON has no parameters that mean anything (RFC 8259, section 11), so they are
+ * dropped there; elsewhere a charset changes what the bytes say, so they count.
+ *
+ * @example
+ * readMediaType('Application/JSON; charset=utf-8') // { text: 'application/json', json: true }
+ */
+export function readMediaType(media_type: string | undefined): MediaType {
+  if (media_type === 'application/json') return JSON_TYPE
+  const [essence = '', ...parameters] = (media_type ?? '').split(';').map((piece) => piece.trim())
+  const type = essence.toLowerCase()
+  if (type === 'application/json' || type.endsWith('+json')) return { text: type, json: true }
+  return { text: [type, ...parameters.filter(Boolean).map(lowerName)].join(';'), json: false }
+}
+
+function lowerName(parameter: string): string {
+  const equals = parameter.indexOf('=')
+  return equals < 0 ? parameter : parameter.slice(0, equals).toLowerCase() + parameter.slice(equals)
+}

@@ -1,0 +1,144 @@
+import { OnlyonceError } from '../errors.ts'
+import { encodePart, encodeParts, isWellFormed } from '../key/parts.ts'
+import { operationName } from '../key/scope.ts'
+import { writeCanonical } from './canonical.ts'
+import type { CompiledFields } from './fields.ts'
+import { type InputRead, readInput } from './input.ts'
+import { type JsonLimits, resolveLimits } from './json.ts'
+import { readMediaType } from './media.ts'
+import { encodeQuery, type Query } from './query.ts'
+import { type Selected, selectFields } from './select.ts'
+import { type InexactNumber, parseStrictJson } from './strict-json.ts'
+
+/** Part of every stored fingerprint: a change would make every retry of a live record look like a reused key. */
+const REQUEST = encodeParts('onlyonce.fingerprint.v1', 'request')
+const INPUT = encodeParts('onlyonce.fingerprint.v1', 'input')
+
+/**
+ * What a request means, as far as the fingerprint is concerned.
+ *
+ * @example
+ * const request: FingerprintRequest = { method: 'POST', operation: 'payments.create', body }
+ */
+export interface FingerprintRequest {
+  readonly method: string
+  readonly operation: string
+  readonly path_params?: Readonly<Record<string, string | undefined>> | undefined
+  readonly query?: Query | undefined
+  readonly media_type?: string | undefined
+  readonly body?: Uint8Array | string | undefined
+}
+
+/**
+ * What is signed: text, hashed as UTF-8, and after it bytes where a body counts by its bytes.
+ *
+ * @example
+ * const preimage: Preimage = prepareInput({ operation: 'transfers.create', input })
+ */
+export interface Preimage {
+  readonly text: string
+  readonly bytes: Uint8Array | null
+}
+
+/**
+ * Brings a request into the one form that all its spellings share. JSON counts by its meaning, everything
+ * else by its bytes.
+ *
+ * @example
+ * const preimage = prepareRequest({
+ *   method: 'POST',
+ *   operation: 'payments.capture',
+ *   path_params: { id: 'pay_1' },
+ *   media_type: 'application/json',
+ *   body: '{"amount":1200}',
+ * })
+ */
+export function prepareRequest(
+  request: FingerprintRequest,
+  fields?: CompiledFields,
+  limits?: JsonLimits,
+): Preimage {
+  if (typeof request.method !== 'string' || request.method === '') refuse('A request has a method.')
+  const media = readMediaType(request.media_type)
+  const head =
+    REQUEST +
+    encodeParts(request.method.toUpperCase(), operationName(request.operation)) +
+    encodePathParams(request.path_params) +
+    encodeQuery(request.query) +
+    encodePart(media.text)
+  const { body } = request
+  if (body === undefined || body.length === 0) return { text: head + encodePart('none'), bytes: null }
+  if (!media.json) return prepareBytes(head, body, limits)
+  const { value, inexact } = parseStrictJson(body, limits)
+  // Reading it once more sorts the members.
+  return prepareJson(head, 'json', readInput(value, limits), inexact, fields)
+}
+
+/**
+ * Brings an input from code into its canonical form. `undefined` is an input too, and differs from null.
+ *
+ * @example
+ * const preimage = prepareInput({ operation: 'transfers.create', input: { amount: 1200 } })
+ */
+export function prepareInput(
+  { operation, input }: { readonly operation: string; readonly input: unknown },
+  fields?: CompiledFields,
+  limits?: JsonLimits,
+): Preimage {
+  const head = INPUT + encodePart(operationName(operation))
+  const preimage = prepareJson(head, 'value', readInput(input, limits), [], fields)
+  if (preimage.text.length - head.length > resolveLimits(limits).body_size_max_bytes) {
+    throw new OnlyonceError('input_not_serializable', { detail: 'The input is too large.' })
+  }
+  return preimage
+}
+
+function prepareJson(
+  head: string,
+  kind: 'json' | 'value',
+  read: InputRead,
+  inexact: readonly InexactNumber[],
+  fields: CompiledFields | undefined,
+): Preimage {
+  if (read.value === undefined) return { text: head + encodePart('none'), bytes: null }
+  const whole = { value: read.value, inexact, gaps: [] }
+  const selected = fields === undefined ? whole : selectFields(whole, fields)
+  // A list that include made must not pass for a body that is such a list.
+  const tag = fields?.include ? `${kind}_fields` : kind
+  const text = head + encodeParts(tag, writeCanonical(selected.value, read.ordered))
+  return { text: text + encodeNotes(selected), bytes: null }
+}
+
+/** What the canonical text cannot say. Numbers are sorted, since members come in any order. */
+function encodeNotes({ inexact, gaps }: Selected): string {
+  if (inexact.length + gaps.length === 0) return ''
+  let text = encodeParts(String(inexact.length), String(gaps.length))
+  const sorted = [...inexact].sort((one, other) => (one.pointer < other.pointer ? -1 : 1))
+  for (const { pointer, decimal } of sorted) text += encodeParts(pointer, decimal)
+  return text + encodeParts(...gaps)
+}
+
+function prepareBytes(head: string, body: Uint8Array | string, limits: JsonLimits | undefined): Preimage {
+  // UTF-8 cannot carry half a surrogate pair; such text keeps its own encoding and its own kind.
+  const ill_formed = typeof body === 'string' && !isWellFormed(body)
+  const bytes = typeof body === 'string' ? Buffer.from(body, ill_formed ? 'utf16le' : 'utf8') : body
+  if (bytes.length > resolveLimits(limits).body_size_max_bytes) throw new OnlyonceError('body_too_large')
+  return { text: `${head}${encodePart(ill_formed ? 'utf16' : 'bytes')}${bytes.length}:`, bytes }
+}
+
+function encodePathParams(params: Readonly<Record<string, string | undefined>> = {}): string {
+  const names = Object.keys(params)
+    .filter((name) => params[name] !== undefined)
+    .sort()
+  let text = encodePart(String(names.length))
+  for (const name of names) {
+    const value = params[name]
+    if (typeof value !== 'string') return refuse('Path parameters are strings.')
+    text += encodeParts(name, value)
+  }
+  return text
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('option_invalid', { detail })
+}

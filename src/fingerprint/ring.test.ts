@@ -1,0 +1,59 @@
+import { inspect } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { keyRing, type Secret } from './ring.ts'
+
+const SECRET = 's'.repeat(32)
+
+describe('keyRing', () => {
+  it('takes a plain secret under the id default', () => {
+    expect(keyRing(SECRET).current_id).toBe('default')
+    expect(keyRing(new Uint8Array(32)).key_ids).toEqual(['default'])
+    expect(keyRing('é'.repeat(16)).key_ids).toEqual(['default'])
+  })
+
+  it('takes several, one of them current', () => {
+    const ring = keyRing({ current: 'b', keys: { a: SECRET, b: Buffer.alloc(40), __proto__x: SECRET } })
+    expect(ring.current_id).toBe('b')
+    expect(ring.key_ids).toEqual(['a', 'b', '__proto__x'])
+  })
+
+  it.each<unknown>([
+    undefined,
+    null,
+    7,
+    '',
+    's'.repeat(31),
+    new Uint8Array(31),
+    `${'s'.repeat(40)}\ud800`,
+    [],
+    {},
+    { current: 'a' },
+    { keys: { a: SECRET } },
+    { current: 'a', keys: null },
+    { current: 'a', keys: [SECRET] },
+    { current: 'a', keys: {} },
+    { current: 'b', keys: { a: SECRET } },
+    { current: 'toString', keys: { a: SECRET } },
+    { current: 'a', keys: { a: SECRET, b: 'short' } },
+    { current: 'a', keys: { a: SECRET, b: 7 } },
+    { current: 'a', keys: { a: SECRET, 'b c': SECRET } },
+    { current: '', keys: { '': SECRET } },
+    { current: 'a', keys: { a: SECRET, ['x'.repeat(65)]: SECRET } },
+    { current: 'a', keys: { a: SECRET }, extra: 1 },
+  ])('refuses secret %#', (secret) => {
+    expect(() => keyRing(secret as Secret)).toThrow(expect.objectContaining({ code: 'secret_invalid' }))
+  })
+
+  it('shows its secrets to nobody', () => {
+    const ring = keyRing({ current: 'a', keys: { a: 'hunter2-'.repeat(5) } })
+    expect(inspect(ring, { depth: 9, showHidden: true }) + JSON.stringify(ring)).not.toContain('hunter2')
+    expect(() => keyRing('hunter2')).toThrow(/^(?!.*hunter2)/)
+  })
+
+  it('does not depend on bytes that the caller changes later', () => {
+    const bytes = Buffer.alloc(32, 1)
+    const ring = keyRing(bytes)
+    bytes.fill(0)
+    expect(ring.find('default').export()).toEqual(Buffer.alloc(32, 1))
+  })
+})

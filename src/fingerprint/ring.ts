@@ -1,0 +1,87 @@
+import { createSecretKey, type KeyObject } from 'node:crypto'
+import { OnlyonceError } from '../errors.ts'
+import { isWellFormed } from '../key/parts.ts'
+import { LIMITS } from '../limits.ts'
+
+/**
+ * One secret, or several of which one is current. New fingerprints use the current one; the others stay
+ * until no record names them.
+ *
+ * @example
+ * const secret: Secret = { current: '2025-06', keys: { '2025-01': old, '2025-06': fresh } }
+ */
+export type Secret =
+  | string
+  | Uint8Array
+  | { readonly current: string; readonly keys: Readonly<Record<string, string | Uint8Array>> }
+
+const KEY_ID = /^[A-Za-z0-9_.-]{1,64}$/
+const KEY_ID_DEFAULT = 'default'
+
+/**
+ * The secrets by id. They cannot be read back, printed or serialized.
+ *
+ * @example
+ * keyRing(secret).current_id // 'default'
+ */
+export class KeyRing {
+  readonly current_id: string
+  readonly #keys: ReadonlyMap<string, KeyObject>
+
+  constructor(current_id: string, keys: ReadonlyMap<string, KeyObject>) {
+    this.current_id = current_id
+    this.#keys = keys
+  }
+
+  /** Every id in the ring; start-up compares them with those that live records name. */
+  get key_ids(): string[] {
+    return [...this.#keys.keys()]
+  }
+
+  /** The key with this id. One that is missing is never taken for a difference between two requests. */
+  find(key_id: string): KeyObject {
+    const key = this.#keys.get(key_id)
+    if (key === undefined) {
+      throw new OnlyonceError('fingerprint_key_unknown', { detail: `Its id is ${JSON.stringify(key_id)}.` })
+    }
+    return key
+  }
+}
+
+/**
+ * Checks secrets once and makes them a ring. A plain secret gets the id `default`.
+ *
+ * @example
+ * const ring = keyRing({ current: '2025-06', keys: { '2025-01': old, '2025-06': fresh } })
+ */
+export function keyRing(secret: Secret): KeyRing {
+  if (typeof secret === 'string' || secret instanceof Uint8Array) {
+    return new KeyRing(KEY_ID_DEFAULT, new Map([[KEY_ID_DEFAULT, readKey(KEY_ID_DEFAULT, secret)]]))
+  }
+  if (!isRecord(secret) || !isRecord(secret.keys)) refuse('It is neither a secret nor a key ring.')
+  for (const name of Object.keys(secret)) {
+    if (name !== 'current' && name !== 'keys') refuse('A key ring has only current and keys.')
+  }
+  const keys = new Map(Object.entries(secret.keys).map(([id, key]) => [id, readKey(id, key)]))
+  if (typeof secret.current !== 'string' || !keys.has(secret.current)) refuse('Its current id names no key.')
+  return new KeyRing(secret.current, keys)
+}
+
+function readKey(key_id: string, secret: unknown): KeyObject {
+  if (!KEY_ID.test(key_id)) refuse('A key id has 1 to 64 characters out of A-Z a-z 0-9 _ . -')
+  const bytes = typeof secret === 'string' && isWellFormed(secret) ? Buffer.from(secret) : secret
+  if (!(bytes instanceof Uint8Array)) return refuse(`The key ${key_id} is neither text nor bytes.`)
+  if (bytes.byteLength < LIMITS.secret_size_min_bytes) {
+    refuse(`The key ${key_id} is shorter than ${LIMITS.secret_size_min_bytes} bytes.`)
+  }
+  // Copies: zeroing the caller's bytes afterwards changes nothing here.
+  return createSecretKey(bytes)
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value)
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('secret_invalid', { detail })
+}

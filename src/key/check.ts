@@ -1,0 +1,49 @@
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import { KEY_RULES_DEFAULT, type KeyRules, keyRules } from './rules.ts'
+import { findSensitive } from './sensitive.ts'
+
+/**
+ * Checks a key that comes from code and gives it back. Any printable ASCII is allowed, commas, semicolons
+ * and quotes included: header syntax plays no part here.
+ *
+ * @example
+ * checkKey('8e03978e-40d5-43e8-bc93-6894a57f9324')
+ */
+export function checkKey(key: unknown, rules: KeyRules = KEY_RULES_DEFAULT): string {
+  const { length_min, allow_sensitive } = keyRules(rules)
+  if (typeof key !== 'string') throw new OnlyonceError('key_not_a_string')
+  if (key.length === 0) throw new OnlyonceError('key_empty')
+  if (key.length > LIMITS.key_length_max) throw new OnlyonceError('key_too_long')
+  refuseUnprintable(key)
+  if (isBlank(key)) throw new OnlyonceError('key_blank')
+  if (key.length < length_min) {
+    throw new OnlyonceError('key_too_short', { detail: `At least ${length_min} characters are needed.` })
+  }
+  if (!allow_sensitive) {
+    const code = findSensitive(key)
+    if (code !== null) throw new OnlyonceError(code)
+  }
+  return key
+}
+
+/**
+ * Refuses whatever is not printable ASCII (0x20 to 0x7e), by the first character that is not.
+ *
+ * @example
+ * refuseUnprintable('abc\n') // throws key_control_character
+ */
+export function refuseUnprintable(text: string): void {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code > 0x7f) throw new OnlyonceError('key_not_ascii')
+    if (code < 0x20 || code === 0x7f) throw new OnlyonceError('key_control_character')
+  }
+}
+
+function isBlank(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    if (text.charCodeAt(i) !== 0x20) return false
+  }
+  return true
+}

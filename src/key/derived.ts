@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto'
+import { OnlyonceError } from '../errors.ts'
+import { checkKey } from './check.ts'
+import { encodeParts, isWellFormed } from './parts.ts'
+import { keyRules } from './rules.ts'
+import { scopeOf } from './scope.ts'
+
+/** Part of every derived key ever sent: a change would make gateways take retries for new payments. */
+const DOMAIN = 'onlyonce.derived_key.v1'
+/** The key has passed its own rules at the door; here only what no key may be is refused. */
+const RULES = keyRules({ length_min: 1, allow_sensitive: true })
+
+/**
+ * The key that a foreign call carries: the same on every attempt, in every process, after every deploy and
+ * every rotation of secrets, hence unkeyed and without the operation's version.
+ *
+ * 43 characters of base64url: all 256 bits, because clients choose what is hashed, and short enough for
+ * gateways that stop at 45 characters.
+ *
+ * @example
+ * derivedKey({ account: 'acct_1', operation: 'payments.create', key, step: 'charged' })
+ */
+export function derivedKey(of: { account: string; operation: string; key: string; step: string }): string {
+  const { account, operation } = scopeOf(of.account, of.operation)
+  const key = checkKey(of.key, RULES)
+  const step = checkStep(of.step)
+  return createHash('sha256')
+    .update(encodeParts(DOMAIN, account, operation, key, step))
+    .digest('base64url')
+}
+
+function checkStep(step: unknown): string {
+  if (typeof step === 'string' && step.length > 0 && isWellFormed(step)) return step
+  throw new OnlyonceError('option_invalid', { detail: 'A step has a name: a non-empty string.' })
+}
