@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { OnlyonceError } from '../errors.ts'
+import { CRASH_VARIABLE, type CrashSite, checkSite, formatSite } from './crash.ts'
+import { TESTING_LIMITS } from './limits.ts'
+
+/** A Node.js program to run in a process of its own. */
+export interface ProgramOptions {
+  /**
+   * A file, or the URL of one. TypeScript runs through `tsx`, which the working directory must be able to
+   * find.
+   */
+  readonly program: string | URL
+  readonly args?: readonly string[]
+  /** Added to the environment of this process. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly cwd?: string
+  /** The process is killed after this time. */
+  readonly timeout_ms?: number
+}
+
+/** How a program ended. */
+export interface ProgramResult {
+  /** `killed`: by a signal, as crash points do; `exited`: by itself; `timed_out`: it had to be killed. */
+  readonly ended: 'killed' | 'exited' | 'timed_out'
+  readonly signal: NodeJS.Signals | null
+  readonly code: number | null
+  /** The last part of its output, up to one MiB. */
+  readonly stdout: string
+  readonly stderr: string
+  readonly pid: number
+}
+
+/**
+ * Runs a program with a crash at the n-th time that it reaches `point`, and waits for its end. The program
+ * takes the site from its environment, through `crashPointFromEnvironment()` or `reportPoints()`.
+ *
+ * @example
+ * const result = await runUntilCrash({ program: 'test/crash/transfer.ts', point: 'before_commit' })
+ * expect(result.ended).toBe('killed')
+ */
+export function runUntilCrash(
+  options: ProgramOptions & { readonly point: string; readonly occurrence?: number },
+): Promise<ProgramResult> {
+  const { point, occurrence = 1, ...program_options } = options
+  return runProgram(program_options, { point, occurrence })
+}
+
+/** Runs a program to its end, with a crash at the site if there is one. */
+export async function runProgram(options: ProgramOptions, site: CrashSite | null): Promise<ProgramResult> {
+  const { timeout_ms = TESTING_LIMITS.run_max_ms } = options
+  if (!(timeout_ms > 0 && timeout_ms < 2 ** 31)) {
+    throw new OnlyonceError('option_invalid', { detail: 'timeout_ms is a positive number of milliseconds.' })
+  }
+  const child = await start(options, site)
+  const stdout = collectTail(child.stdout!)
+  const stderr = collectTail(child.stderr!)
+  const kill = () => child.kill('SIGKILL')
+  // A test run that is given up must not leave its programs behind.
+  process.once('exit', kill)
+  let timed_out = false
+  const timer = setTimeout(() => {
+    timed_out = true
+    kill()
+  }, timeout_ms)
+  try {
+    const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
+    const ended = timed_out ? 'timed_out' : signal === null ? 'exited' : 'killed'
+    await drainOutput(child)
+    return { ended, signal, code, stdout: stdout(), stderr: stderr(), pid: child.pid! }
+  } finally {
+    clearTimeout(timer)
+    process.off('exit', kill)
+  }
+}
+
+async function start(options: ProgramOptions, site: CrashSite | null): Promise<ChildProcess> {
+  const { program, args = [], env = {}, cwd } = options
+  const url = program instanceof URL || program.startsWith('file:')
+  const file = url ? fileURLToPath(program) : (program as string)
+  const loader = /\.[cm]?tsx?$/.test(file) ? ['--import', 'tsx'] : []
+  const crash = { [CRASH_VARIABLE]: site === null ? undefined : formatSite(checkSite(site)) }
+  const child = spawn(process.execPath, [...loader, file, ...args], {
+    env: { ...process.env, ...env, ...crash },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...(cwd === undefined ? {} : { cwd }),
+  })
+  await once(child, 'spawn')
+  return child
+}
+
+/** Reads a stream and keeps the end of it. */
+function collectTail(stream: Readable): () => string {
+  let chunks: Buffer[] = []
+  let size_bytes = 0
+  stream.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    size_bytes += chunk.length
+    // Twice the bound before anything is copied: otherwise each chunk of a long output would copy it all.
+    if (size_bytes > 2 * TESTING_LIMITS.output_size_max_bytes) {
+      chunks = [tailOf(chunks)]
+      size_bytes = TESTING_LIMITS.output_size_max_bytes
+    }
+  })
+  return () => tailOf(chunks).toString('utf8')
+}
+
+function tailOf(chunks: readonly Buffer[]): Buffer {
+  return Buffer.concat(chunks).subarray(-TESTING_LIMITS.output_size_max_bytes)
+}
+
+/**
+ * Waits for the rest of the output, but not for ever: a child of the program's own may hold the pipe open.
+ */
+async function drainOutput(child: ChildProcess): Promise<void> {
+  const streams = [child.stdout!, child.stderr!].filter((stream) => !stream.closed)
+  const timer = setTimeout(() => {
+    for (const stream of streams) stream.destroy()
+  }, TESTING_LIMITS.output_wait_max_ms)
+  try {
+    await Promise.all(streams.map((stream) => once(stream, 'close')))
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * What users test with: a proxy that harms connections, and crash points with a runner that kills at each of
+ * them.
+ */
+export {
+  type CrashPoint,
+  type CrashSite,
+  crashAt,
+  crashPointFromEnvironment,
+  type ReachedPoint,
+  recordPoints,
+  reportPoints,
+} from './crash.ts'
+export { type CrashEverywhereOptions, type CrashTable, crashEverywhere } from './crash-everywhere.ts'
+export { type ProgramOptions, type ProgramResult, runUntilCrash } from './crash-run.ts'
+export {
+  type FaultProxy,
+  type FaultProxyOptions,
+  type ProxyConnection,
+  startFaultProxy,
+} from './fault-proxy.ts'
+export type {
+  BlackHole,
+  CommitCut,
+  CutAtCommit,
+  DelayBytes,
+  Direction,
+  Fault,
+  Recurrence,
+  RefuseConnection,
+  ResetConnection,
+  ServerCloses,
+  TruncateAnswer,
+} from './faults.ts'
+export type { ConnectionState } from './link.ts'
+export type { ProxyEvent, ProxyStats } from './proxy-facts.ts'
+export { type Random, random } from './random.ts'
+export type { WaitOptions } from './waiters.ts'

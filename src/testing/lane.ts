@@ -1,0 +1,113 @@
+import type { Socket } from 'node:net'
+import { TESTING_LIMITS } from './limits.ts'
+
+interface Parcel {
+  /** Null stands for the end of the stream, which waits its turn like everything else. */
+  readonly bytes: Buffer | null
+  readonly due_ms: number
+}
+
+/**
+ * One direction of a connection: takes what was read from the source and writes it to the sink, in order,
+ * each parcel after its delay. The source is paused while too much is waiting or the sink is full.
+ */
+export class Lane {
+  readonly #source: Socket
+  readonly #sink: Socket
+  readonly #queue: Parcel[] = []
+  #queued_bytes = 0
+  #last_due_ms = 0
+  #timer: NodeJS.Timeout | null = null
+  #sink_full = false
+  #state: 'open' | 'silent' = 'open'
+
+  constructor(source: Socket, sink: Socket) {
+    this.#source = source
+    this.#sink = sink
+    sink.on('drain', () => {
+      this.#sink_full = false
+      this.#steer()
+    })
+  }
+
+  get silent(): boolean {
+    return this.#state === 'silent'
+  }
+
+  send(bytes: Buffer, delay_ms = 0): void {
+    if (bytes.length > 0) this.#accept(bytes, delay_ms)
+  }
+
+  /** Ends the sink after everything that was sent before. */
+  end(delay_ms = 0): void {
+    this.#accept(null, delay_ms)
+  }
+
+  /**
+   * Relays nothing from now on, and reads nothing either: then the sender's FIN or RST is never seen, and its
+   * buffers fill up as they would with a peer that is gone.
+   */
+  silence(): void {
+    this.#state = 'silent'
+    this.close()
+    this.#source.pause()
+  }
+
+  /** Drops what is waiting. */
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#queue.length = 0
+    this.#queued_bytes = 0
+  }
+
+  #accept(bytes: Buffer | null, delay_ms: number): void {
+    if (this.silent) return
+    // A later parcel never overtakes an earlier one, not even when the delay was switched off in between.
+    const due_ms = Math.max(this.#last_due_ms, performance.now() + delay_ms)
+    this.#last_due_ms = due_ms
+    if (this.#queue.length === 0 && delay_ms === 0) {
+      this.#deliver(bytes)
+      return
+    }
+    this.#queue.push({ bytes, due_ms })
+    this.#queued_bytes += bytes?.length ?? 0
+    this.#steer()
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    const first = this.#queue[0]
+    if (first === undefined || this.#timer !== null) return
+    this.#timer = setTimeout(() => this.#deliverDue(), Math.max(0, first.due_ms - performance.now()))
+  }
+
+  #deliverDue(): void {
+    this.#timer = null
+    const now_ms = performance.now()
+    while (this.#queue[0] !== undefined && this.#queue[0].due_ms <= now_ms) {
+      const { bytes } = this.#queue.shift()!
+      this.#queued_bytes -= bytes?.length ?? 0
+      this.#deliver(bytes)
+    }
+    this.#steer()
+    this.#schedule()
+  }
+
+  #deliver(bytes: Buffer | null): void {
+    if (!this.#sink.writable) return
+    if (bytes === null) {
+      this.#sink.end()
+      return
+    }
+    this.#sink_full = !this.#sink.write(bytes)
+    this.#steer()
+  }
+
+  #steer(): void {
+    if (this.silent) return
+    const must_wait = this.#sink_full || this.#queued_bytes >= TESTING_LIMITS.queue_size_max_bytes
+    if (must_wait) this.#source.pause()
+    else if (this.#source.isPaused()) this.#source.resume()
+  }
+}

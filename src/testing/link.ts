@@ -1,0 +1,296 @@
+import { connect, type Socket } from 'node:net'
+import { BackendReader } from './backend-reader.ts'
+import { type Cut, chooseCut } from './commit-cut.ts'
+import { type ActiveFault, type DelayBytes, type Direction, touches, type Way } from './faults.ts'
+import { type CommitPiece, type FrontendPiece, FrontendReader } from './frontend-reader.ts'
+import { Lane } from './lane.ts'
+import { TESTING_LIMITS } from './limits.ts'
+import type { ProxyFacts } from './proxy-facts.ts'
+import type { Random } from './random.ts'
+import { resetSocket } from './socket.ts'
+import { Strike } from './strike.ts'
+
+/** Where a connection through a fault proxy stands. */
+export type ConnectionState =
+  | 'connecting'
+  | 'relaying'
+  /** At least one direction relays nothing any more. */
+  | 'black_holed'
+  /** A COMMIT was forwarded; the client is cut off when the server has answered. */
+  | 'awaiting_answer'
+  /** Cut off; what still arrives is dropped. */
+  | 'cut'
+
+export interface LinkContext {
+  readonly id: number
+  readonly target: { readonly host: string; readonly port: number }
+  readonly random: Random
+  readonly facts: ProxyFacts
+  /** The fault of the proxy at this moment. */
+  readonly active: () => ActiveFault | null
+}
+
+/** One connection from a client through the proxy to the server, and what the fault does to it. */
+export class Link {
+  readonly id: number
+  readonly closed: Promise<void>
+  bytes_to_server = 0
+  bytes_to_client = 0
+  commits_seen = 0
+
+  #state: ConnectionState = 'connecting'
+  readonly #context: LinkContext
+  readonly #client: Socket
+  readonly #server: Socket
+  readonly #to_server: Lane
+  readonly #to_client: Lane
+  readonly #frontend = new FrontendReader()
+  readonly #backend = new BackendReader()
+  // Each kind of choice has its own stream: how many delays were drawn must not change where a COMMIT is cut.
+  readonly #arm_random: Random
+  readonly #commit_random: Random
+  readonly #delay_random: Random
+  #delay: DelayBytes | null = null
+  /** A reset or a truncation that waits for its byte. */
+  #strike: Strike | null = null
+  #pending_cut: { readonly answers_expected: number; readonly timer: NodeJS.Timeout } | null = null
+
+  constructor(client: Socket, context: LinkContext) {
+    this.id = context.id
+    this.#context = context
+    this.#client = client
+    this.#server = connect({ ...context.target, allowHalfOpen: true, noDelay: true })
+    this.#to_server = new Lane(client, this.#server)
+    this.#to_client = new Lane(this.#server, client)
+    this.#arm_random = context.random.fork(0)
+    this.#commit_random = context.random.fork(1)
+    this.#delay_random = context.random.fork(2)
+    this.closed = this.#listen()
+  }
+
+  get state(): ConnectionState {
+    return this.#state
+  }
+
+  /** Takes up the fault that is set now, in place of the one before. */
+  arm(active: ActiveFault | null): void {
+    this.#delay = null
+    this.#strike = null
+    if (active === null || this.#state === 'connecting' || this.#isOver()) return
+    const { fault } = active
+    switch (fault.kind) {
+      case 'cut_at_commit': // drawn anew at every COMMIT
+      case 'refuse': // decided before there is a link
+        return
+      case 'black_hole':
+        if (this.#state === 'relaying' && active.draw(this.#arm_random) && active.take()) {
+          this.#fallSilent(fault.direction ?? 'both')
+        }
+        return
+      case 'delay':
+        if (active.draw(this.#arm_random) && active.take()) this.#delay = fault
+        return
+      case 'truncate':
+        if (active.draw(this.#arm_random)) this.#strike = new Strike(active, fault)
+        return
+      case 'reset':
+        if (!active.draw(this.#arm_random)) return
+        if ((fault.after_bytes ?? 0) > 0) this.#strike = new Strike(active, fault)
+        else if (active.take()) this.#reset()
+        return
+      default:
+        fault satisfies never
+    }
+  }
+
+  destroy(): void {
+    this.#finish()
+    this.#client.destroy()
+    this.#server.destroy()
+  }
+
+  #listen(): Promise<void> {
+    const client = this.#client
+    const server = this.#server
+    // An error is always followed by 'close', which says whether there was one.
+    for (const socket of [client, server]) socket.on('error', () => {})
+    client.pause()
+    server.once('connect', () => this.#connected())
+    client.on('data', (bytes: Buffer) => this.#fromClient(bytes))
+    server.on('data', (bytes: Buffer) => this.#fromServer(bytes))
+    client.on('end', () => this.#clientEnded())
+    server.on('end', () => this.#serverEnded())
+    client.on('close', (had_error) => this.#clientClosed(had_error))
+    server.on('close', (had_error) => this.#serverClosed(had_error))
+    const both = [client, server].map((socket) => new Promise((resolve) => socket.once('close', resolve)))
+    return Promise.all(both).then(() => this.#finish())
+  }
+
+  #connected(): void {
+    if (this.#isOver()) return
+    this.#state = 'relaying'
+    this.#context.facts.note({ kind: 'connected', connection: this.id })
+    this.arm(this.#context.active())
+    if (!this.#to_server.silent && !this.#isOver()) this.#client.resume()
+  }
+
+  #isOver(): boolean {
+    return this.#state === 'cut' || this.#state === 'awaiting_answer'
+  }
+
+  // From the client to the server.
+
+  #fromClient(chunk: Buffer): void {
+    if (this.#isOver() || this.#to_server.silent) return
+    const was_unreadable = this.#frontend.unreadable
+    const pieces = this.#frontend.push(chunk)
+    if (this.#frontend.unreadable && !was_unreadable) {
+      this.#context.facts.note({ kind: 'unreadable', connection: this.id })
+    }
+    this.#forward(pieces)
+  }
+
+  #forward(pieces: readonly FrontendPiece[]): void {
+    for (const piece of pieces) {
+      if (piece.kind === 'commit') this.#commit(piece)
+      else this.#relay('to_server', piece.bytes)
+      if (this.#isOver()) return
+    }
+  }
+
+  #clientEnded(): void {
+    if (this.#isOver() || this.#to_server.silent) return
+    this.#forward(this.#frontend.flush())
+    if (!this.#isOver()) this.#to_server.end(this.#delayOf('to_server'))
+  }
+
+  #clientClosed(had_error: boolean): void {
+    if (had_error && !this.#isOver() && !this.#to_server.silent) resetSocket(this.#server)
+  }
+
+  // From the server to the client.
+
+  #fromServer(chunk: Buffer): void {
+    this.#backend.push(chunk, this.#frontend.negotiations)
+    if (this.#pending_cut !== null && this.#backend.answers >= this.#pending_cut.answers_expected) {
+      this.#answered()
+    }
+    if (this.#isOver() || this.#to_client.silent) return
+    this.#relay('to_client', chunk)
+  }
+
+  #serverEnded(): void {
+    if (this.#pending_cut !== null) this.#answered()
+    if (!this.#isOver() && !this.#to_client.silent) this.#to_client.end(this.#delayOf('to_client'))
+  }
+
+  #serverClosed(had_error: boolean): void {
+    if (this.#state === 'connecting') {
+      this.#finish()
+      resetSocket(this.#client)
+      this.#context.facts.note({ kind: 'unreachable', connection: this.id })
+      return
+    }
+    if (this.#pending_cut !== null) this.#answered()
+    if (had_error && !this.#isOver() && !this.#to_client.silent) resetSocket(this.#client)
+  }
+
+  // The faults.
+
+  #relay(way: Way, bytes: Buffer): void {
+    const strike = this.#strike
+    const passing_bytes = strike?.pass(way, bytes.length) ?? null
+    if (strike === null || passing_bytes === null) {
+      this.#send(way, bytes)
+      return
+    }
+    this.#send(way, bytes.subarray(0, passing_bytes))
+    if (strike.kind === 'reset') this.#reset()
+    else this.#truncate()
+  }
+
+  #send(way: Way, bytes: Buffer): void {
+    const lane = way === 'to_server' ? this.#to_server : this.#to_client
+    lane.send(bytes, this.#delayOf(way))
+    this[`bytes_${way}`] += bytes.length
+    this.#context.facts.addBytes(way, bytes.length)
+  }
+
+  #delayOf(way: Way): number {
+    const delay = this.#delay
+    if (delay === null || !touches(delay.direction, way)) return 0
+    return delay.delay_ms + this.#delay_random.integer((delay.jitter_ms ?? 0) + 1)
+  }
+
+  #fallSilent(direction: Direction): void {
+    this.#state = 'black_holed'
+    if (touches(direction, 'to_server')) this.#to_server.silence()
+    if (touches(direction, 'to_client')) this.#to_client.silence()
+    this.#context.facts.note({ kind: 'black_holed', connection: this.id })
+  }
+
+  #reset(): void {
+    this.#finish()
+    resetSocket(this.#client)
+    resetSocket(this.#server)
+    this.#context.facts.note({ kind: 'reset', connection: this.id })
+  }
+
+  #truncate(): void {
+    this.#state = 'cut'
+    // The client is not destroyed: that would reset it if it had sent more, and it would lose the bytes before.
+    this.#to_client.end()
+    this.#client.resume()
+    this.#server.destroy()
+    this.#context.facts.note({ kind: 'truncated', connection: this.id })
+  }
+
+  #commit(piece: CommitPiece): void {
+    this.commits_seen += 1
+    this.#context.facts.note({ kind: 'commit_seen', connection: this.id })
+    const active = this.#context.active()
+    if (active?.fault.kind !== 'cut_at_commit' || !active.draw(this.#commit_random) || !active.take()) {
+      this.#relay('to_server', piece.bytes)
+      return
+    }
+    this.#cut(chooseCut(active.fault, piece, this.#commit_random), piece.answers_expected)
+  }
+
+  #cut(cut: Cut, answers_expected: number): void {
+    this.#send('to_server', cut.bytes)
+    if (cut.server_closes === 'after_answer') {
+      this.#state = 'awaiting_answer'
+      const timer = setTimeout(() => this.#answered(), TESTING_LIMITS.answer_wait_max_ms)
+      this.#pending_cut = { answers_expected, timer }
+      return
+    }
+    this.#state = 'cut'
+    resetSocket(this.#client)
+    // Not before the last bytes are out: they are what this fault is about.
+    this.#server.once('finish', () => this.#server.destroy())
+    this.#to_server.end()
+    const { when, server_closes } = cut
+    this.#context.facts.note({ kind: 'commit_cut', connection: this.id, when, server_closes })
+  }
+
+  #answered(): void {
+    this.#finish()
+    resetSocket(this.#client)
+    this.#server.destroy()
+    this.#context.facts.note({
+      kind: 'commit_cut',
+      connection: this.id,
+      when: 'after',
+      server_closes: 'after_answer',
+    })
+  }
+
+  /** No timer and no queue outlives the connection. */
+  #finish(): void {
+    this.#state = 'cut'
+    if (this.#pending_cut !== null) clearTimeout(this.#pending_cut.timer)
+    this.#pending_cut = null
+    this.#to_server.close()
+    this.#to_client.close()
+  }
+}
