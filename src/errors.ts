@@ -142,16 +142,20 @@ const TABLE = {
     true,
     'Another owner has taken this record over; this attempt changed nothing in it.',
   ),
-  transition_refused: entry(409, false, 'The record is in a state that does not allow this change.'),
   transaction_over: entry(
     500,
     false,
     'The transaction has ended. Await every tx.query before the function returns.',
   ),
+  transaction_control_refused: entry(
+    500,
+    false,
+    'The function may not begin or end its transaction; the statement was not sent. Use savepoints inside it.',
+  ),
   transaction_ended_inside: entry(
     500,
     false,
-    'The function ended its own transaction. Leave BEGIN, COMMIT and ROLLBACK to onlyonce; use savepoints.',
+    'The function ended its own transaction, so its effects may stand without a record. Use savepoints inside it.',
   ),
   transaction_idle: entry(
     503,

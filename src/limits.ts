@@ -58,6 +58,8 @@ export const LIMITS = {
   waiting_max: 10_000,
   /** Keys in one batched lookup. */
   look_batch_max: 128,
+  /** How long a lookup may be put off while others are ready to run before it. */
+  look_delay_max_ms: 5,
   /** Times that a claim looks again when a race gave it no row. */
   claim_looks_max: 8,
   /** Attempts that explain() shows; the newest win. */

@@ -22,7 +22,7 @@ export const EDGES: Readonly<Record<State | 'none', readonly State[]>> = {
   none: ['in_progress', 'completed', 'retryable'],
   in_progress: ['in_progress', 'completed', 'retryable', 'unknown'],
   completed: ['expired'],
-  retryable: ['in_progress', 'completed', 'expired'],
+  retryable: ['in_progress', 'completed', 'retryable', 'expired'],
   unknown: ['in_progress', 'retryable', 'completed', 'parked'],
   parked: ['unknown', 'retryable', 'completed'],
   expired: ['in_progress', 'completed', 'retryable'],

@@ -7,6 +7,8 @@ import { TESTING_LIMITS } from './limits.ts'
 export interface CrashEverywhereOptions extends Omit<ProgramOptions, 'env'> {
   /** Points that the program must reach; one that it does not is an error. */
   readonly points?: readonly string[]
+  /** Crash only at these points; everywhere if not given. */
+  readonly crash_at?: readonly string[]
   /** The environment of every run, or of one: a run of its own database needs a variable of its own. */
   readonly run_env?: ProgramOptions['env'] | ((site: CrashSite | null) => ProgramOptions['env'])
   /** Of a point that is reached more often, only the first so many occurrences are crashed at. */
@@ -46,6 +48,7 @@ export async function crashEverywhere(options: CrashEverywhereOptions): Promise<
   const crashes: (CrashSite & { result: ProgramResult })[] = []
   const occurrences_max = options.occurrences_max ?? TESTING_LIMITS.occurrences_max
   for (const { point, count } of reached) {
+    if (options.crash_at !== undefined && !options.crash_at.includes(point)) continue
     for (let occurrence = 1; occurrence <= Math.min(count, occurrences_max); occurrence++) {
       const result = await runOne(options, { point, occurrence })
       crashes.push({ point, occurrence, result })
@@ -55,7 +58,7 @@ export async function crashEverywhere(options: CrashEverywhereOptions): Promise<
 }
 
 async function runOne(options: CrashEverywhereOptions, site: CrashSite | null): Promise<ProgramResult> {
-  const { points: _, run_env, occurrences_max: __, afterEach, ...program_options } = options
+  const { points: _, crash_at: __, run_env, occurrences_max: ___, afterEach, ...program_options } = options
   const env = typeof run_env === 'function' ? run_env(site) : run_env
   const result = await runProgram({ ...program_options, ...(env === undefined ? {} : { env }) }, site)
   if (site === null) checkExited(result)

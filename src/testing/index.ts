@@ -1,6 +1,6 @@
 /**
- * What users test with: a proxy that harms connections, and crash points with a runner that kills at each of
- * them.
+ * What users test with: a proxy that harms connections, crash points with a runner that kills at each of
+ * them, and the contract of stores as a suite.
  */
 export {
   type CrashPoint,
@@ -35,4 +35,5 @@ export type {
 export type { ConnectionState } from './link.ts'
 export type { ProxyEvent, ProxyStats } from './proxy-facts.ts'
 export { type Random, random } from './random.ts'
+export { type StoreUnderTest, storeConformance, type TestRunner } from './store-conformance/index.ts'
 export type { WaitOptions } from './waiters.ts'

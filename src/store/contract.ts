@@ -1,0 +1,138 @@
+import type { Fingerprint } from '../fingerprint/index.ts'
+import type {
+  Attempt,
+  Claimant,
+  Decision,
+  Failure,
+  OnceRecord,
+  RecordId,
+  Reply,
+  Takeover,
+} from '../record/index.ts'
+
+/** The one method that onlyonce needs of a transaction that is not its own. pg's client has it. */
+export interface Queryable {
+  // biome-ignore lint/suspicious/noExplicitAny: drivers type their rows in ways that only `any` accepts.
+  query(text: string, values?: any[]): Promise<{ rows: any[] }>
+}
+
+/**
+ * Called with the name of a place where a crash is interesting. Does nothing unless a test injects one that
+ * ends the process.
+ */
+export type CrashPoint = (point: string) => void
+
+/** A record together with the store's clock at the moment of reading. */
+export interface Seen {
+  readonly record: OnceRecord
+  readonly now: number
+}
+
+export interface ClaimRequest {
+  readonly id: RecordId
+  readonly claimant: Claimant
+  /** Whether a stored fingerprint is that of this request; rotation of secrets is the caller's business. */
+  readonly matches: (stored: Fingerprint) => boolean
+  readonly lease_ms: number
+  readonly takeover: Takeover
+}
+
+/** Proof of ownership: whoever holds an older fence owns nothing any more. */
+export interface Owned {
+  readonly id: RecordId
+  readonly fence: number
+  readonly attempt_id: string
+}
+
+/** One attempt to do work and complete its record in one commit. */
+export interface TransactionAttempt {
+  readonly id: RecordId
+  readonly claimant: Claimant
+  /** What was seen when it was decided to run: nothing, or a record that may run again. */
+  readonly previous: OnceRecord | null
+  readonly retention_ms: number
+  readonly isolation: Isolation | null
+  /** Take a lock first, so that duplicates elsewhere are told `busy` before they run anything. */
+  readonly exclusive: boolean
+}
+
+export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
+
+/** How one attempt of a transaction ended. Only `in_doubt` leaves a question open. */
+export type TransactionEnd =
+  | { readonly end: 'committed' }
+  /** Another record is in the way; everything was rolled back. Look again. */
+  | { readonly end: 'conflict' }
+  /** Another transaction with this key is open and did not end in time; everything was rolled back. */
+  | { readonly end: 'busy' }
+  /** The work threw; everything was rolled back. */
+  | { readonly end: 'failed'; readonly error: unknown }
+  /** Collided with others or lost its connection before COMMIT was sent: rolled back, may run again. */
+  | { readonly end: 'rerun'; readonly error: unknown }
+  /** COMMIT was sent and its answer never came. */
+  | { readonly end: 'in_doubt'; readonly error: unknown }
+
+/** How a claim inside somebody else's transaction ended. */
+export type WithinEnd =
+  | { readonly end: 'completed'; readonly reply: Reply }
+  | { readonly end: 'decided'; readonly decision: Exclude<Decision, { kind: 'run' }> }
+  | { readonly end: 'busy' }
+
+/**
+ * Where records live. Small on purpose: the rules are in `record/`, the policy is in `protect/`; a store
+ * makes single steps durable and tells the truth about them. `storeConformance` in `onlyonce/testing` is the
+ * contract as tests.
+ *
+ * Every method that writes is safe to repeat with the same attempt id, so that an answer lost on the way
+ * does no harm. A method that cannot reach the database throws `store_unavailable`.
+ */
+export interface Store<Tx> {
+  /** Checks or installs what the store needs. Called once before anything else; may be called again. */
+  start(): Promise<void>
+
+  /** Reads one committed record from the primary. */
+  look(id: RecordId): Promise<Seen | null>
+
+  /** The attempts that were superseded, oldest first; at most the newest hundred. */
+  history(id: RecordId): Promise<readonly Attempt[]>
+
+  /** Claims a record in a commit of its own. The insert decides; nothing is checked first. */
+  claim(request: ClaimRequest): Promise<Decision>
+
+  /** Ends an attempt. Each throws `lease_lost` and changes nothing when the fence is old. */
+  complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void>
+  release(owned: Owned, failure: Failure, retention_ms: number): Promise<void>
+  doubt(owned: Owned, failure: Failure): Promise<void>
+
+  /** A sign of life: the lease is counted from now. Throws `lease_lost` when the fence is old. */
+  extend(owned: Owned, lease_ms: number): Promise<void>
+
+  /** Runs `work` and completes the record in one transaction and one commit. */
+  transact(
+    attempt: TransactionAttempt,
+    work: (tx: Tx) => Promise<Reply>,
+    crashPoint: CrashPoint,
+  ): Promise<TransactionEnd>
+
+  /**
+   * Finds out whether an attempt that is in doubt committed. When it answers `rolled_back`, it has also made
+   * sure that the attempt can never commit later.
+   */
+  settle(attempt: TransactionAttempt): Promise<'committed' | 'rolled_back'>
+
+  /**
+   * Leaves a retryable record after a rollback, so that the key keeps its fingerprint. Never touches a row
+   * that somebody else wrote; says whether it wrote one.
+   */
+  leaveRetryable(attempt: TransactionAttempt, failure: Failure): Promise<boolean>
+
+  /** Claims and completes inside the caller's transaction, which it never aborts. */
+  within(
+    tx: Queryable,
+    request: ClaimRequest,
+    retention_ms: number,
+    work: () => Promise<Reply>,
+  ): Promise<WithinEnd>
+
+  close(): Promise<void>
+}

@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto'
+import { OnlyonceError } from '../../errors.ts'
+import {
+  type Attempt,
+  complete,
+  type Decision,
+  decide,
+  doubt,
+  extend,
+  type Failure,
+  type InProgress,
+  type OnceRecord,
+  owns,
+  type RecordId,
+  type Reply,
+  release,
+  reserve,
+} from '../../record/index.ts'
+import type {
+  ClaimRequest,
+  CrashPoint,
+  Owned,
+  Queryable,
+  Seen,
+  Store,
+  TransactionAttempt,
+  TransactionEnd,
+  WithinEnd,
+} from '../contract.ts'
+
+/**
+ * Keeps records in this process, for tests and examples. It obeys the same rules as PostgreSQL, but nothing
+ * survives the process, and work that throws is not undone: there is no database to roll back.
+ *
+ * @example
+ * const once = onlyonce({ store: memory(), secret: 'a secret of at least thirty-two bytes' })
+ */
+export function memory(options: { readonly clock?: () => number } = {}): Store<Queryable> {
+  return new MemoryStore(options.clock ?? Date.now)
+}
+
+class MemoryStore implements Store<Queryable> {
+  readonly #clock: () => number
+  readonly #records = new Map<string, OnceRecord>()
+  readonly #attempts = new Map<string, Attempt[]>()
+  /** Keys whose transaction is open. There is no rollback here, so duplicates never run side by side. */
+  readonly #open = new Set<string>()
+
+  constructor(clock: () => number) {
+    this.#clock = clock
+  }
+
+  async start(): Promise<void> {}
+
+  async look(id: RecordId): Promise<Seen | null> {
+    const record = this.#records.get(address(id))
+    return record === undefined ? null : { record, now: this.#clock() }
+  }
+
+  async history(id: RecordId): Promise<readonly Attempt[]> {
+    return [...(this.#attempts.get(address(id)) ?? [])]
+  }
+
+  async claim(request: ClaimRequest): Promise<Decision> {
+    return this.#claim(request)
+  }
+
+  async complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
+    this.#change(owned, 'completed', (record) => complete(record, reply, retention_ms, this.#clock()))
+  }
+
+  async release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
+    this.#change(owned, 'retryable', (record) => release(record, failure, retention_ms, this.#clock()))
+  }
+
+  async doubt(owned: Owned, failure: Failure): Promise<void> {
+    this.#change(owned, 'unknown', (record) => doubt(record, failure, this.#clock()))
+  }
+
+  async extend(owned: Owned, lease_ms: number): Promise<void> {
+    this.#change(owned, 'in_progress', (record) => extend(record, lease_ms, this.#clock()))
+  }
+
+  async transact(
+    attempt: TransactionAttempt,
+    work: (tx: Queryable) => Promise<Reply>,
+    crashPoint: CrashPoint,
+  ): Promise<TransactionEnd> {
+    const at = address(attempt.id)
+    if (this.#open.has(at)) return { end: 'busy' }
+    this.#open.add(at)
+    try {
+      if (!this.#isStill(attempt)) return { end: 'conflict' }
+      crashPoint('transaction.work.before')
+      const reply = await work(NO_DATABASE)
+      crashPoint('transaction.work.after')
+      if (!this.#isStill(attempt)) return { end: 'conflict' }
+      const now = this.#clock()
+      const taken = reserve(attempt.previous, attempt.claimant, 0, now)
+      this.#put(attempt.id, complete(taken, reply, attempt.retention_ms, now))
+      return { end: 'committed' }
+    } catch (error) {
+      return { end: 'failed', error }
+    } finally {
+      this.#open.delete(at)
+    }
+  }
+
+  async settle(attempt: TransactionAttempt): Promise<'committed' | 'rolled_back'> {
+    const { attempt_id } = attempt.claimant
+    const known = this.#records.get(address(attempt.id))?.attempt_id === attempt_id
+    const kept = this.#attempts.get(address(attempt.id))?.some((past) => past.attempt_id === attempt_id)
+    if (known || kept === true) return 'committed'
+    await this.leaveRetryable(
+      { ...attempt, claimant: { ...attempt.claimant, attempt_id: randomUUID() } },
+      { code: 'commit_lost', message: 'The attempt was found not to have committed.' },
+    )
+    return 'rolled_back'
+  }
+
+  async leaveRetryable(attempt: TransactionAttempt, failure: Failure): Promise<boolean> {
+    if (!this.#isStill(attempt)) return false
+    const now = this.#clock()
+    const taken = reserve(attempt.previous, attempt.claimant, 0, now)
+    this.#put(attempt.id, release(taken, failure, attempt.retention_ms, now))
+    return true
+  }
+
+  async within(
+    _tx: Queryable,
+    request: ClaimRequest,
+    retention_ms: number,
+    work: () => Promise<Reply>,
+  ): Promise<WithinEnd> {
+    const at = address(request.id)
+    const before = { record: this.#records.get(at), attempts: this.#attempts.get(at) }
+    const decision = this.#claim(request)
+    if (decision.kind !== 'run') return { end: 'decided', decision }
+    try {
+      const reply = await work()
+      this.#put(request.id, complete(decision.record, reply, retention_ms, this.#clock()))
+      return { end: 'completed', reply }
+    } catch (error) {
+      if (before.record === undefined) this.#records.delete(at)
+      else this.#records.set(at, before.record)
+      if (before.attempts === undefined) this.#attempts.delete(at)
+      else this.#attempts.set(at, before.attempts)
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  #claim({ id, claimant, matches, lease_ms, takeover }: ClaimRequest): Decision {
+    const record = this.#records.get(address(id)) ?? null
+    if (record?.state === 'in_progress' && record.attempt_id === claimant.attempt_id)
+      return { kind: 'run', record }
+    const same_request = record === null || record.state === 'expired' || matches(record.fingerprint)
+    const decision = decide(record, { claimant, same_request, lease_ms, takeover }, this.#clock())
+    if (decision.kind === 'run' || decision.kind === 'vanished') this.#put(id, decision.record)
+    return decision
+  }
+
+  #change(owned: Owned, state: string, next: (record: InProgress) => OnceRecord): void {
+    const record = this.#records.get(address(owned.id)) ?? null
+    if (owns(record, owned.fence)) {
+      this.#put(owned.id, next(record))
+      return
+    }
+    const repeated = record?.attempt_id === owned.attempt_id && record.state === state
+    if (!repeated) throw new OnlyonceError('lease_lost')
+  }
+
+  /** Writes a record; a new fence sends the attempt before it into the history. */
+  #put(id: RecordId, next: OnceRecord): void {
+    const at = address(id)
+    const before = this.#records.get(at)
+    if (before !== undefined && before.fence !== next.fence) {
+      const attempt: Attempt = {
+        fence: before.fence,
+        attempt_id: before.attempt_id,
+        owner: before.owner,
+        started_at: before.attempted_at,
+        ended_at: next.attempted_at,
+        outcome: before.state === 'in_progress' ? 'abandoned' : before.state,
+        failure: 'failure' in before ? before.failure : null,
+      }
+      this.#attempts.set(at, [...(this.#attempts.get(at) ?? []), attempt])
+    }
+    this.#records.set(at, next)
+  }
+
+  #isStill({ id, previous }: TransactionAttempt): boolean {
+    return (this.#records.get(address(id))?.fence ?? 0) === (previous?.fence ?? 0)
+  }
+}
+
+const NO_DATABASE: Queryable = {
+  query: () => Promise.reject(new OnlyonceError('memory_has_no_database')),
+}
+
+function address(id: RecordId): string {
+  return JSON.stringify([id.account, id.operation, id.key])
+}

@@ -1,0 +1,93 @@
+/**
+ * The one place where errors of the database are understood. Everything else asks here.
+ */
+
+export type Fault =
+  /** Another record stands where ours was to be inserted. */
+  | 'record_conflict'
+  /** Serialization failure or deadlock: rolled back, and worth running again. */
+  | 'collision'
+  /** Another transaction held a lock for too long. */
+  | 'lock_wait'
+  /** The server ended a transaction that was silent for too long. */
+  | 'idle'
+  /** The connection is gone, or none could be made. */
+  | 'connection'
+  /** pg gave up waiting for an answer: the connection is busy with a statement that nobody waits for. */
+  | 'unanswered'
+  /** A standby answered: not a place to decide anything. */
+  | 'not_primary'
+  /** A pooler gave us another session than the one that prepared the statement. */
+  | 'not_prepared'
+  /** A statement failed earlier in this transaction, and somebody swallowed the error. */
+  | 'aborted'
+  | 'other'
+
+const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
+  '40001': 'collision',
+  '40P01': 'collision',
+  '55P03': 'lock_wait',
+  '25P02': 'aborted',
+  '25P03': 'idle',
+  '25P04': 'idle',
+  '25006': 'not_primary',
+  '26000': 'not_prepared',
+  '42P05': 'not_prepared',
+  // Too many connections, starting up, shutting down, crashed: nobody there to answer.
+  '53300': 'connection',
+  '57P01': 'connection',
+  '57P02': 'connection',
+  '57P03': 'connection',
+  '57P05': 'connection',
+}
+
+export function classify(error: unknown): Fault {
+  const code = sqlState(error)
+  if (code === null) return classifyByDriver(error)
+  if (code.startsWith('08')) return 'connection'
+  if (code === '23505') return property(error, 'constraint') === 'records_pkey' ? 'record_conflict' : 'other'
+  return FAULT_BY_CODE[code] ?? 'other'
+}
+
+/** What pg and the socket below it say of themselves. Everything else is a mistake in how pg was called. */
+function classifyByDriver(error: unknown): Fault {
+  const code = property(error, 'code')
+  if (typeof code === 'string' && property(error, 'syscall') !== undefined) return 'connection'
+  const message = property(error, 'message')
+  if (typeof message !== 'string') return 'other'
+  if (message === 'Query read timeout') return 'unanswered'
+  return /^(?:Connection terminated|Client (?:has encountered|was closed)|timeout expired|timeout exceeded)/.test(
+    message,
+  )
+    ? 'connection'
+    : 'other'
+}
+
+/**
+ * Whether an answer to COMMIT proves that nothing was committed. Only an ordinary ERROR does: the server
+ * raised it instead of committing. FATAL does not: a backend that is told to go away while it waits for a
+ * standby has committed already. No answer at all proves nothing.
+ */
+export function provesRollback(error: unknown): boolean {
+  const code = sqlState(error)
+  return (
+    code !== null && !code.startsWith('08') && code !== '40003' && property(error, 'severity') === 'ERROR'
+  )
+}
+
+/** Whether the connection that gave this error can be used for nothing more. */
+export function isBroken(error: unknown): boolean {
+  const fault = classify(error)
+  return fault === 'connection' || fault === 'unanswered' || fault === 'idle'
+}
+
+/** The five characters by which PostgreSQL names an error, or null when it was not PostgreSQL that spoke. */
+export function sqlState(error: unknown): string | null {
+  const code = property(error, 'code')
+  const severity = property(error, 'severity')
+  return typeof code === 'string' && code.length === 5 && typeof severity === 'string' ? code : null
+}
+
+function property(error: unknown, name: string): unknown {
+  return typeof error === 'object' && error !== null ? (error as Record<string, unknown>)[name] : undefined
+}

@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import type { PoolClient } from 'pg'
+import type { CommandComplete, DataRow, Submittable, Wire } from './wire.ts'
+
+/** A statement of ours. Named by its text, so that a session prepares it once. */
+export interface Statement {
+  readonly text: string
+  readonly name: string
+}
+
+export interface Bound {
+  readonly statement: Statement
+  readonly values: readonly (string | Buffer | null)[]
+}
+
+export type Row = readonly (string | null)[]
+
+export interface FlushResult {
+  /** Rows by statement, as text: we know our own columns and need no description of them. */
+  readonly rows: readonly (readonly Row[])[]
+}
+
+export function statement(text: string): Statement {
+  return { text, name: `onlyonce_${createHash('sha256').update(text).digest('hex').slice(0, 16)}` }
+}
+
+export function bind(statement: Statement, ...values: readonly (string | Buffer | null)[]): Bound {
+  return { statement, values }
+}
+
+/**
+ * Which of our statements a session has prepared. Held here and not in pg's own table, because pg notes one
+ * statement for each query, and a flush has several.
+ */
+const prepared = new WeakMap<Wire, Set<string>>()
+
+/** Writes one statement without a Sync. Returns its name when this flush is the one that prepares it. */
+export function writeStatement(wire: Wire, { statement, values }: Bound, named: boolean): string | null {
+  const name = named ? statement.name : ''
+  const known = preparedBy(wire)
+  const parse = !named || !known.has(name)
+  if (parse) {
+    // Closing first: an earlier flush may have failed after it prepared this name, and nobody knows.
+    if (named) wire.close({ type: 'S', name })
+    wire.parse({ text: statement.text, name, types: [] })
+    if (named) known.add(name)
+  }
+  wire.bind({ portal: '', statement: name, values })
+  wire.execute({ portal: '', rows: 0 })
+  return parse && named ? name : null
+}
+
+function preparedBy(wire: Wire): Set<string> {
+  const known = prepared.get(wire)
+  if (known !== undefined) return known
+  const fresh = new Set<string>()
+  prepared.set(wire, fresh)
+  return fresh
+}
+
+export function forget(wire: Wire, names: readonly string[]): void {
+  const known = prepared.get(wire)
+  for (const name of names) known?.delete(name)
+}
+
+/**
+ * Several statements in one flush, with one Sync behind the last. After an error the server skips the rest,
+ * COMMIT included, so a failed flush has committed nothing that it was not told to before.
+ */
+export class Flush implements Submittable {
+  callback: Submittable['callback'] = () => {}
+  readonly #bounds: readonly Bound[]
+  readonly #named: boolean
+  readonly #preparing: string[] = []
+  readonly #rows: Row[][]
+  #done = 0
+  #tag = ''
+
+  constructor(bounds: readonly Bound[], named: boolean) {
+    this.#bounds = bounds
+    this.#named = named
+    this.#rows = bounds.map(() => [])
+  }
+
+  /** How many statements the server has reported as done. */
+  get done(): number {
+    return this.#done
+  }
+
+  /** The command tag of the last statement that is done. */
+  get tag(): string {
+    return this.#tag
+  }
+
+  submit(wire: Wire): null {
+    wire.stream.cork()
+    try {
+      for (const bound of this.#bounds) {
+        const name = writeStatement(wire, bound, this.#named)
+        if (name !== null) this.#preparing.push(name)
+      }
+      wire.sync()
+    } finally {
+      wire.stream.uncork()
+    }
+    return null
+  }
+
+  handleDataRow({ fields }: DataRow): void {
+    this.#rows[this.#done]?.push(fields)
+  }
+
+  handleCommandComplete({ text }: CommandComplete): void {
+    this.#tag = text
+    this.#done += 1
+  }
+
+  handleError(error: Error, wire: Wire): void {
+    forget(wire, this.#preparing)
+    this.callback(error)
+  }
+
+  handleReadyForQuery(): void {
+    const result: FlushResult = { rows: this.#rows }
+    this.callback(null, result)
+  }
+
+  handleRowDescription(): void {}
+  handlePortalSuspended(): void {}
+  handleEmptyQuery(): void {}
+  handleCopyInResponse(): void {}
+  handleCopyData(): void {}
+}
+
+/** Sends statements in one flush and waits for their rows. */
+export function flush(client: PoolClient, bounds: readonly Bound[], named: boolean): Promise<FlushResult> {
+  return new Promise((resolve, reject) => {
+    const batch = new Flush(bounds, named)
+    batch.callback = (error, result) => (error ? reject(error) : resolve(result as FlushResult))
+    submit(client, batch)
+  })
+}
+
+export function submit(client: PoolClient, query: Submittable): void {
+  ;(client as unknown as { query(query: Submittable): void }).query(query)
+}

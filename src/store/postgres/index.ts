@@ -1,0 +1,32 @@
+import pg from 'pg'
+import type { Store } from '../contract.ts'
+import { checkOptions, type PostgresOptions } from './options.ts'
+import { PostgresStore } from './store.ts'
+import type { PostgresTx } from './tx.ts'
+
+export { migrate } from './migrate.ts'
+export type { PostgresOptions } from './options.ts'
+export type { PostgresTx } from './tx.ts'
+
+/**
+ * Keeps records in PostgreSQL 15 to 18, in a schema of their own, beside your tables.
+ *
+ * @example
+ * const once = onlyonce({ store: postgres({ pool }), secret: process.env.ONLYONCE_SECRET })
+ */
+export function postgres(options: PostgresOptions): Store<PostgresTx> {
+  const settings = checkOptions(options)
+  if (options.pool !== undefined) return new PostgresStore(options.pool, false, settings)
+  const pool = new pg.Pool({
+    connectionString: options.connection_string,
+    max: options.pool_size ?? 10,
+    // As settings of the session they cost nothing; otherwise each transaction has to set them. A pooler
+    // may refuse settings at connection time.
+    ...(settings.pooler === 'none' && {
+      options: `-c lock_timeout=${settings.lock_wait_max_ms} -c idle_in_transaction_session_timeout=${settings.idle_in_transaction_max_ms}`,
+    }),
+  })
+  // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
+  pool.on('error', () => {})
+  return new PostgresStore(pool, true, settings)
+}

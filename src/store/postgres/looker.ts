@@ -1,0 +1,90 @@
+import { LIMITS } from '../../limits.ts'
+import type { RecordId } from '../../record/index.ts'
+import type { Seen } from '../contract.ts'
+import type { Connections } from './connections.ts'
+import { bind, type Statement, statement } from './flush.ts'
+import { arrayLiteral, readRecord } from './rows.ts'
+import { lookMany } from './sql/look.ts'
+
+interface Asked {
+  readonly id: RecordId
+  readonly resolve: (seen: Seen | null) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Looks records up in micro-batches. Alone, a request waits for nothing but its own lookup. Under load,
+ * callers that were looked up wait for a connection anyway, so the next lookup is put off until few of them
+ * are left (or for some milliseconds, so that a replay, which needs no connection, is not held up): what was
+ * asked meanwhile goes into one statement.
+ */
+export class Looker {
+  readonly #connections: Connections
+  readonly #statement: Statement
+  /** With this many callers ready to run, no lookup is urgent. */
+  readonly #enough: number
+  #asked: Asked[] = []
+  #under_way = 0
+  #planned: 'no' | 'now' | 'later' = 'no'
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(connections: Connections) {
+    this.#connections = connections
+    this.#statement = statement(lookMany(connections.settings.schema))
+    this.#enough = Math.ceil(connections.size / 2)
+    connections.slots.onShorter = () => {
+      if (this.#planned === 'later') this.#plan()
+    }
+  }
+
+  look(id: RecordId): Promise<Seen | null> {
+    return new Promise((resolve, reject) => {
+      this.#asked.push({ id, resolve, reject })
+      this.#plan()
+    })
+  }
+
+  #plan(): void {
+    if (this.#planned === 'now' || this.#asked.length === 0 || this.#under_way >= BATCHES_MAX) return
+    const urgent =
+      this.#connections.slots.waiting < this.#enough || this.#asked.length >= LIMITS.look_batch_max
+    if (urgent) {
+      clearTimeout(this.#timer)
+      this.#planned = 'now'
+      setImmediate(() => this.#send())
+    } else if (this.#planned === 'no') {
+      this.#planned = 'later'
+      this.#timer = setTimeout(() => this.#send(), LIMITS.look_delay_max_ms)
+    }
+  }
+
+  #send(): void {
+    this.#planned = 'no'
+    const batch = this.#asked.splice(0, LIMITS.look_batch_max)
+    this.#under_way += 1
+    this.#ask(batch).finally(() => {
+      this.#under_way -= 1
+      this.#plan()
+    })
+    this.#plan()
+  }
+
+  async #ask(batch: readonly Asked[]): Promise<void> {
+    try {
+      const column = (name: keyof RecordId) => arrayLiteral(batch.map(({ id }) => id[name]))
+      const { rows } = await this.#connections.run(
+        bind(this.#statement, column('account'), column('operation'), column('key')),
+      )
+      const seen: (Seen | undefined)[] = []
+      for (const [position, ...row] of rows[0]!) seen[Number(position) - 1] = readRecord(row)
+      batch.forEach(({ resolve }, i) => {
+        resolve(seen[i] ?? null)
+      })
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
+  }
+}
+
+/** Two batches at once keep the next one filling while an answer is read; more make batches small. */
+const BATCHES_MAX = 2

@@ -1,0 +1,100 @@
+import type { Pool } from 'pg'
+import { OnlyonceError } from '../../errors.ts'
+import { LIMITS } from '../../limits.ts'
+
+/** How to reach the database, and within which bounds. */
+export interface PostgresOptions {
+  /** Your own pool; it stays yours and is not ended by `close`. */
+  readonly pool?: Pool
+  /** Or a connection string, from which a pool is made that `close` ends. */
+  readonly connection_string?: string
+  /** Connections of the pool that is made from `connection_string`. */
+  readonly pool_size?: number
+  /** The schema that holds the tables. */
+  readonly schema?: string
+  /** `apply` installs and upgrades the tables, `verify` only checks them (for a role without DDL rights). */
+  readonly migrate?: 'apply' | 'verify'
+  /** `transaction` behind PgBouncer's transaction mode: no named statements, nothing assumed of a session. */
+  readonly pooler?: 'none' | 'transaction'
+  readonly lock_wait_max_ms?: number
+  readonly idle_in_transaction_max_ms?: number
+  readonly transaction_max_ms?: number
+  readonly statement_max_ms?: number
+  readonly connection_wait_max_ms?: number
+  readonly settle_max_ms?: number
+}
+
+export interface PostgresSettings {
+  readonly schema: string
+  readonly migrate: 'apply' | 'verify'
+  readonly pooler: 'none' | 'transaction'
+  readonly lock_wait_max_ms: number
+  readonly idle_in_transaction_max_ms: number
+  readonly transaction_max_ms: number
+  readonly statement_max_ms: number
+  readonly connection_wait_max_ms: number
+  readonly settle_max_ms: number
+}
+
+const KNOWN = new Set([
+  'pool',
+  'connection_string',
+  'pool_size',
+  'schema',
+  'migrate',
+  'pooler',
+  'lock_wait_max_ms',
+  'idle_in_transaction_max_ms',
+  'transaction_max_ms',
+  'statement_max_ms',
+  'connection_wait_max_ms',
+  'settle_max_ms',
+])
+
+/** Checks the options once, at the door. */
+export function checkOptions(options: PostgresOptions): PostgresSettings {
+  for (const name of Object.keys(options)) if (!KNOWN.has(name)) refuse(`postgres() has no option ${name}.`)
+  if ((options.pool === undefined) === (options.connection_string === undefined)) {
+    refuse('Pass either pool or connection_string to postgres().')
+  }
+  return {
+    schema: checkSchema(options.schema ?? 'onlyonce'),
+    migrate: oneOf('migrate', options.migrate ?? 'apply', ['apply', 'verify']),
+    pooler: oneOf('pooler', options.pooler ?? 'none', ['none', 'transaction']),
+    lock_wait_max_ms: milliseconds(options, 'lock_wait_max_ms'),
+    idle_in_transaction_max_ms: milliseconds(options, 'idle_in_transaction_max_ms'),
+    transaction_max_ms: milliseconds(options, 'transaction_max_ms'),
+    statement_max_ms: milliseconds(options, 'statement_max_ms'),
+    connection_wait_max_ms: milliseconds(options, 'connection_wait_max_ms'),
+    settle_max_ms: milliseconds(options, 'settle_max_ms'),
+  }
+}
+
+/** A plain identifier: it stands in the text of every statement. */
+export function checkSchema(schema: string): string {
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    refuse(
+      `schema must be a plain lower-case identifier of at most 63 characters, got ${JSON.stringify(schema)}.`,
+    )
+  }
+  return schema
+}
+
+type Bound = Extract<keyof PostgresSettings, `${string}_ms`>
+
+function milliseconds(options: PostgresOptions, name: Bound): number {
+  const value = options[name] ?? LIMITS[name]
+  if (!Number.isSafeInteger(value) || value < 1 || value > 2_147_483_647) {
+    refuse(`${name} must be a whole number of milliseconds from 1 to 2147483647.`)
+  }
+  return value
+}
+
+function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
+  if (!allowed.includes(value)) refuse(`${name} must be one of ${allowed.join(', ')}.`)
+  return value
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('option_invalid', { detail })
+}

@@ -1,0 +1,84 @@
+import type { Attempt, AttemptOutcome, Failure, OnceRecord, Reply } from '../../record/index.ts'
+import type { Seen } from '../contract.ts'
+import type { Row } from './flush.ts'
+
+/** Turns the columns of RECORD_COLUMNS into a record. */
+export function readRecord(row: Row): Seen {
+  const [state, fence, attempt_id, owner, digest, key_id, created, attempted, changed, lease, expires] = row
+  const common = {
+    fence: Number(fence),
+    attempt_id: attempt_id!,
+    owner: owner!,
+    fingerprint: { key_id: key_id!, digest: bytes(digest!) },
+    created_at: Number(created),
+    attempted_at: Number(attempted),
+    changed_at: Number(changed),
+  }
+  return {
+    record: { ...common, ...stateOf(state as OnceRecord['state'], lease!, expires!, row) },
+    now: Number(row[17]),
+  }
+}
+
+type Rest<T> = T extends OnceRecord
+  ? Omit<T, 'fence' | 'attempt_id' | 'owner' | 'fingerprint' | 'created_at' | 'attempted_at' | 'changed_at'>
+  : never
+
+function stateOf(state: OnceRecord['state'], lease: string, expires: string, row: Row): Rest<OnceRecord> {
+  switch (state) {
+    case 'in_progress':
+      return { state, lease_until: Number(lease) }
+    case 'completed':
+      return { state, reply: readReply(row), expires_at: Number(expires) }
+    case 'retryable':
+      return { state, failure: readFailure(row[15]!, row[16]!), expires_at: Number(expires) }
+    case 'unknown':
+    case 'parked':
+      return { state, failure: readFailure(row[15]!, row[16]!) }
+    case 'expired':
+      return { state, expires_at: Number(expires) }
+    default:
+      throw new Error(`unknown state in the database: ${state satisfies never}`)
+  }
+}
+
+function readReply(row: Row): Reply {
+  return {
+    status: Number(row[11]),
+    headers: JSON.parse(row[12]!) as Reply['headers'],
+    body: row[13] === null || row[13] === undefined ? null : bytes(row[13]),
+    schema: Number(row[14]),
+  }
+}
+
+/** Turns the columns of ATTEMPT_COLUMNS into an attempt. */
+export function readAttempt(row: Row): Attempt {
+  const [fence, attempt_id, owner, started, ended, outcome, code, message] = row
+  return {
+    fence: Number(fence),
+    attempt_id: attempt_id!,
+    owner: owner!,
+    started_at: Number(started),
+    ended_at: Number(ended),
+    outcome: outcome as AttemptOutcome,
+    failure: code === null ? null : readFailure(code!, message!),
+  }
+}
+
+function readFailure(code: string, message: string | null): Failure {
+  return { code, message: message ?? '' }
+}
+
+function bytes(hex: string): Buffer {
+  return Buffer.from(hex, 'hex')
+}
+
+/** The values of a reply's four columns. */
+export function replyValues(reply: Reply): [string, string, Buffer | null, string] {
+  return [`${reply.status}`, JSON.stringify(reply.headers), reply.body, `${reply.schema}`]
+}
+
+/** A text array as a literal. */
+export function arrayLiteral(values: readonly string[]): string {
+  return `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`
+}

@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { OnlyonceError } from '../../errors.ts'
+import type { Failure } from '../../record/index.ts'
+import { Deadline } from '../../retry.ts'
+import type { TransactionAttempt } from '../contract.ts'
+import { classify } from './classify.ts'
+import type { Connections } from './connections.ts'
+import { bind } from './flush.ts'
+import { readRecord } from './rows.ts'
+import type { Statements } from './statements.ts'
+import { retryableValues, supersedeValues } from './values.ts'
+
+const COMMIT_LOST: Failure = {
+  code: 'commit_lost',
+  message: 'The answer to COMMIT was lost; the transaction was found to be rolled back.',
+}
+
+/**
+ * Finds out what became of a COMMIT whose answer was lost. The row is the verdict, and one look is none: the
+ * server may still be reading what we sent. So write first. Whoever inserts the row decides, and an insert
+ * waits for a transaction that is still open:
+ *
+ * - ours goes in: the attempt has not committed, and now never can, because its own insert must conflict;
+ * - a row is there: the attempt id in it, or in its history, says whether it is the attempt's.
+ *
+ * Transaction ids are not asked: after a crash of the server an id may be used again, and the answer is then
+ * that of another transaction.
+ */
+export async function settle(
+  connections: Connections,
+  statements: Statements,
+  attempt: TransactionAttempt,
+): Promise<'committed' | 'rolled_back'> {
+  const deadline = new Deadline(connections.settings.settle_max_ms)
+  const claimant = { ...attempt.claimant, attempt_id: randomUUID() }
+  const tombstone: TransactionAttempt = { ...attempt, claimant }
+  for (let tries = 0; ; tries += 1) {
+    try {
+      if (await writeRetryable(connections, statements, tombstone, COMMIT_LOST)) return 'rolled_back'
+      const verdict = await readVerdict(connections, statements, attempt, claimant.attempt_id)
+      if (verdict !== null) return verdict
+    } catch (error) {
+      if (!worthAsking(error)) throw error
+    }
+    if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown')
+  }
+}
+
+/** Writes a retryable record where the attempt's own would stand. False when another row is there. */
+export async function writeRetryable(
+  connections: Connections,
+  statements: Statements,
+  attempt: TransactionAttempt,
+  failure: Failure,
+): Promise<boolean> {
+  const write =
+    attempt.previous === null
+      ? bind(statements.insertRetryable, ...retryableValues(attempt, failure))
+      : bind(statements.supersede, ...supersedeValues(attempt, { state: 'retryable', failure }))
+  const { rows } = await connections.runBounded(write)
+  return rows.at(-1)!.length > 0
+}
+
+async function readVerdict(
+  connections: Connections,
+  statements: Statements,
+  { id, claimant, previous }: TransactionAttempt,
+  tombstone_id: string,
+): Promise<'committed' | 'rolled_back' | null> {
+  const where = [id.account, id.operation, id.key] as const
+  const { rows } = await connections.run(
+    bind(statements.lookOne, ...where),
+    bind(statements.lookAttempt, ...where, claimant.attempt_id),
+  )
+  if (rows[1]!.length > 0) return 'committed'
+  const row = rows[0]![0]
+  if (row === undefined) return null
+  const { record } = readRecord(row)
+  if (record.attempt_id === claimant.attempt_id) return 'committed'
+  // An earlier write of our own, whose answer was lost in turn.
+  if (record.attempt_id === tombstone_id) return 'rolled_back'
+  // Still what the attempt set out from: the write lost a race that has left no trace. Write again.
+  if (previous !== null && record.fence === previous.fence) return null
+  return 'rolled_back'
+}
+
+/** While the database is away, or another transaction holds the row, the question stays open. */
+function worthAsking(error: unknown): boolean {
+  if (error instanceof OnlyonceError) return error.retryable
+  const fault = classify(error)
+  return fault === 'lock_wait' || fault === 'collision'
+}

@@ -1,0 +1,48 @@
+/**
+ * Times leave the database as whole milliseconds since the epoch, so that no process's clock or time zone
+ * has a say; everything else leaves as text.
+ */
+const milliseconds = (expression: string) => `(extract(epoch FROM ${expression}) * 1000)::bigint`
+
+/** Not bytea's own text form: that depends on a setting of the session. */
+const hex = (column: string) => `encode(${column}, 'hex')`
+
+/** The columns of one record, in the order that `readRecord` expects. */
+const RECORD_COLUMNS = [
+  'r.state',
+  'r.fence',
+  'r.attempt_id',
+  'r.owner',
+  hex('r.fingerprint'),
+  'r.fingerprint_key_id',
+  milliseconds('r.created_at'),
+  milliseconds('r.attempted_at'),
+  milliseconds('r.changed_at'),
+  milliseconds('r.lease_until'),
+  milliseconds('r.expires_at'),
+  'r.reply_status',
+  'r.reply_headers',
+  hex('r.reply_body'),
+  'r.reply_schema',
+  'r.error_code',
+  'r.error_message',
+  milliseconds('clock_timestamp()'),
+]
+
+/** The same under the names c0, c1, … */
+export const recordColumns = RECORD_COLUMNS.map((column, i) => `${column} AS c${i}`).join(', ')
+
+/** The columns of one superseded attempt, in the order that `readAttempt` expects. */
+export const ATTEMPT_COLUMNS = [
+  'fence',
+  'attempt_id',
+  'owner',
+  milliseconds('started_at'),
+  milliseconds('ended_at'),
+  'outcome',
+  'error_code',
+  'error_message',
+]
+
+/** A duration given in milliseconds as an interval; NULL stays NULL. */
+export const interval = (parameter: string) => `(${parameter}::float8 * interval '1 millisecond')`

@@ -1,0 +1,41 @@
+import { type Statement, statement } from './flush.ts'
+import * as claim from './sql/claim.ts'
+import * as finish from './sql/finish.ts'
+import * as look from './sql/look.ts'
+import * as session from './sql/session.ts'
+
+export const BEGIN = {
+  default: statement('BEGIN'),
+  'read committed': statement('BEGIN ISOLATION LEVEL READ COMMITTED'),
+  'repeatable read': statement('BEGIN ISOLATION LEVEL REPEATABLE READ'),
+  serializable: statement('BEGIN ISOLATION LEVEL SERIALIZABLE'),
+} as const
+export const COMMIT = statement('COMMIT')
+export const ROLLBACK = statement('ROLLBACK')
+export const TRY_LOCK = statement(session.TRY_LOCK)
+export const SET_LAST_WAIT = statement(session.SET_LOCK_WAIT)
+
+export type Statements = Readonly<Record<keyof ReturnType<typeof texts>, Statement>>
+
+/** Every statement on the tables of one schema, made once. */
+export function statementsFor(schema: string): Statements {
+  const made = Object.entries(texts(schema)).map(([name, text]) => [name, statement(text)])
+  return Object.fromEntries(made) as Statements
+}
+
+function texts(schema: string) {
+  return {
+    lookOne: look.lookOne(schema),
+    lookHistory: look.lookHistory(schema),
+    lookAttempt: look.lookAttempt(schema),
+    insertInProgress: claim.insertInProgress(schema),
+    insertCompleted: claim.insertCompleted(schema),
+    insertRetryable: claim.insertRetryable(schema),
+    supersede: claim.supersede(schema),
+    complete: finish.complete(schema),
+    release: finish.release(schema),
+    doubt: finish.doubt(schema),
+    doubtVanished: finish.doubtVanished(schema),
+    extend: finish.extend(schema),
+  }
+}

@@ -1,0 +1,50 @@
+import type { Failure, Reply } from '../../record/index.ts'
+import type { TransactionAttempt } from '../contract.ts'
+import { replyValues } from './rows.ts'
+
+type Value = string | Buffer | null
+
+/** The first seven values of every insert: who, under which attempt, with which fingerprint. */
+export function identityValues({ id, claimant }: Pick<TransactionAttempt, 'id' | 'claimant'>): Value[] {
+  const { attempt_id, owner, fingerprint } = claimant
+  return [id.account, id.operation, id.key, attempt_id, owner, fingerprint.digest, fingerprint.key_id]
+}
+
+export function completedValues(attempt: TransactionAttempt, reply: Reply): Value[] {
+  return [...identityValues(attempt), `${attempt.retention_ms}`, ...replyValues(reply)]
+}
+
+export function retryableValues(attempt: TransactionAttempt, failure: Failure): Value[] {
+  return [...identityValues(attempt), `${attempt.retention_ms}`, failure.code, failure.message]
+}
+
+/** The state in which a new attempt takes over an old record. */
+export type Next =
+  | { readonly state: 'in_progress'; readonly lease_ms: number }
+  | { readonly state: 'completed'; readonly reply: Reply }
+  | { readonly state: 'retryable'; readonly failure: Failure }
+
+export function supersedeValues(
+  attempt: Pick<TransactionAttempt, 'id' | 'claimant' | 'previous' | 'retention_ms'>,
+  next: Next,
+): Value[] {
+  const { id, claimant, previous, retention_ms } = attempt
+  if (previous === null) throw new Error('there is nothing to supersede')
+  const { attempt_id, owner, fingerprint } = claimant
+  return [
+    id.account,
+    id.operation,
+    id.key,
+    `${previous.fence}`,
+    previous.state,
+    next.state,
+    attempt_id,
+    owner,
+    fingerprint.digest,
+    fingerprint.key_id,
+    next.state === 'in_progress' ? `${next.lease_ms}` : null,
+    next.state === 'in_progress' ? null : `${retention_ms}`,
+    ...(next.state === 'completed' ? replyValues(next.reply) : [null, null, null, null]),
+    ...(next.state === 'retryable' ? [next.failure.code, next.failure.message] : [null, null]),
+  ]
+}

@@ -1,0 +1,57 @@
+/**
+ * What we use of pg below its public face: the connection of a client and the Submittable protocol, the same
+ * that pg-cursor and pg-query-stream are built on. Stated here once, because @types/pg does not.
+ */
+import type { PoolClient } from 'pg'
+
+export interface Wire {
+  readonly stream: { cork(): void; uncork(): void; destroy(): void }
+  readonly parsedStatements?: Record<string, string | undefined>
+  readonly submittedNamedStatements?: Record<string, string | undefined>
+  parse(message: { text: string; name: string; types: readonly number[] }): void
+  bind(message: { portal: string; statement: string; values: readonly (string | Buffer | null)[] }): void
+  execute(message: { portal: string; rows: number }): void
+  close(message: { type: 'S'; name: string }): void
+  sync(): void
+}
+
+export interface DataRow {
+  readonly fields: readonly (string | null)[]
+}
+
+export interface CommandComplete {
+  readonly text: string
+}
+
+export interface Submittable {
+  callback: (error: Error | null | undefined, result?: unknown) => void
+  submit(wire: Wire): Error | null | undefined
+  handleRowDescription(message: unknown): void
+  handleDataRow(message: DataRow): void
+  handlePortalSuspended(wire: Wire): void
+  handleEmptyQuery(wire: Wire): void
+  handleCommandComplete(message: CommandComplete, wire: Wire): void
+  handleCopyInResponse(wire: Wire): void
+  handleCopyData(message: unknown, wire: Wire): void
+  handleError(error: Error, wire: Wire): void
+  handleReadyForQuery(wire: Wire): void
+}
+
+export function wireOf(client: PoolClient): Wire {
+  return (client as unknown as { connection: Wire }).connection
+}
+
+/** Ends a connection without a word; the only way to stop a statement whose answer will not come. */
+export function destroy(client: PoolClient): void {
+  wireOf(client).stream.destroy()
+}
+
+/** Null when this client is one we can work with; otherwise what is wrong with it. */
+export function unsupported(client: PoolClient): string | null {
+  if (wireOf(client)?.parse === undefined)
+    return 'pg-native is not supported: use the JavaScript client of pg.'
+  if ((client as unknown as { pipeline?: boolean }).pipeline === true) {
+    return 'a pool with pipeline: true is not supported: onlyonce pipelines what may be pipelined by itself.'
+  }
+  return null
+}

@@ -1,0 +1,122 @@
+import { LIMITS } from '../../limits.ts'
+import { decide, type InProgress, type Reply } from '../../record/index.ts'
+import type { ClaimRequest, Queryable, WithinEnd } from '../contract.ts'
+import { classify } from './classify.ts'
+import type { PostgresSettings } from './options.ts'
+import { readRecord, replyValues } from './rows.ts'
+import type { Statements } from './statements.ts'
+import { identityValues, supersedeValues } from './values.ts'
+
+type Claimed = { readonly claimed: InProgress } | Exclude<WithinEnd, { end: 'completed' }>
+
+/**
+ * Claims, works and completes inside a transaction of the caller's. Everything happens behind a savepoint:
+ * whatever goes wrong here, the caller's transaction is as it was before, and goes on.
+ */
+export async function within(
+  tx: Queryable,
+  statements: Statements,
+  settings: PostgresSettings,
+  request: ClaimRequest,
+  retention_ms: number,
+  work: () => Promise<Reply>,
+): Promise<WithinEnd> {
+  await tx.query('SAVEPOINT onlyonce')
+  try {
+    const claim = await claimWithin(tx, statements, settings, request)
+    if (!('claimed' in claim)) {
+      await tx.query('RELEASE SAVEPOINT onlyonce')
+      return claim
+    }
+    const reply = await work()
+    const { account, operation, key } = request.id
+    const done = await tx.query(statements.complete.text, [
+      account,
+      operation,
+      key,
+      `${claim.claimed.fence}`,
+      `${retention_ms}`,
+      ...replyValues(reply),
+    ])
+    if (done.rows.length !== 1) throw new Error('the record that this transaction holds is gone')
+    await tx.query('RELEASE SAVEPOINT onlyonce')
+    return { end: 'completed', reply }
+  } catch (error) {
+    await undo(tx)
+    if (isLockWait(error)) return { end: 'busy' }
+    throw error
+  }
+}
+
+async function claimWithin(
+  tx: Queryable,
+  statements: Statements,
+  settings: PostgresSettings,
+  request: ClaimRequest,
+): Promise<Claimed> {
+  // The caller's own bound on lock waits comes back afterwards; a rollback to the savepoint restores it too.
+  const before = await tx.query(
+    `SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', $1, true) AS set`,
+    [`${settings.lock_wait_max_ms}`],
+  )
+  let claim: Claimed
+  try {
+    claim = await insertOrDecide(tx, statements, request)
+  } catch (error) {
+    throw isSqlLockWait(error) ? new LockWait(error) : error
+  }
+  await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [before.rows[0].before])
+  return claim
+}
+
+async function insertOrDecide(
+  tx: Queryable,
+  statements: Statements,
+  request: ClaimRequest,
+): Promise<Claimed> {
+  const { id, claimant, lease_ms, takeover } = request
+  const where = [id.account, id.operation, id.key]
+  for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
+    const inserted = await tx.query(statements.insertInProgress.text, [
+      ...identityValues(request),
+      `${lease_ms}`,
+    ])
+    const row = inserted.rows[0] ?? (await tx.query(statements.lookOne.text, where)).rows[0]
+    if (row === undefined) continue
+    const { record, now } = readRecord(Object.values(row))
+    if (inserted.rows.length === 1 && record.state === 'in_progress') return { claimed: record }
+    const same_request = record.state === 'expired' || request.matches(record.fingerprint)
+    const decision = decide(record, { claimant, same_request, lease_ms, takeover }, now)
+    if (decision.kind !== 'run') return { end: 'decided', decision }
+    const values = supersedeValues(
+      { id, claimant, previous: record, retention_ms: 0 },
+      { state: 'in_progress', lease_ms },
+    )
+    const taken = await tx.query(statements.supersede.text, values)
+    if (taken.rows.length === 1) return { claimed: decision.record }
+  }
+  return { end: 'busy' }
+}
+
+/** A wait for a lock that was ours, not one that the caller's work ran into. */
+class LockWait extends Error {
+  constructor(cause: unknown) {
+    super('waited too long for another transaction with this key', { cause })
+  }
+}
+
+function isLockWait(error: unknown): boolean {
+  return error instanceof LockWait
+}
+
+function isSqlLockWait(error: unknown): boolean {
+  return classify(error) === 'lock_wait'
+}
+
+/** On a connection that is gone there is nothing to undo; the error that brought us here says more. */
+async function undo(tx: Queryable): Promise<void> {
+  try {
+    await tx.query('ROLLBACK TO SAVEPOINT onlyonce')
+    await tx.query('RELEASE SAVEPOINT onlyonce')
+  } catch {}
+}

@@ -1,0 +1,42 @@
+import { CLAIMS } from './claims.ts'
+import { ENDS } from './ends.ts'
+import { LEASES } from './leases.ts'
+import type { StoreUnderTest } from './shared.ts'
+import { TRANSACTIONS } from './transactions.ts'
+import { WITHIN } from './within.ts'
+
+export type { StoreUnderTest } from './shared.ts'
+
+/** What the suite needs of a test runner: vitest, jest, mocha and node:test all have it. */
+export interface TestRunner {
+  readonly describe: (name: string, body: () => void) => unknown
+  readonly it: (name: string, body: () => Promise<void>) => unknown
+}
+
+/**
+ * The contract of a store, as tests. A store that passes may stand behind every kind of protection.
+ *
+ * @example
+ * storeConformance({ describe, it }, 'my store', async () => ({ store: await makeMyStore(), begin }))
+ */
+export function storeConformance(
+  runner: TestRunner,
+  name: string,
+  open: () => Promise<StoreUnderTest>,
+): void {
+  runner.describe(`${name} obeys the contract of stores`, () => {
+    for (const [title, body] of Object.entries({
+      ...CLAIMS,
+      ...ENDS,
+      ...LEASES,
+      ...TRANSACTIONS,
+      ...WITHIN,
+    })) {
+      runner.it(title, async () => {
+        const under_test = await open()
+        await under_test.store.start()
+        await body(under_test)
+      })
+    }
+  })
+}
