@@ -1,0 +1,58 @@
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { RecordId } from '../record/index.ts'
+
+interface Flight<T> {
+  readonly digest: Buffer
+  readonly landed: Promise<T>
+}
+
+/**
+ * Duplicates inside one process share one flight: the first runs, the others wait for it without a database
+ * connection of their own.
+ */
+export class Flights<T> {
+  readonly #flights = new Map<string, Flight<T>>()
+  #joined = 0
+
+  get size(): number {
+    return this.#flights.size
+  }
+
+  /** Resolves when all flights that are under way now have landed, well or not. */
+  async landed(): Promise<void> {
+    await Promise.allSettled([...this.#flights.values()].map(({ landed }) => landed))
+  }
+
+  /**
+   * Runs `take_off`, or joins the flight that has this id already. A flight with another fingerprint under the
+   * same id is not joined: the key was reused.
+   */
+  async board(
+    id: RecordId,
+    digest: Buffer,
+    take_off: () => Promise<T>,
+  ): Promise<{ readonly role: 'first' | 'joined'; readonly result: T } | { readonly role: 'refused' }> {
+    const address = `${id.account}\0${id.operation}\0${id.key}`
+    const flight = this.#flights.get(address)
+    if (flight === undefined) return { role: 'first', result: await this.#fly(address, digest, take_off) }
+    if (!flight.digest.equals(digest)) return { role: 'refused' }
+    if (this.#joined >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
+    this.#joined += 1
+    try {
+      return { role: 'joined', result: await flight.landed }
+    } finally {
+      this.#joined -= 1
+    }
+  }
+
+  async #fly(address: string, digest: Buffer, take_off: () => Promise<T>): Promise<T> {
+    const landed = take_off()
+    this.#flights.set(address, { digest, landed })
+    try {
+      return await landed
+    } finally {
+      this.#flights.delete(address)
+    }
+  }
+}

@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto'
+import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import type { Fingerprint } from '../fingerprint/index.ts'
+import { LIMITS } from '../limits.ts'
+import {
+  type Claimant,
+  type Completed,
+  type Decision,
+  decide,
+  type Failure,
+  type RecordId,
+  type Reply,
+} from '../record/index.ts'
+import { Deadline } from '../retry.ts'
+import type { CrashPoint, Isolation, Seen, Store, TransactionAttempt } from '../store/contract.ts'
+
+/** Work whose effects are all in the store's database, with everything that decides about it. */
+export interface TransactionRequest {
+  readonly id: RecordId
+  readonly owner: string
+  readonly fingerprint: Fingerprint
+  readonly matches: (stored: Fingerprint) => boolean
+  readonly retention_ms: number
+  readonly deadline_ms: number
+  readonly isolation: Isolation | null
+  readonly exclusive: boolean
+  /** False for work that cannot be run a second time in place, such as an HTTP handler. */
+  readonly rerun: boolean
+}
+
+/** What became of a protected call, before its reply is turned into a value or a response. */
+export type Outcome =
+  | { readonly outcome: 'executed' | 'replayed'; readonly reply: Reply }
+  | { readonly outcome: 'in_progress'; readonly retry_after_ms: number }
+  | { readonly outcome: 'key_reused' }
+  | { readonly outcome: 'unknown'; readonly failure: Failure; readonly retry_after_ms: number }
+  | { readonly outcome: 'parked'; readonly failure: Failure }
+
+/**
+ * Runs work in one transaction and one commit together with its record.
+ *
+ * Look first, run the work, insert the finished record last: the effects happen once, while the function
+ * itself may run again after a collision, or beside a duplicate in another process whose record wins.
+ */
+export async function runTransaction<Tx>(
+  store: Store<Tx>,
+  request: TransactionRequest,
+  work: (tx: Tx) => Promise<Reply>,
+  crashPoint: CrashPoint,
+): Promise<Outcome> {
+  const deadline = new Deadline(request.deadline_ms)
+  let last: unknown
+  for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
+    if (tries > 0 && !(await deadline.backOff(tries))) break
+    const claimant: Claimant = {
+      attempt_id: randomUUID(),
+      owner: request.owner,
+      fingerprint: request.fingerprint,
+    }
+    crashPoint('transaction.look.before')
+    const seen = await store.look(request.id)
+    crashPoint('transaction.look.after')
+    const decision = decideFrom(seen, request, claimant)
+    if (decision.kind !== 'run') return outcomeOf(decision)
+    const attempt = attemptOf(request, claimant, seen)
+    const step = await runOnce(store, attempt, work, crashPoint)
+    if (step.next === 'done') return step.outcome
+    last = step.error
+    if (step.next === 'rerun' && !request.rerun) break
+  }
+  throw last instanceof OnlyonceError ? last : new OnlyonceError('serialization_failed', { cause: last })
+}
+
+/** After one attempt: it is done, or look again because another came first, or run again. */
+type Step =
+  | { readonly next: 'done'; readonly outcome: Outcome }
+  | { readonly next: 'look' | 'rerun'; readonly error: unknown }
+
+async function runOnce<Tx>(
+  store: Store<Tx>,
+  attempt: TransactionAttempt,
+  work: (tx: Tx) => Promise<Reply>,
+  crashPoint: CrashPoint,
+): Promise<Step> {
+  let reply: Reply | undefined
+  const end = await store.transact(
+    attempt,
+    async (tx) => {
+      reply = await work(tx)
+      return reply
+    },
+    crashPoint,
+  )
+  switch (end.end) {
+    case 'committed':
+      return { next: 'done', outcome: { outcome: 'executed', reply: reply! } }
+    case 'busy':
+      return { next: 'done', outcome: { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms } }
+    case 'conflict':
+      return { next: 'look', error: new OnlyonceError('serialization_failed') }
+    case 'rerun':
+      return { next: 'rerun', error: end.error }
+    case 'in_doubt': {
+      crashPoint('transaction.settle.before')
+      const verdict = await store.settle(attempt)
+      crashPoint('transaction.settle.after')
+      return verdict === 'committed'
+        ? { next: 'done', outcome: { outcome: 'executed', reply: reply! } }
+        : { next: 'rerun', error: end.error }
+    }
+    case 'failed':
+      return await afterFailure(store, attempt, end.error, crashPoint)
+    default:
+      return end satisfies never
+  }
+}
+
+/**
+ * The work threw and was rolled back. Its key keeps its fingerprint by a retryable record, as far as that can
+ * be written. Where another's record stands, it may be the very reason for the error (a duplicate that came
+ * first has inserted the same row), and then its reply is the answer.
+ */
+async function afterFailure<Tx>(
+  store: Store<Tx>,
+  attempt: TransactionAttempt,
+  error: unknown,
+  crashPoint: CrashPoint,
+): Promise<Step> {
+  if (error instanceof OnlyonceError && error.code === 'transaction_ended_inside') {
+    await leaveUnknown(store, attempt, error)
+    throw error
+  }
+  crashPoint('transaction.failed.before')
+  const left = await store.leaveRetryable(attempt, failureOf(error)).catch(() => true)
+  crashPoint('transaction.failed.after')
+  if (left) throw error
+  const seen = await store.look(attempt.id).catch(() => null)
+  if (seen?.record.state !== 'completed') throw error
+  return { next: 'look', error }
+}
+
+/** The function ended its own transaction, so what it did may have been committed without its record. */
+async function leaveUnknown<Tx>(store: Store<Tx>, attempt: TransactionAttempt, error: Error): Promise<void> {
+  const { id, claimant } = attempt
+  const decision = await store.claim({
+    id,
+    claimant,
+    matches: () => true,
+    lease_ms: LIMITS.lease_ms,
+    takeover: 'resume',
+  })
+  if (decision.kind !== 'run') return
+  const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
+  await store.doubt(owned, failureOf(error))
+}
+
+function attemptOf(request: TransactionRequest, claimant: Claimant, seen: Seen | null): TransactionAttempt {
+  const { id, retention_ms, isolation, exclusive } = request
+  return { id, claimant, previous: seen?.record ?? null, retention_ms, isolation, exclusive }
+}
+
+function decideFrom(seen: Seen | null, request: TransactionRequest, claimant: Claimant): Decision {
+  const record = seen?.record ?? null
+  const same_request = record === null || record.state === 'expired' || request.matches(record.fingerprint)
+  const claim = { claimant, same_request, lease_ms: 0, takeover: 'doubt' } as const
+  return decide(record, claim, seen?.now ?? 0)
+}
+
+export function outcomeOf(decision: Exclude<Decision, { kind: 'run' }>): Outcome {
+  switch (decision.kind) {
+    case 'replay':
+      return replayOf(decision.record)
+    case 'in_progress':
+      return {
+        outcome: 'in_progress',
+        retry_after_ms: Math.max(1, Math.min(decision.retry_after_ms, LIMITS.retry_after_ms)),
+      }
+    case 'key_reused':
+      return { outcome: 'key_reused' }
+    case 'vanished':
+    case 'unknown':
+      return { outcome: 'unknown', failure: decision.record.failure, retry_after_ms: LIMITS.retry_after_ms }
+    case 'parked':
+      return { outcome: 'parked', failure: decision.record.failure }
+    default:
+      return decision satisfies never
+  }
+}
+
+function replayOf(record: Completed): Outcome {
+  return { outcome: 'replayed', reply: record.reply }
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import { LIMITS } from '../limits.ts'
+import type { Reply } from '../record/index.ts'
+import type { CrashPoint, Queryable, Store } from '../store/contract.ts'
+import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
+
+/**
+ * Protects work inside a transaction that the caller began and will end. Claims first: the caller's effects
+ * may have happened before us, so a conflict at the end would come too late. What it returns holds once the
+ * caller has committed.
+ */
+export async function runWithin<Tx>(
+  store: Store<Tx>,
+  tx: Queryable,
+  request: Pick<TransactionRequest, 'id' | 'owner' | 'fingerprint' | 'matches' | 'retention_ms'>,
+  work: () => Promise<Reply>,
+  crashPoint: CrashPoint,
+): Promise<Outcome> {
+  const { id, owner, fingerprint, matches, retention_ms } = request
+  const claimant = { attempt_id: randomUUID(), owner, fingerprint }
+  crashPoint('within.claim.before')
+  const end = await store.within(
+    tx,
+    { id, claimant, matches, lease_ms: LIMITS.lease_ms, takeover: 'doubt' },
+    retention_ms,
+    async () => {
+      crashPoint('within.work.before')
+      const reply = await work()
+      crashPoint('within.work.after')
+      return reply
+    },
+  )
+  crashPoint('within.complete.after')
+  switch (end.end) {
+    case 'completed':
+      return { outcome: 'executed', reply: end.reply }
+    case 'busy':
+      return { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
+    case 'decided':
+      return outcomeOf(end.decision)
+    default:
+      return end satisfies never
+  }
+}

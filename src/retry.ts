@@ -1,0 +1,36 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LIMITS } from './limits.ts'
+
+/**
+ * The one place that decides how long to wait between tries: exponential, with full jitter, so that callers
+ * who collided do not meet again, and bounded.
+ */
+export function backoffMs(tries: number, random: () => number = Math.random): number {
+  const ceiling = Math.min(LIMITS.backoff_max_ms, LIMITS.backoff_min_ms * 2 ** Math.min(tries, 20))
+  return LIMITS.backoff_min_ms + random() * (ceiling - LIMITS.backoff_min_ms)
+}
+
+/** A deadline by the monotonic clock, which no administrator can set. */
+export class Deadline {
+  readonly #at_ms: number
+
+  constructor(in_ms: number) {
+    this.#at_ms = performance.now() + in_ms
+  }
+
+  get left_ms(): number {
+    return Math.max(0, this.#at_ms - performance.now())
+  }
+
+  get passed(): boolean {
+    return this.left_ms === 0
+  }
+
+  /** Waits before the next try. False when the deadline comes first: then there is no next try. */
+  async backOff(tries: number): Promise<boolean> {
+    const wait_ms = backoffMs(tries)
+    if (wait_ms >= this.left_ms) return false
+    await sleep(wait_ms)
+    return true
+  }
+}

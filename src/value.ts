@@ -1,0 +1,82 @@
+import { OnlyonceError } from './errors.ts'
+import { LIMITS } from './limits.ts'
+import type { Reply } from './record/index.ts'
+
+/**
+ * What a value is after it was stored: dates are strings, members that are undefined are gone. The first call
+ * returns this form too, so that an executed and a replayed result never differ.
+ */
+export type Stored<T> = T extends { toJSON(): infer J }
+  ? Stored<J>
+  : T extends string | number | boolean | null | undefined
+    ? T
+    : T extends bigint | symbol | ((...args: never[]) => unknown)
+      ? never
+      : T extends readonly unknown[]
+        ? { [I in keyof T]: Stored<T[I]> }
+        : T extends object
+          ? {
+              [K in keyof T as T[K] extends symbol | ((...args: never[]) => unknown) ? never : K]: Stored<
+                T[K]
+              >
+            }
+          : T
+
+/** The form of replies that hold a typed value. */
+const VALUE_SCHEMA = 1
+
+/** A value as a reply: JSON, or nothing at all for undefined. */
+export function encodeValue(value: unknown): Reply {
+  const text = value === undefined ? '' : stringify(value)
+  const body = Buffer.from(text, 'utf8')
+  if (body.length > LIMITS.reply_size_max_bytes) {
+    throw new OnlyonceError('value_too_large', {
+      detail: `It has ${body.length} bytes; the limit is ${LIMITS.reply_size_max_bytes}.`,
+    })
+  }
+  return { status: 200, headers: [], body, schema: VALUE_SCHEMA }
+}
+
+export function decodeValue(reply: Reply): unknown {
+  return reply.body === null || reply.body.length === 0 ? undefined : JSON.parse(reply.body.toString('utf8'))
+}
+
+function stringify(value: unknown): string {
+  try {
+    const text = JSON.stringify(value, refuseLossy)
+    if (text !== undefined) return text
+  } catch (error) {
+    if (error instanceof OnlyonceError) throw error
+    throw new OnlyonceError('value_not_serializable', { cause: error })
+  }
+  throw new OnlyonceError('value_not_serializable')
+}
+
+/** JSON would quietly turn these into something else, and a replay would then differ from the first result. */
+function refuseLossy(name: string, value: unknown): unknown {
+  switch (typeof value) {
+    case 'number':
+      if (!Number.isFinite(value)) refuse(name)
+      return value
+    case 'function':
+    case 'symbol':
+    case 'bigint':
+      return refuse(name)
+    case 'object':
+      if (
+        value instanceof Map ||
+        value instanceof Set ||
+        value instanceof WeakMap ||
+        value instanceof Promise
+      ) {
+        refuse(name)
+      }
+      return value
+    default:
+      return value
+  }
+}
+
+function refuse(name: string): never {
+  throw new OnlyonceError('value_not_serializable', name === '' ? {} : { detail: `See member ${name}.` })
+}
