@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import type { Result } from '../../src/index.ts'
+import { cleanUpLater } from '../setup/clean-up.ts'
+import { freshDatabase } from '../setup/database.ts'
+
+const PROGRAM = fileURLToPath(new URL('../programs/one-key.ts', import.meta.url))
+const PROCESSES = 4
+const CALLERS = 50
+const GATE = '42'
+
+/** A child process as a stream of messages. */
+class Talker {
+  readonly #child: ChildProcess
+  readonly #lines: AsyncIterator<string>
+
+  constructor(env: Record<string, string>) {
+    this.#child = spawn(process.execPath, ['--import', 'tsx', PROGRAM], {
+      env: { ...process.env, ...env },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    this.#lines = createInterface({ input: this.#child.stdout! })[Symbol.asyncIterator]()
+    cleanUpLater(async () => {
+      this.#child.kill('SIGKILL')
+    })
+  }
+
+  async hear(): Promise<Record<string, unknown>> {
+    const { value, done } = await this.#lines.next()
+    if (done) throw new Error('the process ended before it was asked')
+    return JSON.parse(value as string)
+  }
+
+  go(): void {
+    this.#child.stdin!.write('go\n')
+  }
+}
+
+describe('200 callers with one key over 4 processes, each with a pool of two connections', () => {
+  for (const exclusive of [false, true]) {
+    it(`have one effect${exclusive ? ', and one execution when exclusive' : ''}`, async () => {
+      const database = await freshDatabase()
+      const pool = database.pool({ max: 2 })
+      await pool.query('CREATE TABLE effects (id bigserial, key text NOT NULL)')
+      await pool.query('CREATE SEQUENCE executions')
+      const gate = await pool.connect()
+      await gate.query('SELECT pg_advisory_lock($1)', [GATE])
+
+      const KEY = randomUUID()
+      const EXCLUSIVE = exclusive ? 'yes' : 'no'
+      const env = { DATABASE_URL: database.url, KEY, CALLERS: `${CALLERS}`, EXCLUSIVE, GATE }
+      const talkers = Array.from({ length: PROCESSES }, () => new Talker(env))
+      for (const talker of talkers) expect(await talker.hear()).toEqual({ ready: true })
+      for (const talker of talkers) talker.go()
+      // Bystanders get through although every process has a caller that waits inside its transaction.
+      for (const talker of talkers) expect(await talker.hear()).toEqual({ bystanders: 20 })
+      await gate.query('SELECT pg_advisory_unlock($1)', [GATE])
+      gate.release()
+
+      const told: Result<{ id: number }>[] = []
+      for (const talker of talkers) told.push(...((await talker.hear()).told as Result<{ id: number }>[]))
+      expect(told).toHaveLength(PROCESSES * CALLERS)
+      const { rows } = await pool.query('SELECT id::int FROM effects WHERE key = $1', [KEY])
+      expect(rows).toHaveLength(1)
+      const executions = Number((await pool.query('SELECT last_value FROM executions')).rows[0].last_value)
+      for (const result of told) {
+        if (result.outcome === 'in_progress') expect(exclusive).toBe(true)
+        else expect(result).toMatchObject({ value: { id: rows[0].id } })
+      }
+      expect(told.filter(({ outcome }) => outcome === 'executed')).toHaveLength(1)
+      if (exclusive) expect(executions).toBe(1)
+      else expect(executions).toBeLessThanOrEqual(PROCESSES)
+    })
+  }
+})
