@@ -1,0 +1,43 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { ERRORS } from '../src/errors.ts'
+import { EDGES } from '../src/record/index.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+
+it('docs/errors.md has the table of src/errors.ts', () => {
+  const rows = read('docs/errors.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+  const expected = Object.entries(ERRORS).map(([code, { status, retryable, message }]) => {
+    const cells = [`\`${code}\``, status, retryable ? 'yes' : 'no', message.replaceAll('|', '\\|')]
+    return `| ${cells.join(' | ')} |`
+  })
+  expect(rows).toEqual(expected)
+})
+
+it('docs/state-machine.md draws the edges of src/record', () => {
+  const drawn = [...read('docs/state-machine.md').matchAll(/^ {2}(\w+) --> (\w+) : \S/gm)]
+  const expected = Object.entries(EDGES).flatMap(([from, to]) => to.map((state) => `${from} -> ${state}`))
+  expect(drawn.map(([, from, to]) => `${from} -> ${to}`)).toEqual(expected)
+})
+
+it('docs/state-machine.md explains every state', () => {
+  const rows = [...read('docs/state-machine.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, state]) => state)
+  expect(rows).toEqual(Object.keys(EDGES))
+})
+
+it('docs/testing.md names every crash point, and no other', () => {
+  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  const sources = files.filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+  const called = sources.flatMap((file) => [...read(join('src', file)).matchAll(/crashPoint\('([^']+)'\)/gi)])
+  const listed = read('docs/testing.md')
+    .split('\n')
+    .filter((line) => /^\| `\w+\.\w+\.\w+`/.test(line))
+    .flatMap((line) => [...line.matchAll(/`(\w+\.\w+\.\w+)`/g)])
+  const names = (found: RegExpMatchArray[]) => [...new Set(found.map((match) => match[1]))].sort()
+  expect(names(listed)).toEqual(names(called))
+})

@@ -1,0 +1,396 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { ERRORS } from '../src/errors.ts'
+import { LIMITS } from '../src/limits.ts'
+
+/**
+ * Habits that a machine can check. A rule looks at files and tells what is wrong with them, one line each.
+ * Every rule is also shown samples that it has to catch: a rule that cannot fail checks nothing.
+ */
+interface SourceFile {
+  readonly path: string
+  readonly text: string
+}
+type Rule = (files: readonly SourceFile[]) => string[]
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const FILES = ['src', 'test', 'bench', 'examples', 'migrations'].flatMap(readFolder)
+
+const LINES_MAX = 300
+const TEST_LINES_MAX = 400
+
+/** They bound waiting and the age of files; only the memory store's records depend on what is read here. */
+const CLOCKS_ALLOWED = ['src/retry.ts', 'src/testing/', 'src/store/embedded/', 'src/store/memory/index.ts']
+
+/** Codes that are promised in the table before anything raises them. Whoever raises one takes it off the list. */
+const CODES_AHEAD: readonly string[] = []
+
+/** Which room of src/ may import which. A room that is not named here has no place yet: give it one. */
+const BASE = ['errors', 'limits']
+const PURE = [...BASE, 'key', 'fingerprint', 'record']
+const PLUMBING = [...PURE, 'failure', 'retry', 'value']
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  errors: BASE,
+  limits: BASE,
+  key: BASE,
+  fingerprint: [...BASE, 'key'],
+  record: [...BASE, 'key', 'fingerprint'],
+  failure: PURE,
+  retry: PURE,
+  value: PURE,
+  store: PLUMBING,
+  protect: [...PLUMBING, 'store'],
+  explain: [...PLUMBING, 'store'],
+  onlyonce: [...PLUMBING, 'store', 'protect', 'explain'],
+  boundary: [...PLUMBING, 'store', 'protect', 'explain', 'onlyonce'],
+  adapters: [...PLUMBING, 'store', 'protect', 'explain', 'onlyonce', 'boundary'],
+  index: [...PLUMBING, 'store', 'protect', 'explain', 'onlyonce', 'boundary', 'adapters'],
+  testing: [...PLUMBING, 'store', 'protect', 'explain', 'onlyonce', 'boundary', 'adapters', 'index'],
+}
+
+/** What the rooms without I/O may import from outside. */
+const PURE_ROOMS = ['errors', 'limits', 'key', 'fingerprint', 'record']
+const PURE_PACKAGES = ['node:crypto', 'node:buffer', 'node:util', 'canonicalize', 'structured-headers']
+
+const SQL_FOLDER = 'src/store/postgres/sql/'
+const SQL_ALLOWED = [SQL_FOLDER, 'src/store/postgres/migrate.ts', 'src/store/postgres/within.ts']
+const SQL = /\bSELECT\b[\s\S]*\bFROM\b|\bINSERT\s+INTO\b|\bUPDATE\b[\s\S]*\bSET\b|\bDELETE\s+FROM\b/
+/** In small letters only at the start of a text: in the middle they may be English. */
+const SQL_START = /^['"`]\s*(?:select\s[\s\S]*\sfrom|insert\s+into|update\s[\s\S]*\sset|delete\s+from)\s/i
+/** The schema, a constant, a list of columns, and a duration in a parameter: none of them comes from a caller. */
+const INTERPOLATED = /^(?:schema|recordColumns|[A-Z][A-Z_]*(?:\.join\(', '\))?|interval\('\$\d+'\))$/
+/** Where the lists of columns are made. */
+const SQL_PARTS = `${SQL_FOLDER}columns.ts`
+
+const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[] }>> = {
+  'a file can be read in one sitting': {
+    rule: findLong,
+    caught: [sample('src/long.ts', '\n'.repeat(301)), sample('test/long.test.ts', '\n'.repeat(401))],
+  },
+  'no test is left out, or left alone': {
+    rule: (files) => findCode(files, /\.(?:only|skip|todo)\(/),
+    caught: ['it.only("a")', 'describe.skip("a")', 'test\n  .todo("a")'].map((text) =>
+      sample('src/a.test.ts', text),
+    ),
+  },
+  'time comes from the database': {
+    rule: (files) =>
+      findCode(
+        files.filter(({ path }) => path.startsWith('src/') && !isTest(path) && !within(path, CLOCKS_ALLOWED)),
+        /\bDate\.now\b|\bnew\s+Date\s*\(|\bperformance\.now\b|\bhrtime\b/,
+      ),
+    caught: [
+      sample('src/record/a.ts', 'const at = Date.now()'),
+      sample('src/store/postgres/a.ts', 'if (lease < new Date()) steal()'),
+      sample('src/protect/a.ts', 'const clock = performance.now'),
+    ],
+  },
+  'dependencies point downward': {
+    rule: findUpward,
+    caught: [
+      sample('src/record/a.ts', `import { a } from '../store/contract.ts'`),
+      sample('src/key/a.ts', `import { readFile } from 'node:fs/promises'`),
+      sample('src/fingerprint/a.ts', `import pg from 'pg'`),
+      sample('src/store/memory/a.ts', `import type { A } from '../../protect/a.ts'`),
+      sample('src/protect/a.ts', `const a = await import('../boundary/a.ts')`),
+      sample('src/protect/b.ts', `export * from '../testing/index.ts'`),
+      sample('src/errors.ts', `import './retry.ts'`),
+      sample('src/attic/a.ts', ''),
+    ],
+  },
+  'account leads every key of every table': {
+    rule: findKeysWithoutAccount,
+    caught: [
+      'CREATE TABLE a (id uuid PRIMARY KEY)',
+      'CREATE TABLE a (id uuid, account text, PRIMARY KEY (id, account))',
+      'ALTER TABLE a ADD FOREIGN KEY (operation, account) REFERENCES records',
+      'CREATE TABLE a (account text, record uuid REFERENCES records, PRIMARY KEY (account))',
+    ].map((text) => sample('migrations/0009_a.sql', text)),
+  },
+  'rows are locked inside one account': {
+    rule: findLocksOverAccounts,
+    caught: [
+      sample('src/store/a.ts', 'const a = `SELECT * FROM records WHERE state = $1 FOR UPDATE SKIP LOCKED`'),
+      sample(
+        'src/store/a.ts',
+        'const a = `SELECT * FROM a, b WHERE a.account = b.account FOR NO KEY UPDATE`',
+      ),
+      sample(
+        'src/store/a.ts',
+        'const a = `UPDATE b SET c = 1 WHERE account = $1; SELECT * FROM b FOR UPDATE`',
+      ),
+      sample('migrations/0009_a.sql', 'SELECT * FROM records WHERE key = $1 FOR SHARE'),
+    ],
+  },
+  'SQL has its own files, and takes values as parameters': {
+    rule: (files) => [...findStraySql(files), ...findInterpolation(files)],
+    caught: [
+      sample('src/protect/a.ts', 'tx.query(`SELECT * FROM records WHERE key = $1`)'),
+      sample('src/store/postgres/a.ts', `tx.query('insert into records values ($1)')`),
+      sample('src/store/postgres/a.ts', 'tx.query(`UPDATE records\nSET state = $1`)'),
+      sample(`${SQL_FOLDER}a.ts`, `export const a = (key) => \`SELECT 1 FROM b WHERE key = \${key}\``),
+      sample(`${SQL_FOLDER}a.ts`, "export const a = (key) => 'SELECT 1 FROM b WHERE key = ' + key"),
+      sample('src/store/postgres/within.ts', `tx.query(\`SELECT 1 FROM b WHERE key = \${id.key}\`)`),
+    ],
+  },
+  'types are not silenced': {
+    rule: (files) => [
+      ...findCode(files, /\bas\s+any\b/),
+      ...findIn(files, /(?:\/\/|\*)\s*@ts-(?:ignore|nocheck)\b/, ({ text }) =>
+        blank(text, ['text', 'regexp']),
+      ),
+    ],
+    caught: ['const a = b as any', '// @ts-ignore\na()', '/* @ts-nocheck */'].map((text) =>
+      sample('test/a.ts', text),
+    ),
+  },
+  'every error has a proper code and sentence, and is raised somewhere': {
+    rule: (files) => findBadErrors(files, ERRORS),
+    // Without any file that raises them, all codes are dead.
+    caught: [sample('src/a.ts', '')],
+  },
+  'every limit is a limit of something': {
+    rule: (files) => findUnusedLimits(files, LIMITS),
+    caught: [sample('src/a.ts', '')],
+  },
+}
+
+describe.each(Object.entries(RULES))('%s', (_, { rule, caught }) => {
+  it('in all files', () => expect(rule(FILES)).toEqual([]))
+  it.each(caught)('or the rule says so: $path $text', (bad) => expect(rule([bad])).not.toEqual([]))
+})
+
+describe('the rules about names', () => {
+  const everywhere = sample('src/a.ts', `'Bad-Code' 'no_period' 'good_code' LIMITS.used_max`)
+  it('see a bad code, a bad sentence and a dead code, each by itself', () => {
+    const table = { 'Bad-Code': { message: 'A.' }, no_period: { message: 'A' }, dead_code: { message: 'A.' } }
+    for (const [code, entry] of Object.entries(table)) {
+      expect(findBadErrors([everywhere], { [code]: entry })).toHaveLength(1)
+    }
+    expect(findBadErrors([everywhere], { good_code: { message: 'Do it.' } })).toEqual([])
+  })
+  it('see a limit that only a test uses', () => {
+    const test = sample('src/a.test.ts', 'LIMITS.idle_max')
+    expect(findUnusedLimits([everywhere, test], { used_max: 1, idle_max: 2 })).toEqual([
+      'idle_max is not used',
+    ])
+  })
+  it('still need every code that is said to come later', () => {
+    expect(CODES_AHEAD.filter((code) => !isRaised(FILES, code))).toEqual(CODES_AHEAD)
+  })
+})
+
+describe('the rules about text', () => {
+  it('look through comments, strings and regular expressions', () => {
+    const text = `const a = /['"\`]/g // it's\nconst b = "//" /* \` */ + \`\${c}'\``
+    expect(literals(text)).toEqual(['"//"', `\`\${c}'\``])
+    expect(findCode([sample('a.ts', `// it.only(\nconst a = 'it.only('`)], /\.only\(/)).toEqual([])
+  })
+  it('find the files', () => {
+    const paths = FILES.map(({ path }) => path)
+    expect(paths).toEqual(
+      expect.arrayContaining(['src/index.ts', 'test/tidy.test.ts', 'migrations/0001_records.sql']),
+    )
+  })
+})
+
+function findLong(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    const lines = text.split('\n').length - 1
+    const max = isTest(path) ? TEST_LINES_MAX : LINES_MAX
+    return lines > max ? [`${path} has ${lines} lines, more than ${max}`] : []
+  })
+}
+
+/** Looks at the code alone, without comments, texts and regular expressions. */
+function findCode(files: readonly SourceFile[], pattern: RegExp): string[] {
+  return findIn(files, pattern, ({ text }) => blank(text, ['comment', 'text', 'regexp']))
+}
+
+function findIn(files: readonly SourceFile[], pattern: RegExp, view: (file: SourceFile) => string): string[] {
+  return files
+    .filter(({ path }) => path.endsWith('.ts'))
+    .flatMap((file) => {
+      const text = view(file)
+      const found = [...text.matchAll(new RegExp(pattern, 'g'))]
+      return found.map(({ 0: what, index }) => `${file.path}:${lineOf(text, index)} ${what.trim()}`)
+    })
+}
+
+function findUpward(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => path.startsWith('src/') && path.endsWith('.ts') && !isTest(path))
+    .flatMap(({ path, text }) => {
+      const room = roomOf(path)
+      const allowed = MAY_IMPORT[room]
+      if (allowed === undefined) return [`${path} is in a room that the table does not know`]
+      const code = blank(text, ['comment', 'regexp'])
+      const imports = [...code.matchAll(/(?:^|[\s;}])(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].map(
+        (found) => found[1]!,
+      )
+      const isAllowed = (name: string) => {
+        if (!name.startsWith('.')) return !PURE_ROOMS.includes(room) || PURE_PACKAGES.includes(name)
+        const target = roomOf(join(path, '..', name))
+        return target === room || allowed.includes(target)
+      }
+      return imports.filter((name) => !isAllowed(name)).map((name) => `${path} imports ${name}`)
+    })
+}
+
+function findKeysWithoutAccount(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => path.startsWith('migrations/'))
+    .flatMap(({ path, text }) => {
+      const sql = text.replace(/--.*/g, '')
+      const keys = sql.matchAll(/\b(?:PRIMARY|FOREIGN)\s+KEY\b(?:\s*\(\s*(\w+))?/gi)
+      const wrong = [...keys].filter((key) => key[1] !== 'account').map((key) => key[0])
+      // A column's own REFERENCES is a foreign key of one column, which account cannot lead.
+      const inline = sql.match(/(?<!\bKEY\s*\([^)]*\)\s*)\bREFERENCES\s+\w+/gi) ?? []
+      return [...wrong, ...inline].map((what) => `${path} ${what}`)
+    })
+}
+
+function findLocksOverAccounts(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => (path.startsWith('src/') && !isTest(path)) || path.endsWith('.sql'))
+    .flatMap(({ path, text }) => {
+      const statements = path.endsWith('.sql')
+        ? [text]
+        : literals(text).map((literal) => expand(literal, text))
+      return statements
+        .flatMap((statement) => statement.split(';'))
+        .flatMap((statement) => [
+          ...statement.matchAll(/\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE)\b|\bSKIP\s+LOCKED\b/g),
+        ])
+        .filter(
+          ({ index, input }) =>
+            !/\bWHERE\b(?:(?!\bSELECT\b)[\s\S])*\baccount\s*=\s*\$\d(?:(?!\bSELECT\b)[\s\S])*$/.test(
+              input.slice(0, index),
+            ),
+        )
+        .map((found) => `${path} ${found[0]} over all accounts`)
+    })
+}
+
+function findStraySql(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => path.startsWith('src/') && !isTest(path) && !within(path, SQL_ALLOWED))
+    .flatMap(({ path, text }) =>
+      literals(text)
+        .filter(isSql)
+        .map((literal) => `${path} ${literal.slice(0, 60)}`),
+    )
+}
+
+function findInterpolation(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => within(path, SQL_ALLOWED) && path !== SQL_PARTS)
+    .flatMap(({ path, text }) => {
+      const statements = literals(text).filter((literal) => path.startsWith(SQL_FOLDER) || isSql(literal))
+      const parts = statements.flatMap((literal) =>
+        [...literal.matchAll(/\$\{([^}]*)\}/g)].map((found) => found[1]!),
+      )
+      const wrong = parts.filter((part) => !INTERPOLATED.test(part)).map((part) => `${path} \${${part}}`)
+      const code = path.startsWith(SQL_FOLDER) ? blank(text, ['comment', 'text']) : ''
+      return code.includes('+') ? [...wrong, `${path} puts texts together with +`] : wrong
+    })
+}
+
+function findBadErrors(
+  files: readonly SourceFile[],
+  table: Readonly<Record<string, { readonly message: string }>>,
+): string[] {
+  return Object.entries(table).flatMap(([code, { message }]) => [
+    ...(/^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/.test(code) ? [] : [`${code} is not in snake_case`]),
+    ...(message.endsWith('.') ? [] : [`the message of ${code} does not end with a period`]),
+    ...(isRaised(files, code) || CODES_AHEAD.includes(code) ? [] : [`${code} is never raised`]),
+  ])
+}
+
+function isRaised(files: readonly SourceFile[], code: string): boolean {
+  return files.some(({ path, text }) => isSource(path, 'errors') && literals(text).includes(`'${code}'`))
+}
+
+/** A limit is used by its name, or, where a file takes limits by name, by that name in a text. */
+function findUnusedLimits(files: readonly SourceFile[], limits: Readonly<Record<string, unknown>>): string[] {
+  const sources = files.filter(({ path }) => isSource(path, 'limits'))
+  return Object.keys(limits)
+    .filter((name) => {
+      const direct = new RegExp(`\\bLIMITS\\.${name}\\b`)
+      return !sources.some(({ text }) => {
+        const code = blank(text, ['comment'])
+        return direct.test(code) || (code.includes('LIMITS[') && literals(code).includes(`'${name}'`))
+      })
+    })
+    .map((name) => `${name} is not used`)
+}
+
+function isSource(path: string, except: string): boolean {
+  return path.startsWith('src/') && !isTest(path) && path !== `src/${except}.ts`
+}
+
+function isSql(literal: string): boolean {
+  return SQL.test(literal) || SQL_START.test(literal)
+}
+
+function isTest(path: string): boolean {
+  return /\.test(?:-d)?\.ts$/.test(path)
+}
+
+function within(path: string, places: readonly string[]): boolean {
+  return places.some((place) => path === place || (place.endsWith('/') && path.startsWith(place)))
+}
+
+/** src/store/postgres/index.ts is in `store`, src/retry.ts is `retry`. */
+function roomOf(path: string): string {
+  return path.split('/')[1]!.replace(/\.ts$/, '')
+}
+
+type Kind = 'comment' | 'text' | 'regexp'
+
+/** A regular expression stands only where a value may begin; elsewhere a slash divides. */
+const TOKEN =
+  /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?\*\/)|(?<text>'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\[\s\S]|[^`\\])*`)|(?<regexp>(?<=[=(,:[!&|?;{}>]\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*)/g
+
+/** Puts spaces in place of these kinds, so that lines and columns stay where they are. */
+function blank(text: string, kinds: readonly Kind[]): string {
+  return text.replace(TOKEN, (token, ...rest) => {
+    const groups = rest.at(-1) as Partial<Record<Kind, string>>
+    return kinds.some((kind) => groups[kind] !== undefined) ? token.replace(/[^\n]/g, ' ') : token
+  })
+}
+
+function literals(text: string): string[] {
+  return [...text.matchAll(TOKEN)].flatMap(({ groups }) => groups?.text ?? [])
+}
+
+/** Puts the constants of the same file in their places: a WHERE may stand in one. */
+function expand(literal: string, text: string): string {
+  return literal.replace(/\$\{([A-Z_]+)\}/g, (whole, name) => {
+    const found = new RegExp(`const ${name} = (['"\`][^;]*?['"\`])\\n`).exec(text)
+    return found?.[1] ?? whole
+  })
+}
+
+function lineOf(text: string, index: number): number {
+  return text.slice(0, index).split('\n').length
+}
+
+function sample(path: string, text: string): SourceFile {
+  return { path, text }
+}
+
+function readFolder(folder: string): SourceFile[] {
+  let entries: import('node:fs').Dirent[]
+  try {
+    entries = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+  } catch {
+    return []
+  }
+  return entries
+    .filter((entry) => entry.isFile() && /\.(?:ts|sql)$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((file) => ({ path: relative(ROOT, file).replaceAll('\\', '/'), text: readFileSync(file, 'utf8') }))
+}
