@@ -162,6 +162,16 @@ const TABLE = {
     true,
     'The transaction was idle for too long and was rolled back. Wait for nothing but tx inside it; a query on the pool itself may wait for the very connection that this transaction holds.',
   ),
+  within_busy: entry(
+    500,
+    false,
+    'Another once.within is running on this transaction. Await it first; inside its function use the tx that it is given.',
+  ),
+  transaction_required: entry(
+    500,
+    false,
+    'once.within needs a client with an open transaction, not a pool. Send BEGIN first.',
+  ),
   serialization_failed: entry(
     503,
     true,

@@ -9,6 +9,9 @@ export function failureOf(error: unknown): Failure {
   return {
     code: (typeof code === 'string' || typeof code === 'number' ? `${code}` : error.name).slice(0, 100),
     // PostgreSQL's text cannot hold NUL.
-    message: maskCardNumbers(error.message.replaceAll('\0', '')).slice(0, LIMITS.error_message_length_max),
+    message: maskCardNumbers(`${error.message}`.replaceAll('\0', '')).slice(
+      0,
+      LIMITS.error_message_length_max,
+    ),
   }
 }

@@ -66,6 +66,8 @@ export const LIMITS = {
   history_max: 100,
   /** How long close() lets running work finish. */
   close_max_ms: 30_000,
+  /** How long close() then waits for the connections of its own pool. */
+  pool_end_max_ms: 1_000,
   /** What a client that met another's attempt is told to wait. */
   retry_after_ms: 1_000,
   /** How long a process waits for another one that migrates. */

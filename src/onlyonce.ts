@@ -71,14 +71,19 @@ export interface Onlyonce<Tx> {
 
   /**
    * The same inside a transaction of your own, which it joins and never aborts. What it returns is true once
-   * you have committed.
+   * you have committed. One at a time on a transaction; another one inside the function takes the `tx` that the
+   * function is given.
    *
    * @example
    * await client.query('BEGIN')
-   * const result = await once.within(client, { account, operation, key, input }, async () => ({ id }))
+   * const result = await once.within(client, { account, operation, key, input }, async (tx) => ({ id }))
    * await client.query('COMMIT')
    */
-  within<T>(tx: Queryable, call: ProtectedCall, work: () => Promise<T>): Promise<Result<Stored<T>>>
+  within<T>(
+    tx: Queryable,
+    call: ProtectedCall,
+    work: (tx: Queryable) => Promise<T>,
+  ): Promise<Result<Stored<T>>>
 
   /**
    * Tells the state of a key, every attempt, why it is so and what happens next.
@@ -141,14 +146,18 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     return resultOf<T>(boarded.result, boarded.role === 'joined')
   }
 
-  async within<T>(tx: Queryable, call: ProtectedCall, work: () => Promise<T>): Promise<Result<Stored<T>>> {
+  async within<T>(
+    tx: Queryable,
+    call: ProtectedCall,
+    work: (tx: Queryable) => Promise<T>,
+  ): Promise<Result<Stored<T>>> {
     const request = this.#request(call)
     if (!this.#ready) await this.start()
     const outcome = await runWithin(
       this.#store,
       tx,
       request,
-      async () => encodeValue(await work()),
+      async (inner) => encodeValue(await work(inner)),
       this.#crashPoint,
     )
     return resultOf<T>(outcome, false)
@@ -199,8 +208,8 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
       matches: (stored) => matches(this.#ring, preimage, stored),
       retention_ms: positive('retention_ms', call.retention_ms ?? this.#retention_ms),
       deadline_ms: positive('deadline_ms', call.deadline_ms ?? this.#deadline_ms),
-      isolation: call.isolation ?? null,
-      exclusive: call.exclusive ?? false,
+      isolation: isolationOf(call.isolation),
+      exclusive: call.exclusive === true,
       rerun: true,
     }
   }
@@ -230,6 +239,13 @@ function resultOf<T>(outcome: Outcome, joined: boolean): Result<Stored<T>> {
       return outcome satisfies never
   }
 }
+
+function isolationOf(given: Isolation | undefined): Isolation | null {
+  if (given === undefined || ISOLATIONS.includes(given)) return given ?? null
+  throw new OnlyonceError('option_invalid', { detail: `isolation must be one of ${ISOLATIONS.join(', ')}.` })
+}
+
+const ISOLATIONS: readonly Isolation[] = ['read committed', 'repeatable read', 'serializable']
 
 function positive(name: string, value: number): number {
   if (!Number.isSafeInteger(value) || value < 1) {

@@ -63,7 +63,9 @@ export async function runTransaction<Tx>(
     crashPoint('transaction.look.after')
     const decision = decideFrom(seen, request, claimant)
     if (decision.kind !== 'run') return outcomeOf(decision)
-    const attempt = attemptOf(request, claimant, seen)
+    // Work that cannot run twice has had its run; only another's reply could have helped.
+    if (tries > 0 && !request.rerun) break
+    const attempt = attemptOf(request, claimant, seen, deadline)
     const step = await runOnce(store, attempt, work, crashPoint)
     if (step.next === 'done') return step.outcome
     last = step.error
@@ -127,9 +129,10 @@ async function afterFailure<Tx>(
   error: unknown,
   crashPoint: CrashPoint,
 ): Promise<Step> {
-  if (error instanceof OnlyonceError && error.code === 'transaction_ended_inside') {
-    await leaveUnknown(store, attempt, error)
-    throw error
+  if (error instanceof OnlyonceError) {
+    if (error.code === 'transaction_ended_inside') await leaveUnknown(store, attempt, error)
+    // Where not even the work could reach the store, neither can we: do not keep the caller waiting for it.
+    if (NEVER_STARTED.includes(error.code)) throw error
   }
   crashPoint('transaction.failed.before')
   const left = await store.leaveRetryable(attempt, failureOf(error)).catch(() => true)
@@ -140,24 +143,44 @@ async function afterFailure<Tx>(
   return { next: 'look', error }
 }
 
-/** The function ended its own transaction, so what it did may have been committed without its record. */
+const NEVER_STARTED: readonly string[] = [
+  'store_unavailable',
+  'pool_exhausted',
+  'overloaded',
+  'transaction_ended_inside',
+]
+
+/**
+ * The function ended its own transaction, so what it did may have been committed without its record. If not
+ * even that can be noted, the caller must not hear that nothing happened.
+ */
 async function leaveUnknown<Tx>(store: Store<Tx>, attempt: TransactionAttempt, error: Error): Promise<void> {
   const { id, claimant } = attempt
-  const decision = await store.claim({
-    id,
-    claimant,
-    matches: () => true,
-    lease_ms: LIMITS.lease_ms,
-    takeover: 'resume',
-  })
-  if (decision.kind !== 'run') return
-  const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
-  await store.doubt(owned, failureOf(error))
+  try {
+    const decision = await store.claim({
+      id,
+      claimant,
+      matches: () => true,
+      lease_ms: LIMITS.lease_ms,
+      takeover: 'resume',
+    })
+    if (decision.kind !== 'run') return
+    const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
+    await store.doubt(owned, failureOf(error))
+  } catch {
+    throw new OnlyonceError('outcome_unknown', { cause: error })
+  }
 }
 
-function attemptOf(request: TransactionRequest, claimant: Claimant, seen: Seen | null): TransactionAttempt {
-  const { id, retention_ms, isolation, exclusive } = request
-  return { id, claimant, previous: seen?.record ?? null, retention_ms, isolation, exclusive }
+function attemptOf(
+  { id, retention_ms, isolation, exclusive }: TransactionRequest,
+  claimant: Claimant,
+  seen: Seen | null,
+  deadline: Deadline,
+): TransactionAttempt {
+  const previous = seen?.record ?? null
+  const time_max_ms = Math.max(1, deadline.left_ms)
+  return { id, claimant, previous, retention_ms, isolation, exclusive, time_max_ms }
 }
 
 function decideFrom(seen: Seen | null, request: TransactionRequest, claimant: Claimant): Decision {

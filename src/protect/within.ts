@@ -13,7 +13,7 @@ export async function runWithin<Tx>(
   store: Store<Tx>,
   tx: Queryable,
   request: Pick<TransactionRequest, 'id' | 'owner' | 'fingerprint' | 'matches' | 'retention_ms'>,
-  work: () => Promise<Reply>,
+  work: (tx: Queryable) => Promise<Reply>,
   crashPoint: CrashPoint,
 ): Promise<Outcome> {
   const { id, owner, fingerprint, matches, retention_ms } = request
@@ -23,9 +23,9 @@ export async function runWithin<Tx>(
     tx,
     { id, claimant, matches, lease_ms: LIMITS.lease_ms, takeover: 'doubt' },
     retention_ms,
-    async () => {
+    async (inner) => {
       crashPoint('within.work.before')
-      const reply = await work()
+      const reply = await work(inner)
       crashPoint('within.work.after')
       return reply
     },

@@ -52,6 +52,8 @@ export interface TransactionAttempt {
   readonly previous: OnceRecord | null
   readonly retention_ms: number
   readonly isolation: Isolation | null
+  /** How long this attempt may take. */
+  readonly time_max_ms: number
   /** Take a lock first, so that duplicates elsewhere are told `busy` before they run anything. */
   readonly exclusive: boolean
 }
@@ -131,7 +133,7 @@ export interface Store<Tx> {
     tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: () => Promise<Reply>,
+    work: (tx: Queryable) => Promise<Reply>,
   ): Promise<WithinEnd>
 
   close(): Promise<void>

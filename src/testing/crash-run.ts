@@ -48,6 +48,12 @@ export function runUntilCrash(
   return runProgram(program_options, { point, occurrence })
 }
 
+/** A test run that is given up must not leave its programs behind. One listener, however many programs run. */
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
 /** Runs a program to its end, with a crash at the site if there is one. */
 export async function runProgram(options: ProgramOptions, site: CrashSite | null): Promise<ProgramResult> {
   const { timeout_ms = TESTING_LIMITS.run_max_ms } = options
@@ -58,8 +64,7 @@ export async function runProgram(options: ProgramOptions, site: CrashSite | null
   const stdout = collectTail(child.stdout!)
   const stderr = collectTail(child.stderr!)
   const kill = () => child.kill('SIGKILL')
-  // A test run that is given up must not leave its programs behind.
-  process.once('exit', kill)
+  running.add(child)
   let timed_out = false
   const timer = setTimeout(() => {
     timed_out = true
@@ -72,7 +77,7 @@ export async function runProgram(options: ProgramOptions, site: CrashSite | null
     return { ended, signal, code, stdout: stdout(), stderr: stderr(), pid: child.pid! }
   } finally {
     clearTimeout(timer)
-    process.off('exit', kill)
+    running.delete(child)
   }
 }
 

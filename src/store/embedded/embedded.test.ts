@@ -10,7 +10,6 @@ import { type EmbeddedOptions, startEmbeddedPostgres } from './index.ts'
 import { processExists } from './process.ts'
 
 const run = promisify(execFile)
-const POSTGRES_15 = '/usr/lib/postgresql/15/bin'
 const isRoot = process.getuid?.() === 0
 
 async function tempFolder(): Promise<string> {
@@ -121,14 +120,6 @@ describe('a server in a folder', () => {
       expect(await read(server.url, 'SELECT 1')).toBe(1)
     },
   )
-
-  test('runs on PostgreSQL 15', async () => {
-    const server = await start({ folder: await tempFolder(), binaries: POSTGRES_15 })
-    expect(await read(server.url, 'SHOW server_version')).toMatch(/^15\./)
-    await server.kill()
-    await server.restart()
-    expect(await read(server.url, 'SELECT 1')).toBe(1)
-  })
 })
 
 describe('a server that runs already', () => {
@@ -226,11 +217,5 @@ describe('what cannot work is refused', () => {
   test('a setting that the server does not know, with its log', async () => {
     const started = startEmbeddedPostgres({ folder: await tempFolder(), settings: { no_such_setting: '1' } })
     await expect(started).rejects.toThrow(/unrecognized configuration parameter "no_such_setting"/)
-  })
-
-  test('data of another major version, with its log', async () => {
-    const folder = await tempFolder()
-    await (await start({ folder, binaries: POSTGRES_15 })).stop()
-    await expect(startEmbeddedPostgres({ folder })).rejects.toThrow(/initialized by PostgreSQL version 15/)
   })
 })

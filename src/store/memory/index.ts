@@ -127,17 +127,17 @@ class MemoryStore implements Store<Queryable> {
   }
 
   async within(
-    _tx: Queryable,
+    tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: () => Promise<Reply>,
+    work: (tx: Queryable) => Promise<Reply>,
   ): Promise<WithinEnd> {
     const at = address(request.id)
     const before = { record: this.#records.get(at), attempts: this.#attempts.get(at) }
     const decision = this.#claim(request)
     if (decision.kind !== 'run') return { end: 'decided', decision }
     try {
-      const reply = await work()
+      const reply = await work(tx)
       this.#put(request.id, complete(decision.record, reply, retention_ms, this.#clock()))
       return { end: 'completed', reply }
     } catch (error) {

@@ -13,7 +13,15 @@ describe('memory', () => {
     const store = memory()
     const claimant = { attempt_id: 'a', owner: 'o', fingerprint: { key_id: 'k', digest: Buffer.alloc(32) } }
     const id = { account: 'a', operation: 'o', key: 'k' }
-    const attempt = { id, claimant, previous: null, retention_ms: 1, isolation: null, exclusive: false }
+    const attempt = {
+      id,
+      claimant,
+      previous: null,
+      retention_ms: 1,
+      isolation: null,
+      exclusive: false,
+      time_max_ms: 30_000,
+    }
     const end = await store.transact(
       attempt,
       async (tx) => {

@@ -3,8 +3,8 @@
  */
 
 export type Fault =
-  /** Another record stands where ours was to be inserted. */
-  | 'record_conflict'
+  /** A unique constraint: where it is that of the records, another record came first. */
+  | 'unique'
   /** Serialization failure or deadlock: rolled back, and worth running again. */
   | 'collision'
   /** Another transaction held a lock for too long. */
@@ -24,6 +24,7 @@ export type Fault =
   | 'other'
 
 const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
+  '23505': 'unique',
   '40001': 'collision',
   '40P01': 'collision',
   '55P03': 'lock_wait',
@@ -45,40 +46,24 @@ export function classify(error: unknown): Fault {
   const code = sqlState(error)
   if (code === null) return classifyByDriver(error)
   if (code.startsWith('08')) return 'connection'
-  if (code === '23505') return property(error, 'constraint') === 'records_pkey' ? 'record_conflict' : 'other'
   return FAULT_BY_CODE[code] ?? 'other'
 }
 
-/** What pg and the socket below it say of themselves. Everything else is a mistake in how pg was called. */
+/** What did not come from PostgreSQL came from pg, or from the socket below it. */
 function classifyByDriver(error: unknown): Fault {
-  const code = property(error, 'code')
-  if (typeof code === 'string' && property(error, 'syscall') !== undefined) return 'connection'
-  const message = property(error, 'message')
-  if (typeof message !== 'string') return 'other'
-  if (message === 'Query read timeout') return 'unanswered'
-  return /^(?:Connection terminated|Client (?:has encountered|was closed)|timeout expired|timeout exceeded)/.test(
-    message,
-  )
-    ? 'connection'
-    : 'other'
+  return property(error, 'message') === 'Query read timeout' ? 'unanswered' : 'connection'
 }
 
-/**
- * Whether an answer to COMMIT proves that nothing was committed. Only an ordinary ERROR does: the server
- * raised it instead of committing. FATAL does not: a backend that is told to go away while it waits for a
- * standby has committed already. No answer at all proves nothing.
- */
-export function provesRollback(error: unknown): boolean {
-  const code = sqlState(error)
-  return (
-    code !== null && !code.startsWith('08') && code !== '40003' && property(error, 'severity') === 'ERROR'
-  )
-}
-
-/** Whether the connection that gave this error can be used for nothing more. */
+/** Whether the connection that gave this error to a statement of ours can be used for nothing more. */
 export function isBroken(error: unknown): boolean {
   const fault = classify(error)
-  return fault === 'connection' || fault === 'unanswered' || fault === 'idle'
+  return fault === 'connection' || fault === 'unanswered' || fault === 'idle' || fault === 'not_prepared'
+}
+
+/** An answer that says nothing about what became of the statement, if it is an answer at all. */
+export function leavesDoubt(error: unknown): boolean {
+  const code = sqlState(error)
+  return code === null || code.startsWith('08') || code === '40003'
 }
 
 /** The five characters by which PostgreSQL names an error, or null when it was not PostgreSQL that spoke. */

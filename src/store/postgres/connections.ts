@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
+import { Deadline } from '../../retry.ts'
 import { classify, isBroken } from './classify.ts'
 import { type Bound, bind, type FlushResult, flush, statement } from './flush.ts'
 import type { PostgresSettings } from './options.ts'
@@ -16,15 +17,18 @@ export class Connections {
   readonly settings: PostgresSettings
   /** Named statements need a session that stays the same. */
   readonly named: boolean
+  readonly size: number
   /** Transactions at once. One connection stays free for lookups wherever there are more than two. */
   readonly slots: Slots
   /** How many transactions may wait for another's record at once; the last connection is for bystanders. */
   readonly waiters_max: number
-  readonly size: number
-  readonly #pool: Pool
-  readonly #prefix = new WeakMap<PoolClient, readonly Bound[]>()
   /** Transactions whose record is on its way: each may turn out to wait for another's. */
   finishing = 0
+  readonly #pool: Pool
+  readonly #prefix = new WeakMap<PoolClient, readonly Bound[]>()
+  readonly #heard = new WeakSet<PoolClient>()
+  /** Who wants to know when the connection of a client is lost. */
+  readonly #losers = new WeakMap<PoolClient, (error: unknown) => void>()
 
   constructor(pool: Pool, settings: PostgresSettings) {
     this.#pool = pool
@@ -39,9 +43,13 @@ export class Connections {
     })
   }
 
-  /** Statements of our own on any connection, in one flush. The time they may take is bounded. */
+  /**
+   * Statements of our own on any connection, in one flush and in bounded time. They are safe to repeat, and are
+   * repeated when they collide with others (which a lookup may too where transactions are serializable by
+   * default), or when the session has lost its prepared statements.
+   */
   run(...bounds: readonly Bound[]): Promise<FlushResult> {
-    return this.#run(() => bounds)
+    return this.#repeat(() => this.use((client) => flush(client, bounds, this.named)))
   }
 
   /**
@@ -49,44 +57,51 @@ export class Connections {
    * transaction, so the bound ends with them.
    */
   runBounded(bound: Bound): Promise<FlushResult> {
-    return this.#run((client) => [...this.prefix(client), bound])
+    return this.#repeat(() =>
+      this.use((client) => flush(client, [...this.prefix(client), bound], this.named)),
+    )
   }
 
-  async #run(boundsFor: (client: PoolClient) => readonly Bound[]): Promise<FlushResult> {
+  /** Lends a connection for a short while, after which it is ended; what fails there is translated. */
+  async use<T>(
+    borrow: (client: PoolClient) => Promise<T>,
+    max_ms: number = this.settings.statement_max_ms,
+  ): Promise<T> {
     const client = await this.acquire()
-    const timer = setTimeout(() => destroy(client), this.settings.statement_max_ms)
+    const timer = setTimeout(() => destroy(client), max_ms)
     let failure: Error | undefined
     try {
-      return await flush(client, boundsFor(client), this.named)
+      return await borrow(client)
     } catch (error) {
-      failure = error as Error
+      if (isBroken(error)) failure = error as Error
       throw this.translate(error)
     } finally {
       clearTimeout(timer)
-      this.release(client, failure !== undefined && isBroken(failure) ? failure : undefined)
+      this.release(client, failure)
     }
   }
 
   /** A connection, checked once for what we need of it. */
   async acquire(): Promise<PoolClient> {
     const client = await this.#connect()
-    client.on('error', ignore)
-    if (!this.#prefix.has(client)) {
-      try {
-        await this.#meet(client)
-      } catch (error) {
-        this.release(client, error as Error)
-        throw this.translate(error)
-      }
+    if (this.#prefix.has(client)) return client
+    try {
+      await this.#meet(client)
+      return client
+    } catch (error) {
+      this.release(client, error as Error)
+      throw this.translate(error)
     }
-    return client
   }
 
   release(client: PoolClient, failure?: Error): void {
-    client.off('error', ignore)
-    // A client that is thrown away may still report the loss of its connection; nobody else listens then.
-    if (failure !== undefined) client.on('error', ignore)
+    this.#losers.delete(client)
     client.release(failure)
+  }
+
+  /** Calls back when the connection of this client is lost before it is released. */
+  onLost(client: PoolClient, tell: (error: unknown) => void): void {
+    this.#losers.set(client, tell)
   }
 
   /** What has to follow BEGIN on this connection for its waits to be bounded; nothing if they are already. */
@@ -104,6 +119,19 @@ export class Connections {
     return error
   }
 
+  async #repeat<T>(run: () => Promise<T>): Promise<T> {
+    const deadline = new Deadline(this.settings.statement_max_ms)
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await run()
+      } catch (error) {
+        const lost_statements = error instanceof OnlyonceError && error.code === 'statement_not_prepared'
+        const again = lost_statements ? tries === 0 : classify(error) === 'collision'
+        if (!again || tries >= LIMITS.attempts_max || !(await deadline.backOff(tries))) throw error
+      }
+    }
+  }
+
   #connect(): Promise<PoolClient> {
     return new Promise((resolve, reject) => {
       let waiting = true
@@ -113,12 +141,24 @@ export class Connections {
       }, this.settings.connection_wait_max_ms)
       this.#pool.connect((error, client, release) => {
         clearTimeout(timer)
-        if (!waiting) return release()
-        if (error || client === undefined)
-          return reject(new OnlyonceError('store_unavailable', { cause: error }))
-        resolve(client)
+        if (!waiting) release()
+        else if (client === undefined) reject(new OnlyonceError('store_unavailable', { cause: error }))
+        else {
+          this.#listen(client)
+          resolve(client)
+        }
       })
     })
+  }
+
+  /**
+   * Once for the life of the client, and not for each use. At once: without a listener the loss of a
+   * connection that is in use ends the process, and it may be reported in the very next packet.
+   */
+  #listen(client: PoolClient): void {
+    if (this.#heard.has(client)) return
+    this.#heard.add(client)
+    client.on('error', (error) => this.#losers.get(client)?.(error))
   }
 
   async #meet(client: PoolClient): Promise<void> {
@@ -146,5 +186,3 @@ export class Connections {
 function within(session_ms: number, wanted_ms: number): boolean {
   return session_ms > 0 && session_ms <= wanted_ms
 }
-
-function ignore(): void {}

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { PoolClient } from 'pg'
+import { classify } from './classify.ts'
 import type { CommandComplete, DataRow, Submittable, Wire } from './wire.ts'
 
 /** A statement of ours. Named by its text, so that a session prepares it once. */
@@ -58,7 +59,9 @@ function preparedBy(wire: Wire): Set<string> {
   return fresh
 }
 
-export function forget(wire: Wire, names: readonly string[]): void {
+/** After an error it is not known which of these are prepared; when the session lost its statements, none is. */
+export function forget(wire: Wire, names: readonly string[], error: Error): void {
+  if (classify(error) === 'not_prepared') prepared.delete(wire)
   const known = prepared.get(wire)
   for (const name of names) known?.delete(name)
 }
@@ -71,14 +74,17 @@ export class Flush implements Submittable {
   callback: Submittable['callback'] = () => {}
   readonly #bounds: readonly Bound[]
   readonly #named: boolean
+  readonly #guard: () => Error | null
   readonly #preparing: string[] = []
   readonly #rows: Row[][]
   #done = 0
   #tag = ''
 
-  constructor(bounds: readonly Bound[], named: boolean) {
+  /** `guard` is asked in the moment of sending; with an error from it, nothing is sent. */
+  constructor(bounds: readonly Bound[], named: boolean, guard: () => Error | null = () => null) {
     this.#bounds = bounds
     this.#named = named
+    this.#guard = guard
     this.#rows = bounds.map(() => [])
   }
 
@@ -92,7 +98,9 @@ export class Flush implements Submittable {
     return this.#tag
   }
 
-  submit(wire: Wire): null {
+  submit(wire: Wire): Error | null {
+    const refusal = this.#guard()
+    if (refusal !== null) return refusal
     wire.stream.cork()
     try {
       for (const bound of this.#bounds) {
@@ -116,7 +124,7 @@ export class Flush implements Submittable {
   }
 
   handleError(error: Error, wire: Wire): void {
-    forget(wire, this.#preparing)
+    forget(wire, this.#preparing, error)
     this.callback(error)
   }
 
@@ -133,9 +141,14 @@ export class Flush implements Submittable {
 }
 
 /** Sends statements in one flush and waits for their rows. */
-export function flush(client: PoolClient, bounds: readonly Bound[], named: boolean): Promise<FlushResult> {
+export function flush(
+  client: PoolClient,
+  bounds: readonly Bound[],
+  named: boolean,
+  guard?: () => Error | null,
+): Promise<FlushResult> {
   return new Promise((resolve, reject) => {
-    const batch = new Flush(bounds, named)
+    const batch = new Flush(bounds, named, guard)
     batch.callback = (error, result) => (error ? reject(error) : resolve(result as FlushResult))
     submit(client, batch)
   })

@@ -20,6 +20,9 @@ export function postgres(options: PostgresOptions): Store<PostgresTx> {
   const pool = new pg.Pool({
     connectionString: options.connection_string,
     max: options.pool_size ?? 10,
+    // pg waits for ever by default, and a pool full of connections that were never answered never recovers.
+    connectionTimeoutMillis: settings.connection_wait_max_ms,
+    keepAlive: true,
     // As settings of the session they cost nothing; otherwise each transaction has to set them. A pooler
     // may refuse settings at connection time.
     ...(settings.pooler === 'none' && {

@@ -2,7 +2,7 @@ import { LIMITS } from '../../limits.ts'
 import type { RecordId } from '../../record/index.ts'
 import type { Seen } from '../contract.ts'
 import type { Connections } from './connections.ts'
-import { bind, type Statement, statement } from './flush.ts'
+import { bind, type Row, type Statement, statement } from './flush.ts'
 import { arrayLiteral, readRecord } from './rows.ts'
 import { lookMany } from './sql/look.ts'
 
@@ -75,14 +75,23 @@ export class Looker {
       const { rows } = await this.#connections.run(
         bind(this.#statement, column('account'), column('operation'), column('key')),
       )
-      const seen: (Seen | undefined)[] = []
-      for (const [position, ...row] of rows[0]!) seen[Number(position) - 1] = readRecord(row)
-      batch.forEach(({ resolve }, i) => {
-        resolve(seen[i] ?? null)
+      const found: Row[] = []
+      for (const [position, ...row] of rows[0]!) found[Number(position) - 1] = row
+      batch.forEach((asked, i) => {
+        answer(asked, found[i])
       })
     } catch (error) {
       for (const { reject } of batch) reject(error)
     }
+  }
+}
+
+/** A row that cannot be read is the trouble of those who asked for it, not of the whole batch. */
+function answer({ resolve, reject }: Asked, row: Row | undefined): void {
+  try {
+    resolve(row === undefined ? null : readRecord(row))
+  } catch (error) {
+    reject(error)
   }
 }
 

@@ -56,6 +56,12 @@ export async function migrate(
   }
 }
 
+/** Whether there is nothing to apply. Reads twice, writes nothing, takes no lock. */
+export async function isMigrated(client: Queryable, schema: string): Promise<boolean> {
+  const migrations = await readMigrations(FOLDER)
+  return pendingOf(migrations, await readLedger(client, schema)).length === 0
+}
+
 async function applyPending(
   client: Queryable,
   schema: string,
@@ -67,8 +73,8 @@ async function applyPending(
   const pending = pendingOf(migrations, await readLedger(client, schema))
   if (pending.length === 0) return
   // Not IF NOT EXISTS: that asks for the right to create schemas even where one is there already.
-  const { rows } = await client.query('SELECT to_regnamespace($1) IS NOT NULL AS present', [schema])
-  if (!rows[0].present) await client.query(`CREATE SCHEMA ${schema}`)
+  const { rows } = await client.query('SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1', [schema])
+  if (rows.length === 0) await client.query(`CREATE SCHEMA ${schema}`)
   await client.query(`SET LOCAL search_path TO ${schema}`)
   await client.query(`CREATE TABLE IF NOT EXISTS migrations (
     version    integer PRIMARY KEY,
@@ -106,11 +112,16 @@ function pendingOf(migrations: readonly Migration[], ledger: readonly Applied[])
   return migrations.filter((migration) => !versions.has(migration.version))
 }
 
+/**
+ * Asks the catalog's tables, not to_regclass: that answers from a cache, and in a transaction that waited for
+ * the lock the cache still says that there is no such schema.
+ */
 async function readLedger(client: Queryable, schema: string): Promise<readonly Applied[]> {
-  const { rows } = await client.query(`SELECT to_regclass($1) IS NOT NULL AS present`, [
-    `${schema}.migrations`,
-  ])
-  if (!rows[0].present) return []
+  const { rows } = await client.query(
+    `SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'migrations'`,
+    [schema],
+  )
+  if (rows.length === 0) return []
   const ledger = await client.query(
     `SELECT version, name, checksum, requires FROM ${schema}.migrations ORDER BY version`,
   )

@@ -3,7 +3,6 @@ import { OnlyonceError } from '../../errors.ts'
 import type { Failure } from '../../record/index.ts'
 import { Deadline } from '../../retry.ts'
 import type { TransactionAttempt } from '../contract.ts'
-import { classify } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { bind } from './flush.ts'
 import { readRecord } from './rows.ts'
@@ -34,15 +33,17 @@ export async function settle(
   const deadline = new Deadline(connections.settings.settle_max_ms)
   const claimant = { ...attempt.claimant, attempt_id: randomUUID() }
   const tombstone: TransactionAttempt = { ...attempt, claimant }
+  let cause: unknown
   for (let tries = 0; ; tries += 1) {
     try {
       if (await writeRetryable(connections, statements, tombstone, COMMIT_LOST)) return 'rolled_back'
       const verdict = await readVerdict(connections, statements, attempt, claimant.attempt_id)
       if (verdict !== null) return verdict
     } catch (error) {
-      if (!worthAsking(error)) throw error
+      // Whatever keeps us from asking, the question stays open: any other error would say that nothing happened.
+      cause = error
     }
-    if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown')
+    if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause })
   }
 }
 
@@ -82,11 +83,4 @@ async function readVerdict(
   // Still what the attempt set out from: the write lost a race that has left no trace. Write again.
   if (previous !== null && record.fence === previous.fence) return null
   return 'rolled_back'
-}
-
-/** While the database is away, or another transaction holds the row, the question stays open. */
-function worthAsking(error: unknown): boolean {
-  if (error instanceof OnlyonceError) return error.retryable
-  const fault = classify(error)
-  return fault === 'lock_wait' || fault === 'collision'
 }

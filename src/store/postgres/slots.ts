@@ -13,6 +13,7 @@ export class Slots {
   #queue: Waiting[] = []
   #head = 0
   #free: number
+  #waiting = 0
   /** Called whenever a place in the queue was given up. */
   onShorter: () => void = () => {}
 
@@ -22,9 +23,8 @@ export class Slots {
     this.#wait_max_ms = options.wait_max_ms
   }
 
-  /** How many wait; those whose time ran out are counted until their turn comes. */
   get waiting(): number {
-    return this.#queue.length - this.#head
+    return this.#waiting
   }
 
   /** Resolves when a slot is ours; throws `overloaded` or `pool_exhausted` when it is not going to be. */
@@ -37,6 +37,7 @@ export class Slots {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         waiting.gone = true
+        this.#waiting -= 1
         reject(new OnlyonceError('pool_exhausted'))
       }, this.#wait_max_ms)
       const waiting: Waiting = {
@@ -47,6 +48,7 @@ export class Slots {
         },
       }
       this.#queue.push(waiting)
+      this.#waiting += 1
     })
   }
 
@@ -55,6 +57,7 @@ export class Slots {
       const next = this.#queue[this.#head++]!
       if (this.#head > 1_024 && this.#head * 2 > this.#queue.length) this.#compact()
       if (next.gone) continue
+      this.#waiting -= 1
       next.resolve()
       this.onShorter()
       return

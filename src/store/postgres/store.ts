@@ -16,7 +16,7 @@ import { claim } from './claim.ts'
 import { Connections } from './connections.ts'
 import { bind, type Statement } from './flush.ts'
 import { Looker } from './looker.ts'
-import { migrate } from './migrate.ts'
+import { isMigrated, migrate } from './migrate.ts'
 import type { PostgresSettings } from './options.ts'
 import { readAttempt, readRecord, replyValues } from './rows.ts'
 import { settle, writeRetryable } from './settle.ts'
@@ -44,14 +44,12 @@ export class PostgresStore implements Store<PostgresTx> {
   }
 
   async start(): Promise<void> {
-    const client = await this.#connections.acquire()
-    try {
-      await migrate(client, { schema: this.#settings.schema, mode: this.#settings.migrate })
-      this.#connections.release(client)
-    } catch (error) {
-      this.#connections.release(client, error as Error)
-      throw this.#connections.translate(error)
-    }
+    const { schema, migrate: mode, statement_max_ms } = this.#settings
+    // First only to see: the common case is answered at once, and must not hang where nobody answers.
+    const verified = await this.#connections.use((client) => isMigrated(client, schema), statement_max_ms)
+    if (verified && mode === 'apply') return
+    const max_ms = statement_max_ms + LIMITS.migration_wait_max_ms
+    await this.#connections.use((client) => migrate(client, { schema, mode }), max_ms)
   }
 
   look(id: RecordId): Promise<Seen | null> {
@@ -111,13 +109,20 @@ export class PostgresStore implements Store<PostgresTx> {
     tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: () => Promise<Reply>,
+    work: (tx: Queryable) => Promise<Reply>,
   ): Promise<WithinEnd> {
     return within(tx, this.#statements, this.#settings, request, retention_ms, work)
   }
 
+  /** Connections that are still in use then are not waited for: their work was given its time before. */
   async close(): Promise<void> {
-    if (this.#owns_pool) await this.#pool.end()
+    if (!this.#owns_pool) return
+    let timer: NodeJS.Timeout | undefined
+    const enough = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, LIMITS.pool_end_max_ms)
+    })
+    await Promise.race([this.#pool.end(), enough])
+    clearTimeout(timer)
   }
 
   /** A write by an owner. No row means that the fence is old, or that this very write was done before. */

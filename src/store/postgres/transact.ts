@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto'
-import type { PoolClient } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
-import type { Reply } from '../../record/index.ts'
-import type { TransactionAttempt, TransactionEnd } from '../contract.ts'
-import { classify, isBroken, provesRollback } from './classify.ts'
+import type { RecordId, Reply } from '../../record/index.ts'
+import type { CrashPoint, TransactionAttempt, TransactionEnd } from '../contract.ts'
+import { classify, leavesDoubt } from './classify.ts'
 import type { Connections } from './connections.ts'
+import { endOfFailedWork, endOfRefusal, type Facts } from './ends.ts'
 import { type Bound, bind, Flush, flush, submit } from './flush.ts'
+import { Link } from './link.ts'
 import { readRecord } from './rows.ts'
 import { BEGIN, COMMIT, ROLLBACK, SET_LAST_WAIT, type Statements, TRY_LOCK } from './statements.ts'
 import { type PostgresTx, Tx } from './tx.ts'
 import { completedValues, supersedeValues } from './values.ts'
-import { destroy } from './wire.ts'
 
 type Work = (tx: PostgresTx) => Promise<Reply>
 
@@ -26,58 +26,41 @@ export async function transact(
   statements: Statements,
   attempt: TransactionAttempt,
   work: Work,
-  crashPoint: (point: string) => void,
+  crashPoint: CrashPoint,
 ): Promise<TransactionEnd> {
-  const slot = connections.slots.acquire()
-  if (slot !== undefined) await slot
-  try {
-    const client = await connections.acquire()
-    return await new Transaction(connections, statements, attempt, client, crashPoint).run(work)
-  } finally {
-    connections.slots.release()
-  }
+  return await new Transaction(connections, statements, attempt, crashPoint).run(work)
 }
 
 class Transaction {
   readonly #connections: Connections
   readonly #statements: Statements
   readonly #attempt: TransactionAttempt
-  readonly #client: PoolClient
+  readonly #link: Link
   readonly #tx: Tx
-  readonly #crashPoint: (point: string) => void
-  /** Set when the connection is gone or was ended by us; says why. */
-  #lost: unknown = null
-  #onLost: ((error: unknown) => void) | null = null
+  readonly #crashPoint: CrashPoint
 
   constructor(
     connections: Connections,
     statements: Statements,
     attempt: TransactionAttempt,
-    client: PoolClient,
-    crashPoint: (point: string) => void,
+    crashPoint: CrashPoint,
   ) {
     this.#connections = connections
     this.#statements = statements
     this.#attempt = attempt
-    this.#client = client
     this.#crashPoint = crashPoint
-    const begin = [bind(BEGIN[attempt.isolation ?? 'default']), ...connections.prefix(client)]
-    this.#tx = new Tx(client, begin, connections.named)
+    this.#link = new Link(connections)
+    this.#tx = new Tx(this.#link, connections, BEGIN[attempt.isolation ?? 'default'])
   }
 
   async run(work: Work): Promise<TransactionEnd> {
-    const lose = (error: unknown) => this.#lose(error)
-    this.#client.on('error', lose)
-    const timer = setTimeout(() => {
-      this.#lose(new OnlyonceError('deadline_exceeded'))
-      destroy(this.#client)
-    }, this.#connections.settings.transaction_max_ms)
+    const max_ms = Math.min(this.#connections.settings.transaction_max_ms, this.#attempt.time_max_ms)
+    const timer = setTimeout(() => this.#link.cut(new OnlyonceError('deadline_exceeded')), max_ms)
     try {
       return await this.#run(work)
     } finally {
       clearTimeout(timer)
-      this.#client.off('error', lose)
-      this.#connections.release(this.#client, this.#lost === null ? undefined : (this.#lost as Error))
+      this.#link.release()
     }
   }
 
@@ -90,54 +73,29 @@ class Transaction {
       }
       this.#crashPoint('transaction.work.before')
       reply = await this.#runWork(work)
+      await this.#tx.drain()
+      if (this.#link.client === null) await this.#link.attach()
+      if (this.#link.lost !== null) throw this.#link.lost
       this.#crashPoint('transaction.work.after')
+      if (this.#tx.ended_inside) throw new OnlyonceError('transaction_ended_inside')
     } catch (error) {
       this.#tx.end()
-      return await this.#rollBack(this.#endOfFailedWork(error))
+      const { failure } = this.#tx
+      if (failure !== null && classify(failure) === 'unanswered') this.#link.lose(failure)
+      else await this.#tx.drain()
+      await this.#rollBack(null)
+      return endOfFailedWork(error, this.#facts)
     }
     this.#tx.end()
     return this.#attempt.previous === null ? await this.#insert(reply) : await this.#supersede(reply)
   }
 
-  /** Runs the work, but does not wait for it longer than its connection lives. */
+  /** Runs the work, but does not wait for it longer than its connection lives, or its time lasts. */
   #runWork(work: Work): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      this.#onLost = reject
-      if (this.#lost !== null) return reject(this.#lost)
+      this.#link.onLost(reject)
       work(this.#tx).then(resolve, reject)
     })
-  }
-
-  #lose(error: unknown): void {
-    this.#lost ??= error
-    this.#onLost?.(this.#lost)
-  }
-
-  /** COMMIT has not been sent, so whatever happened, nothing took effect. */
-  #endOfFailedWork(error: unknown): TransactionEnd {
-    const { failure } = this.#tx
-    // A query may hear of the loss before the client does.
-    if (failure !== null && isBroken(failure)) this.#lose(failure)
-    if (this.#lost === null) {
-      if (this.#collided()) return { end: 'rerun', error }
-      // Often it is a duplicate elsewhere that holds the row: whoever waits for it waits for the same request.
-      return error === failure && classify(failure) === 'lock_wait'
-        ? { end: 'busy' }
-        : { end: 'failed', error }
-    }
-    if (this.#lost instanceof OnlyonceError) return { end: 'failed', error: this.#lost }
-    switch (classify(this.#lost)) {
-      case 'idle':
-        return { end: 'failed', error: new OnlyonceError('transaction_idle', { cause: this.#lost }) }
-      case 'unanswered':
-        return { end: 'failed', error }
-      default:
-        return { end: 'rerun', error: this.#connections.translate(this.#lost) }
-    }
-  }
-
-  #collided(): boolean {
-    return this.#tx.failure !== null && classify(this.#tx.failure) === 'collision'
   }
 
   /**
@@ -146,29 +104,33 @@ class Transaction {
    */
   async #lockFirst(): Promise<TransactionEnd | null> {
     const { id, previous } = this.#attempt
+    const client = await this.#link.attach()
     const bounds = [
-      ...this.#tx.unsent,
+      ...this.#tx.takeUnsent(),
       bind(TRY_LOCK, lockOf(this.#connections.settings.schema, id)),
       bind(this.#statements.lookOne, id.account, id.operation, id.key),
     ]
-    this.#tx.markBegun()
-    const { rows } = await flush(this.#client, bounds, this.#connections.named)
-    if (rows.at(-2)![0]![0] !== 't') return { end: 'busy' }
-    const row = rows.at(-1)![0]
-    const fence = row === undefined ? 0 : readRecord(row).record.fence
-    return fence === (previous?.fence ?? 0) ? null : { end: 'conflict' }
+    try {
+      const { rows } = await flush(client, bounds, this.#connections.named)
+      this.#tx.markOpened()
+      if (rows.at(-2)![0]![0] !== 't') return { end: 'busy' }
+      const row = rows.at(-1)![0]
+      const fence = row === undefined ? 0 : readRecord(row).record.fence
+      return fence === (previous?.fence ?? 0) ? null : { end: 'conflict' }
+    } catch (error) {
+      this.#tx.failure = error
+      throw error
+    }
   }
 
   /** A new key: the finished record and COMMIT in one flush. A conflict makes the server skip the COMMIT. */
   async #insert(reply: Reply): Promise<TransactionEnd> {
-    const bounds = [
-      ...this.#tx.unsent,
+    return await this.#commit([
+      ...this.#tx.takeUnsent(),
       ...this.#lastWait(),
       bind(this.#statements.insertCompleted, ...completedValues(this.#attempt, reply)),
       bind(COMMIT),
-    ]
-    this.#tx.markBegun()
-    return await this.#commit(bounds)
+    ])
   }
 
   /**
@@ -177,18 +139,22 @@ class Transaction {
    */
   async #supersede(reply: Reply): Promise<TransactionEnd> {
     const values = supersedeValues(this.#attempt, { state: 'completed', reply })
-    const bounds = [...this.#tx.unsent, ...this.#lastWait(), bind(this.#statements.supersede, ...values)]
-    this.#tx.markBegun()
+    const bounds = [
+      ...this.#tx.takeUnsent(),
+      ...this.#lastWait(),
+      bind(this.#statements.supersede, ...values),
+    ]
     this.#connections.finishing += 1
     try {
-      const { rows } = await flush(this.#client, bounds, this.#connections.named)
+      const { rows } = await flush(this.#link.client!, bounds, this.#connections.named, this.#guard)
       if (rows.at(-1)!.length === 0) return await this.#rollBack({ end: 'conflict' })
     } catch (error) {
-      if (!provesRollback(error)) {
-        this.#lose(error)
-        return { end: 'rerun', error: this.#connections.translate(error) }
-      }
-      return await this.#rollBack(this.#endOfRefusal(error))
+      // COMMIT has not been sent: whether the connection lives or not, this is a rollback.
+      await this.#rollBack(null)
+      if (this.#tx.ended_inside) return endOfFailedWork(error, this.#facts)
+      return this.#link.lost === null
+        ? endOfRefusal(error, this.#facts)
+        : { end: 'rerun', error: this.#connections.translate(error) }
     } finally {
       this.#connections.finishing -= 1
     }
@@ -202,61 +168,78 @@ class Transaction {
   }
 
   async #commit(bounds: readonly Bound[]): Promise<TransactionEnd> {
-    const batch = new Flush(bounds, this.#connections.named)
+    const client = this.#link.client!
+    const batch = new Flush(bounds, this.#connections.named, this.#guard)
     this.#connections.finishing += 1
     try {
       this.#crashPoint('transaction.commit.before')
-      const tag = await new Promise<string>((resolve, reject) => {
-        batch.callback = (error) => (error ? reject(error) : resolve(batch.tag))
-        submit(this.#client, batch)
+      await new Promise<void>((resolve, reject) => {
+        batch.callback = (error) => (error ? reject(error) : resolve())
+        submit(client, batch)
         this.#crashPoint('transaction.commit.sent')
       })
       this.#crashPoint('transaction.commit.after')
       // COMMIT of an aborted transaction is answered with ROLLBACK, and without an error.
-      return tag === 'COMMIT' ? { end: 'committed' } : { end: 'rerun', error: this.#tx.failure }
+      return batch.tag === 'COMMIT' ? { end: 'committed' } : { end: 'rerun', error: this.#tx.failure }
     } catch (error) {
-      if (batch.done === bounds.length) return { end: 'committed' }
-      if (provesRollback(error)) return await this.#rollBack(this.#endOfRefusal(error))
-      this.#lose(error)
-      return { end: 'in_doubt', error: this.#connections.translate(error) }
+      return await this.#endOfLostCommit(batch, bounds.length, error)
     } finally {
       this.#connections.finishing -= 1
     }
   }
 
-  /** The server refused to finish, and so has rolled back. */
-  #endOfRefusal(error: unknown): TransactionEnd {
-    const fault = classify(error)
-    switch (fault) {
-      case 'record_conflict':
-        return { end: 'conflict' }
-      case 'lock_wait':
-        return { end: 'busy' }
-      case 'collision':
-        return { end: 'rerun', error }
-      case 'aborted':
-        return this.#collided()
-          ? { end: 'rerun', error: this.#tx.failure }
-          : { end: 'failed', error: this.#tx.failure ?? error }
-      default:
-        return { end: 'failed', error: this.#connections.translate(error) }
+  /**
+   * The flush with COMMIT brought an error. Whether it came instead of the commit or after it is asked of the
+   * connection itself: a server that still answers has refused to commit; one that is gone may have committed
+   * first. The severity of the error is no help: FATAL may follow a commit, and its name depends on the
+   * server's language.
+   */
+  async #endOfLostCommit(batch: Flush, statements: number, error: unknown): Promise<TransactionEnd> {
+    if (this.#tx.ended_inside) return endOfFailedWork(error, this.#facts)
+    if (batch.done === statements && batch.tag === 'COMMIT') {
+      this.#link.lose(error)
+      return { end: 'committed' }
     }
+    if (leavesDoubt(error)) this.#link.lose(error)
+    await this.#rollBack(null)
+    if (this.#link.lost !== null) return { end: 'in_doubt', error: this.#connections.translate(error) }
+    const at_record = batch.done === statements - 2
+    if (at_record && classify(error) === 'unique') return { end: 'conflict' }
+    return endOfRefusal(error, this.#facts)
   }
 
   /** Rolls back before the connection goes to somebody else; one that cannot is thrown away. */
-  async #rollBack(end: TransactionEnd): Promise<TransactionEnd> {
-    if (this.#lost === null && this.#tx.begun) {
+  async #rollBack<T>(end: T): Promise<T> {
+    const { client, lost } = this.#link
+    if (client !== null && lost === null && this.#tx.begun) {
       try {
-        await flush(this.#client, [bind(ROLLBACK)], this.#connections.named)
+        await flush(client, [bind(ROLLBACK)], this.#connections.named, () => {
+          this.#tx.wasEndedInside()
+          return null
+        })
       } catch (error) {
-        this.#lose(error)
+        this.#link.lose(error)
       }
     }
     return end
   }
+
+  get #facts(): Facts {
+    const { failure, ended_inside } = this.#tx
+    return {
+      failure,
+      ended_inside,
+      lost: this.#link.lost,
+      translate: (error) => this.#connections.translate(error),
+    }
+  }
+
+  /** Keeps a record from being written by itself after the function has ended its transaction. */
+  readonly #guard = (): Error | null =>
+    this.#tx.wasEndedInside() ? new OnlyonceError('transaction_ended_inside') : null
 }
 
-function lockOf(schema: string, id: { account: string; operation: string; key: string }): string {
+function lockOf(schema: string, id: RecordId): string {
   const parts = [schema, id.account, id.operation, id.key].join('\0')
   return createHash('sha256').update(parts).digest().readBigInt64BE(0).toString()
 }

@@ -1,7 +1,10 @@
-import type { PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg'
+import type { QueryConfig, QueryResult, QueryResultRow } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
-import { BeginWith, type PgQuery, pipelinedQuery } from './begin-with.ts'
-import { type Bound, Flush, submit } from './flush.ts'
+import type { Connections } from './connections.ts'
+import { type Bound, bind, flush, type Statement, submit } from './flush.ts'
+import type { Link } from './link.ts'
+import { type Gate, mayFollowBegin, pgQuery, TxQuery } from './tx-query.ts'
+import { transactionStatus } from './wire.ts'
 
 /** What the work of a transaction is given: a client that knows one thing, to run queries. */
 export interface PostgresTx {
@@ -11,69 +14,104 @@ export interface PostgresTx {
   ): Promise<QueryResult<R>>
 }
 
+const COMMENTS = String.raw`(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*`
+const TO_SAVEPOINT = String.raw`(?:\s+(?:work|transaction))?\s+to\b`
 /** Statements that would end the transaction, or pretend to begin it. ROLLBACK TO a savepoint is fine. */
-const ENDS_TRANSACTION =
-  /^\s*(?:commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!(?:\s+(?:work|transaction))?\s+to\b))\b/i
+const CONTROLS = new RegExp(
+  `^${COMMENTS}(?:commit|end|abort|begin|start\\s+transaction|prepare\\s+transaction|rollback(?!${TO_SAVEPOINT}))\\b`,
+  'i',
+)
 
 /**
  * A transaction that begins with its first statement. BEGIN travels in the same flush as that statement, so
  * that a transaction costs no round trip of its own.
  */
 export class Tx implements PostgresTx {
-  readonly #client: PoolClient
-  readonly #begin: readonly Bound[]
-  readonly #named: boolean
+  readonly #link: Link
+  readonly #connections: Connections
+  readonly #begin: Statement
+  /** BEGIN is on its way. */
   #begun = false
+  /** BEGIN was answered. */
+  #opened = false
   #over = false
-  /** The last query that was sent: the next one goes behind it, as pg wants its callers to do. */
-  #tail: Promise<unknown> | null = null
-  /** The first error that the server gave. A transaction with one is aborted, whoever swallows it. */
+  /** The last query that was asked for: the next one goes behind it, as pg wants its callers to do. */
+  #tail: Promise<unknown> = Promise.resolve()
+  #asked = 0
+  #answered = 0
+  /** The last error that no savepoint has undone. With one the transaction is aborted, whoever swallows it. */
   failure: unknown = null
+  /** The function got a statement through that ended its transaction: what it did may stand without a record. */
+  ended_inside = false
 
-  constructor(client: PoolClient, begin: readonly Bound[], named: boolean) {
-    this.#client = client
+  constructor(link: Link, connections: Connections, begin: Statement) {
+    this.#link = link
+    this.#connections = connections
     this.#begin = begin
-    this.#named = named
   }
 
-  /** The statements that have to go before whatever is sent next. */
-  get unsent(): readonly Bound[] {
-    return this.#begun ? [] : this.#begin
+  /** The statements that have to go before whatever is sent next; whoever takes them has to send them. */
+  takeUnsent(): readonly Bound[] {
+    if (this.#begun) return []
+    this.#begun = true
+    return [bind(this.#begin), ...this.#connections.prefix(this.#link.client!)]
   }
 
   get begun(): boolean {
     return this.#begun
   }
 
-  /** Somebody else has sent BEGIN. */
-  markBegun(): void {
-    this.#begun = true
+  markOpened(): void {
+    this.#opened = true
   }
 
-  /** From now on every query is refused: what comes later would run outside of the transaction. */
+  /**
+   * Asked in the moment in which something is sent, when the server's last word on the transaction is known:
+   * one that was open and is not any more was ended by the function.
+   */
+  wasEndedInside(): boolean {
+    if (this.#opened && transactionStatus(this.#link.client!) === 'I') this.ended_inside = true
+    return this.ended_inside
+  }
+
+  /** From now on every query is refused, also one that was asked for already and not yet sent. */
   end(): void {
     this.#over = true
+  }
+
+  /** Waits for queries that nobody awaited: they are part of the work. */
+  async drain(): Promise<void> {
+    while (this.#asked !== this.#answered) await this.#tail
   }
 
   query<R extends QueryResultRow = QueryResultRow>(
     config: string | QueryConfig,
     values?: readonly unknown[],
   ): Promise<QueryResult<R>> {
-    if (this.#over) return Promise.reject(new OnlyonceError('transaction_over'))
-    const text = typeof config === 'string' ? config : config?.text
-    if (typeof text === 'string' && ENDS_TRANSACTION.test(text)) {
-      return Promise.reject(new OnlyonceError('transaction_control_refused'))
-    }
-    const behind = this.#tail
-    const sent =
-      behind === null
-        ? this.#send<R>(config, values)
-        : behind.then(
-            () => this.#send<R>(config, values),
-            () => this.#send<R>(config, values),
-          )
-    this.#tail = sent
+    const refusal = this.#refusal(config)
+    if (refusal !== null) return Promise.reject(refusal)
+    this.#asked += 1
+    const alone = this.#asked === this.#answered + 1
+    const sent = alone ? this.#send<R>(config, values) : this.#tail.then(() => this.#send<R>(config, values))
+    // Also keeps a query that nobody awaits from ending the process; its failure is noted all the same.
+    this.#tail = sent.then(
+      () => this.#note(null),
+      (error) => this.#note(error),
+    )
     return sent
+  }
+
+  #refusal(config: string | QueryConfig): OnlyonceError | null {
+    if (this.#over) return new OnlyonceError('transaction_over')
+    if (typeof (config as { submit?: unknown })?.submit === 'function') {
+      const detail =
+        'Cursors and COPY streams do not work through tx; use once.within with a client of your own.'
+      return new OnlyonceError('option_invalid', { detail })
+    }
+    const text = typeof config === 'string' ? config : config?.text
+    if (typeof text === 'string' && CONTROLS.test(text))
+      return new OnlyonceError('transaction_control_refused')
+    return null
   }
 
   async #send<R extends QueryResultRow>(
@@ -81,47 +119,42 @@ export class Tx implements PostgresTx {
     values: readonly unknown[] | undefined,
   ): Promise<QueryResult<R>> {
     if (this.#over) throw new OnlyonceError('transaction_over')
-    try {
-      const result = await (this.#begun
-        ? this.#client.query<R>(config as QueryConfig, values as unknown[])
-        : this.#beginWith<R>(config, values))
-      if (transactionStatus(this.#client) === 'I') throw this.#endedInside()
-      return result
-    } catch (error) {
-      this.failure ??= error
-      throw error
+    const client = this.#link.client ?? (await this.#link.attach())
+    const { named } = this.#connections
+    const query = pgQuery(client, config, values)
+    if (!this.#begun && !mayFollowBegin(client, query)) {
+      await flush(client, this.takeUnsent(), named)
+      this.markOpened()
+    }
+    const timeout =
+      typeof config === 'string' ? undefined : (config as { query_timeout?: number }).query_timeout
+    return new Promise((resolve, reject) => {
+      const guarded = new TxQuery(this.#gateFor(query.text), named, query, timeout)
+      guarded.callback = (error, result) => (error ? reject(error) : resolve(result as QueryResult<R>))
+      submit(client, guarded)
+    })
+  }
+
+  #gateFor(text: string | undefined): Gate {
+    return {
+      open: () => {
+        if (this.#over) return new OnlyonceError('transaction_over')
+        if (!this.#begun) return this.takeUnsent()
+        if (this.#opened && !this.wasEndedInside()) return []
+        // BEGIN has failed, or the transaction is over: sent now, the query would stand by itself.
+        return this.failure instanceof Error ? this.failure : new OnlyonceError('transaction_over')
+      },
+      opened: () => this.markOpened(),
+      done: (tag) => {
+        const ends = tag === 'COMMIT' || tag === 'PREPARE TRANSACTION'
+        if (ends || (tag === 'ROLLBACK' && !/\bto\b/i.test(text ?? ''))) this.ended_inside = true
+        else if (tag === 'ROLLBACK') this.failure = null
+      },
     }
   }
 
-  #beginWith<R extends QueryResultRow>(
-    config: string | QueryConfig,
-    values: readonly unknown[] | undefined,
-  ): Promise<QueryResult<R>> {
-    this.#begun = true
-    const query = pipelinedQuery(this.#client, config, values)
-    if (query === null) {
-      const begin = new Flush(this.#begin, this.#named)
-      return answer(begin, () => submit(this.#client, begin)).then(() =>
-        this.#client.query<R>(config as QueryConfig, values as unknown[]),
-      )
-    }
-    return answer(query, () => submit(this.#client, new BeginWith(this.#begin, this.#named, query)))
+  #note(error: unknown): void {
+    this.#answered += 1
+    if (error !== null) this.failure = error
   }
-
-  #endedInside(): OnlyonceError {
-    this.end()
-    return new OnlyonceError('transaction_ended_inside')
-  }
-}
-
-function answer<T>(query: Flush | PgQuery, send: () => void): Promise<T> {
-  return new Promise((resolve, reject) => {
-    query.callback = (error, result) => (error ? reject(error) : resolve(result as T))
-    send()
-  })
-}
-
-/** `I` outside of a transaction, `T` inside, `E` inside one that failed. */
-function transactionStatus(client: PoolClient): string | null {
-  return (client as unknown as { getTransactionStatus(): string | null }).getTransactionStatus()
 }

@@ -46,6 +46,11 @@ export function destroy(client: PoolClient): void {
   wireOf(client).stream.destroy()
 }
 
+/** `I` outside of a transaction, `T` inside, `E` inside one that failed; as of the last answer. */
+export function transactionStatus(client: PoolClient): string | null {
+  return (client as unknown as { getTransactionStatus(): string | null }).getTransactionStatus()
+}
+
 /** Null when this client is one we can work with; otherwise what is wrong with it. */
 export function unsupported(client: PoolClient): string | null {
   if (wireOf(client)?.parse === undefined)

@@ -1,13 +1,20 @@
+import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 import { decide, type InProgress, type Reply } from '../../record/index.ts'
 import type { ClaimRequest, Queryable, WithinEnd } from '../contract.ts'
-import { classify } from './classify.ts'
+import { classify, sqlState } from './classify.ts'
 import type { PostgresSettings } from './options.ts'
 import { readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
 import { identityValues, supersedeValues } from './values.ts'
 
 type Claimed = { readonly claimed: InProgress } | Exclude<WithinEnd, { end: 'completed' }>
+
+/**
+ * Transactions that a call is working on. Savepoints are a stack: two calls side by side would undo each
+ * other's work. A call inside another one's function is no trouble; it has a tx of its own to tell it by.
+ */
+const busy = new WeakSet<Queryable>()
 
 /**
  * Claims, works and completes inside a transaction of the caller's. Everything happens behind a savepoint:
@@ -19,22 +26,46 @@ export async function within(
   settings: PostgresSettings,
   request: ClaimRequest,
   retention_ms: number,
-  work: () => Promise<Reply>,
+  work: (tx: Queryable) => Promise<Reply>,
 ): Promise<WithinEnd> {
-  await tx.query('SAVEPOINT onlyonce')
+  if (busy.has(tx)) throw new OnlyonceError('within_busy')
+  busy.add(tx)
   try {
-    const claim = await claimWithin(tx, statements, settings, request)
+    await setSavepoint(tx)
+    return await behindSavepoint(tx, statements, settings, request, retention_ms, work)
+  } finally {
+    busy.delete(tx)
+  }
+}
+
+async function setSavepoint(tx: Queryable): Promise<void> {
+  try {
+    await tx.query('SAVEPOINT onlyonce')
+  } catch (error) {
+    // 25P01: there is no transaction to set it in.
+    throw sqlState(error) === '25P01' ? new OnlyonceError('transaction_required', { cause: error }) : error
+  }
+}
+
+async function behindSavepoint(
+  tx: Queryable,
+  statements: Statements,
+  settings: PostgresSettings,
+  request: ClaimRequest,
+  retention_ms: number,
+  work: (tx: Queryable) => Promise<Reply>,
+): Promise<WithinEnd> {
+  try {
+    const claim = await claimBounded(tx, statements, settings, request)
     if (!('claimed' in claim)) {
       await tx.query('RELEASE SAVEPOINT onlyonce')
       return claim
     }
-    const reply = await work()
+    const reply = await work({ query: (text, values) => tx.query(text, values) })
     const { account, operation, key } = request.id
+    const owned = [account, operation, key, `${claim.claimed.fence}`]
     const done = await tx.query(statements.complete.text, [
-      account,
-      operation,
-      key,
-      `${claim.claimed.fence}`,
+      ...owned,
       `${retention_ms}`,
       ...replyValues(reply),
     ])
@@ -43,12 +74,12 @@ export async function within(
     return { end: 'completed', reply }
   } catch (error) {
     await undo(tx)
-    if (isLockWait(error)) return { end: 'busy' }
+    if (error instanceof LockWait) return { end: 'busy' }
     throw error
   }
 }
 
-async function claimWithin(
+async function claimBounded(
   tx: Queryable,
   statements: Statements,
   settings: PostgresSettings,
@@ -63,7 +94,7 @@ async function claimWithin(
   try {
     claim = await insertOrDecide(tx, statements, request)
   } catch (error) {
-    throw isSqlLockWait(error) ? new LockWait(error) : error
+    throw classify(error) === 'lock_wait' ? new LockWait(error) : error
   }
   await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [before.rows[0].before])
   return claim
@@ -77,10 +108,8 @@ async function insertOrDecide(
   const { id, claimant, lease_ms, takeover } = request
   const where = [id.account, id.operation, id.key]
   for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
-    const inserted = await tx.query(statements.insertInProgress.text, [
-      ...identityValues(request),
-      `${lease_ms}`,
-    ])
+    const insert = [...identityValues(request), `${lease_ms}`]
+    const inserted = await tx.query(statements.insertInProgress.text, insert)
     const row = inserted.rows[0] ?? (await tx.query(statements.lookOne.text, where)).rows[0]
     if (row === undefined) continue
     const { record, now } = readRecord(Object.values(row))
@@ -88,11 +117,11 @@ async function insertOrDecide(
     const same_request = record.state === 'expired' || request.matches(record.fingerprint)
     const decision = decide(record, { claimant, same_request, lease_ms, takeover }, now)
     if (decision.kind !== 'run') return { end: 'decided', decision }
-    const values = supersedeValues(
-      { id, claimant, previous: record, retention_ms: 0 },
-      { state: 'in_progress', lease_ms },
+    const attempt = { id, claimant, previous: record, retention_ms: 0 }
+    const taken = await tx.query(
+      statements.supersede.text,
+      supersedeValues(attempt, { state: 'in_progress', lease_ms }),
     )
-    const taken = await tx.query(statements.supersede.text, values)
     if (taken.rows.length === 1) return { claimed: decision.record }
   }
   return { end: 'busy' }
@@ -103,14 +132,6 @@ class LockWait extends Error {
   constructor(cause: unknown) {
     super('waited too long for another transaction with this key', { cause })
   }
-}
-
-function isLockWait(error: unknown): boolean {
-  return error instanceof LockWait
-}
-
-function isSqlLockWait(error: unknown): boolean {
-  return classify(error) === 'lock_wait'
 }
 
 /** On a connection that is gone there is nothing to undo; the error that brought us here says more. */

@@ -39,7 +39,15 @@ export function claimOf(
 
 export function attemptOf(id: RecordId): TransactionAttempt {
   const { claimant } = claimOf(id)
-  return { id, claimant, previous: null, retention_ms: LONG_MS, isolation: null, exclusive: false }
+  return {
+    id,
+    claimant,
+    previous: null,
+    retention_ms: LONG_MS,
+    isolation: null,
+    exclusive: false,
+    time_max_ms: 30_000,
+  }
 }
 
 export function transact(store: Store<Queryable>, attempt: TransactionAttempt, work: () => Promise<Reply>) {

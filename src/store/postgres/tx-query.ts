@@ -11,22 +11,34 @@ export interface PgQuery extends Submittable {
   readonly _result: unknown
 }
 
+/** What a query of a transaction asks of the transaction it belongs to. */
+export interface Gate {
+  /** The statements that have to go before the query; an error when it may not be sent at all. */
+  open(): readonly Bound[] | Error
+  /** Called when what had to go before is done. */
+  opened(): void
+  /** Called with the tag of every statement that is done. */
+  done(tag: string): void
+}
+
 /**
- * Sends BEGIN (and the bounds on waiting) in the same flush as the first statement of the work: a round trip
- * less for every transaction. Behind the prefix it is the inner query and nothing else.
+ * A query inside a transaction. It asks the gate in the very moment in which its bytes are written: no query
+ * gets past the end of its transaction, however late its turn comes. What the gate gives it to send first
+ * (BEGIN, and the bounds on waiting) travels in the same flush, which saves a round trip.
  */
-export class BeginWith implements Submittable {
-  readonly #prefix: readonly Bound[]
+export class TxQuery implements Submittable {
+  readonly #gate: Gate
   readonly #named: boolean
   readonly #inner: PgQuery
   readonly #preparing: string[] = []
-  #left: number
+  readonly query_timeout: number | undefined
+  #left = 0
 
-  constructor(prefix: readonly Bound[], named: boolean, inner: PgQuery) {
-    this.#prefix = prefix
+  constructor(gate: Gate, named: boolean, inner: PgQuery, query_timeout: number | undefined) {
+    this.#gate = gate
     this.#named = named
     this.#inner = inner
-    this.#left = prefix.length
+    this.query_timeout = query_timeout
   }
 
   get callback(): Submittable['callback'] {
@@ -48,9 +60,13 @@ export class BeginWith implements Submittable {
   }
 
   submit(wire: Wire): Error | null | undefined {
+    const prefix = this.#gate.open()
+    if (prefix instanceof Error) return prefix
+    if (prefix.length === 0) return this.#inner.submit(wire)
+    this.#left = prefix.length
     wire.stream.cork()
     try {
-      for (const bound of this.#prefix) {
+      for (const bound of prefix) {
         const name = writeStatement(wire, bound, this.#named)
         if (name !== null) this.#preparing.push(name)
       }
@@ -61,8 +77,13 @@ export class BeginWith implements Submittable {
   }
 
   handleCommandComplete(message: CommandComplete, wire: Wire): void {
-    if (this.#left > 0) this.#left -= 1
-    else this.#inner.handleCommandComplete(message, wire)
+    if (this.#left > 0) {
+      this.#left -= 1
+      if (this.#left === 0) this.#gate.opened()
+      return
+    }
+    this.#gate.done(message.text)
+    this.#inner.handleCommandComplete(message, wire)
   }
 
   handleDataRow(message: DataRow): void {
@@ -71,7 +92,7 @@ export class BeginWith implements Submittable {
 
   handleError(error: Error, wire: Wire): void {
     if (this.#left > 0) {
-      forget(wire, this.#preparing)
+      forget(wire, this.#preparing, error)
       if (this.#inner.name !== undefined) delete wire.submittedNamedStatements?.[this.#inner.name]
     }
     this.#inner.handleError(error, wire)
@@ -97,33 +118,37 @@ export class BeginWith implements Submittable {
   }
 }
 
-/**
- * The query object for a first statement, or null when it cannot share a flush with BEGIN:
- * - texts that may hold several statements go over the simple protocol, which a preceding error would leave
- *   without an answer;
- * - what pg would refuse before sending has to be refused before BEGIN is on the wire.
- */
-export function pipelinedQuery(
+/** pg's query object for what the caller gave. Throws what pg throws when it cannot be one. */
+export function pgQuery(
   client: PoolClient,
   config: string | QueryConfig,
   values: readonly unknown[] | undefined,
-): PgQuery | null {
-  const Query = (client.constructor as unknown as PgClientClass).Query
-  if (Query === undefined) return null
-  const query = new Query(config, values)
-  if (typeof query.text !== 'string' || query.text === '') return null
-  if (query.values !== undefined && !Array.isArray(query.values)) return null
-  if (query.name) return namesAnotherText(wireOf(client), query.name, query.text) ? null : query
-  if (query.values !== undefined && query.values.length > 0) return query
-  const text = query.text.replace(/;\s*$/, '')
-  if (text.includes(';')) return null
-  query.text = text
-  query.queryMode = 'extended'
-  return query
+): PgQuery {
+  const { Query } = client.constructor as unknown as PgClientClass
+  return new Query(config, values)
 }
 
 interface PgClientClass {
-  readonly Query?: new (config: unknown, values?: unknown) => PgQuery
+  readonly Query: new (config: unknown, values?: unknown) => PgQuery
+}
+
+/**
+ * Makes a query fit to share a flush with BEGIN, and says whether it is:
+ * - texts that may hold several statements go over the simple protocol, which a preceding error would leave
+ *   without an answer;
+ * - COPY changes the protocol, and the server would never see our Sync;
+ * - what pg would refuse before sending has to be refused before BEGIN is on the wire.
+ */
+export function mayFollowBegin(client: PoolClient, query: PgQuery): boolean {
+  if (typeof query.text !== 'string' || /^\s*(?:$|copy\b)/i.test(query.text)) return false
+  if (query.values !== undefined && !Array.isArray(query.values)) return false
+  if (query.name) return !namesAnotherText(wireOf(client), query.name, query.text)
+  if (query.values !== undefined && query.values.length > 0) return true
+  const text = query.text.replace(/;\s*$/, '')
+  if (text.includes(';')) return false
+  query.text = text
+  query.queryMode = 'extended'
+  return true
 }
 
 function namesAnotherText(wire: Wire, name: string, text: string): boolean {

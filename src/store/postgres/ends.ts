@@ -1,0 +1,84 @@
+import { OnlyonceError } from '../../errors.ts'
+import type { TransactionEnd } from '../contract.ts'
+import { classify, sqlState } from './classify.ts'
+
+/** What is known about a transaction when it comes to tell its end. */
+export interface Facts {
+  /** The last error of a statement of the work that no savepoint has undone. */
+  readonly failure: unknown
+  /** The work got a statement through that ended the transaction. */
+  readonly ended_inside: boolean
+  /** Why the connection is gone; null while it lives. */
+  readonly lost: unknown
+  readonly translate: (error: unknown) => unknown
+}
+
+/** COMMIT has not been sent and ROLLBACK has been tried: unless the work itself committed, nothing happened. */
+export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd {
+  const { failure, ended_inside, lost, translate } = facts
+  if (ended_inside) return { end: 'failed', error: endedInside(error) }
+  if (lost !== null) return endOfLoss(error, facts)
+  if (isCollision(failure) || isCollision(error)) return { end: 'rerun', error }
+  if (sqlState(failure) === null || !isCausedBy(error, failure)) return { end: 'failed', error }
+  switch (classify(failure)) {
+    // Often it is a duplicate elsewhere that holds the row: whoever waits for it waits for the same request.
+    case 'lock_wait':
+      return { end: 'busy' }
+    case 'not_prepared':
+      return { end: 'rerun', error: translate(failure) }
+    default:
+      return { end: 'failed', error }
+  }
+}
+
+/** Data layers wrap what the driver throws. */
+function isCausedBy(error: unknown, failure: unknown): boolean {
+  let cause = error
+  for (let depth = 0; depth < CAUSES_MAX; depth += 1) {
+    if (cause === failure) return true
+    cause = cause instanceof Error ? cause.cause : undefined
+  }
+  return false
+}
+
+const CAUSES_MAX = 8
+
+function endOfLoss(error: unknown, { lost, translate }: Facts): TransactionEnd {
+  if (lost instanceof OnlyonceError) return { end: 'failed', error: lost }
+  switch (classify(lost)) {
+    case 'idle':
+      return { end: 'failed', error: new OnlyonceError('transaction_idle', { cause: lost }) }
+    case 'unanswered':
+      return { end: 'failed', error }
+    default:
+      return { end: 'rerun', error: translate(lost) }
+  }
+}
+
+/** The server refused to finish, still answers, and so has rolled back. */
+export function endOfRefusal(error: unknown, { failure, translate }: Facts): TransactionEnd {
+  switch (classify(error)) {
+    case 'lock_wait':
+      return { end: 'busy' }
+    case 'collision':
+      return { end: 'rerun', error }
+    case 'not_prepared':
+      return { end: 'rerun', error: translate(error) }
+    // A statement failed before, and the work did not say so.
+    case 'aborted':
+      return isCollision(failure)
+        ? { end: 'rerun', error: failure }
+        : { end: 'failed', error: failure ?? error }
+    default:
+      return { end: 'failed', error }
+  }
+}
+
+function endedInside(error: unknown): OnlyonceError {
+  if (error instanceof OnlyonceError && error.code === 'transaction_ended_inside') return error
+  return new OnlyonceError('transaction_ended_inside', { cause: error })
+}
+
+function isCollision(error: unknown): boolean {
+  return sqlState(error) !== null && classify(error) === 'collision'
+}

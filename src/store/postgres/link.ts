@@ -1,0 +1,79 @@
+import type { PoolClient } from 'pg'
+import type { Connections } from './connections.ts'
+import { destroy } from './wire.ts'
+
+/**
+ * The connection of one transaction. Taken when it is first needed, so that work which waits for something
+ * else beforehand holds nothing that others need; lost at most once; given back once.
+ */
+export class Link {
+  readonly #connections: Connections
+  #client: PoolClient | null = null
+  #attaching: Promise<PoolClient> | null = null
+  #released = false
+  #onLost: ((error: unknown) => void) | null = null
+  /** Set when the connection is gone or was ended by us; says why. */
+  lost: unknown = null
+  /** Set when no connection was to be had. */
+  refused: unknown = null
+
+  constructor(connections: Connections) {
+    this.#connections = connections
+  }
+
+  get client(): PoolClient | null {
+    return this.#client
+  }
+
+  attach(): Promise<PoolClient> {
+    this.#attaching ??= this.#attach()
+    return this.#attaching
+  }
+
+  /** Tells once, when the connection is lost; at once, when it is lost already. */
+  onLost(tell: (error: unknown) => void): void {
+    this.#onLost = tell
+    if (this.lost !== null) tell(this.lost)
+  }
+
+  lose(error: unknown): void {
+    this.lost ??= error
+    this.#onLost?.(this.lost)
+  }
+
+  /** Ends the connection ourselves. */
+  cut(why: unknown): void {
+    this.lose(why)
+    if (this.#client !== null) destroy(this.#client)
+  }
+
+  release(): void {
+    this.#released = true
+    if (this.#client === null) return
+    this.#connections.release(this.#client, this.lost === null ? undefined : (this.lost as Error))
+    this.#connections.slots.release()
+    this.#client = null
+  }
+
+  async #attach(): Promise<PoolClient> {
+    const { slots } = this.#connections
+    try {
+      await slots.acquire()
+    } catch (error) {
+      this.refused = error
+      throw error
+    }
+    try {
+      const client = await this.#connections.acquire()
+      this.#client = client
+      this.#connections.onLost(client, (error) => this.lose(error))
+      // The transaction was given up while it waited for this.
+      if (this.#released) this.release()
+      return client
+    } catch (error) {
+      slots.release()
+      this.refused = error
+      throw error
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { onlyonce, postgres } from '../../src/index.ts'
+import {
+  beginOutside,
+  catchError,
+  leaveEffect,
+  makeCall,
+  makeGate,
+  openProxy,
+  openShop,
+  SECRET,
+  type Shop,
+  settleWithin,
+  waitUntil,
+} from './shop.ts'
+
+const SOON_MS = 20_000
+let shop: Shop
+
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+describe('close', () => {
+  test('refuses new work and waits for what runs', async () => {
+    const once = shop.open()
+    const [running, late] = [makeCall(), makeCall()]
+    const gate = makeGate()
+    const work = once.transaction(running, async (tx) => {
+      await leaveEffect(tx, running.key)
+      await gate.pass()
+      await leaveEffect(tx, running.key)
+      return 'done'
+    })
+    await gate.reached
+    let is_closed = false
+    const closing = once.close().then(() => {
+      is_closed = true
+    })
+    let runs = 0
+    const error = await catchError(once.transaction(late, async () => ++runs))
+    expect(error).toMatchObject({ code: 'closed', status: 503, retryable: true })
+    const client = await beginOutside(shop)
+    expect(await catchError(once.within(client, late, async () => ++runs))).toMatchObject({ code: 'closed' })
+    expect(runs).toBe(0)
+    expect(is_closed).toBe(false)
+    gate.open()
+    expect(await work).toEqual({ outcome: 'executed', value: 'done' })
+    await settleWithin(SOON_MS, closing)
+    expect(await shop.countEffects(running.key)).toBe(2)
+  })
+
+  test('waits no longer than it was told to', async () => {
+    const once = shop.open()
+    const call = makeCall()
+    const gate = makeGate()
+    const work = once.transaction(call, async (tx) => {
+      await leaveEffect(tx, call.key)
+      await gate.pass()
+    })
+    await gate.reached
+    await settleWithin(SOON_MS, once.close({ max_ms: 100 }))
+    gate.open()
+    // Whatever becomes of it, what is told is what is there.
+    const told = await settleWithin(
+      SOON_MS,
+      work.then(
+        ({ outcome }) => outcome,
+        () => 'failed',
+      ),
+    )
+    expect(await shop.countEffects(call.key)).toBe(told === 'executed' ? 1 : 0)
+  })
+
+  test('may be called twice, and before anything was done', async () => {
+    const once = shop.open()
+    await settleWithin(SOON_MS, Promise.all([once.close(), once.close()]))
+    await once.close()
+    expect(await catchError(once.transaction(makeCall(), async () => 1))).toMatchObject({ code: 'closed' })
+  })
+
+  test('leaves the pool of the user as it is', async () => {
+    const pool = shop.database.pool({ max: 2 })
+    const once = shop.open({ pool })
+    await once.transaction(makeCall(), async () => 1)
+    await once.close()
+    expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+    expect({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }).toEqual({
+      total: pool.totalCount,
+      idle: pool.totalCount,
+      waiting: 0,
+    })
+  })
+
+  test('ends the pool that was made from a connection string', async () => {
+    const application_name = 'contract-close'
+    const url = new URL(shop.database.url)
+    url.searchParams.set('application_name', application_name)
+    const once = onlyonce({ store: postgres({ connection_string: url.href, pool_size: 2 }), secret: SECRET })
+    await once.transaction(makeCall(), async () => 1)
+    const count = async () => {
+      const { rows } = await shop.observer.query(
+        'SELECT count(*)::int AS count FROM pg_stat_activity WHERE application_name = $1',
+        [application_name],
+      )
+      return rows[0].count
+    }
+    expect(await count()).toBeGreaterThan(0)
+    await settleWithin(SOON_MS, once.close())
+    await waitUntil('its connections are gone', async () => (await count()) === 0)
+  })
+
+  test('ends although the database is away', async () => {
+    const { proxy, pool } = await openProxy(shop)
+    proxy.setFault({ kind: 'refuse' })
+    const once = shop.open({ pool })
+    await catchError(once.transaction(makeCall(), async () => 1))
+    await settleWithin(SOON_MS, once.close())
+  })
+})

@@ -1,0 +1,120 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { LIMITS } from '../../src/index.ts'
+import { beginOutside, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
+
+let shop: Shop
+
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+async function readClock(): Promise<number> {
+  const { rows } = await shop.observer.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now')
+  return Number(rows[0].now)
+}
+
+function fail(message: string, code?: string) {
+  return async () => {
+    throw Object.assign(new Error(message), code === undefined ? {} : { code })
+  }
+}
+
+describe.each(POOLERS)('explain, with pooler %s', (pooler) => {
+  test('a key that was never used', async () => {
+    const once = shop.open({ store: { pooler } })
+    expect(await once.explain(makeCall())).toEqual({
+      state: 'none',
+      why: expect.stringMatching(/\.$/),
+      next: expect.stringMatching(/\.$/),
+      attempts: [],
+      created_at: null,
+      changed_at: null,
+      lease_until: null,
+      expires_at: null,
+    })
+  })
+
+  test('a completed key', async () => {
+    const once = shop.open({ store: { pooler }, retention_ms: 3_600_000 })
+    const call = makeCall()
+    const before = await readClock()
+    await once.transaction(call, (tx) => leaveEffect(tx, call.key))
+    const after = await readClock()
+    const told = await once.explain(call)
+    expect(told.state).toBe('completed')
+    expect(told.attempts).toHaveLength(1)
+    const [attempt] = told.attempts
+    expect(attempt).toMatchObject({ fence: 1, outcome: 'completed', failure: null })
+    expect(attempt?.owner).toContain(String(process.pid))
+    for (const time of [told.created_at, told.changed_at, attempt?.started_at, attempt?.ended_at]) {
+      expect(time).toBeGreaterThanOrEqual(Math.floor(before))
+      expect(time).toBeLessThanOrEqual(Math.ceil(after))
+    }
+    expect(told.lease_until).toBeNull()
+    expect(told.expires_at! - told.changed_at!).toBe(3_600_000)
+  })
+
+  test('a retryable key, with every failure in its history', async () => {
+    const once = shop.open({ store: { pooler } })
+    const call = makeCall()
+    await catchError(once.transaction(call, fail('first failure', 'funds')))
+    await catchError(once.transaction(call, fail('second failure')))
+    const told = await once.explain(call)
+    expect(told.state).toBe('retryable')
+    expect(told.why).toContain('second failure')
+    expect(told.attempts.map(({ outcome }) => outcome)).toEqual(['retryable', 'retryable'])
+    expect(told.attempts.map(({ fence }) => fence)).toEqual([1, 2])
+    expect(told.attempts.map(({ failure }) => failure?.message)).toEqual(['first failure', 'second failure'])
+    expect(new Set(told.attempts.map(({ attempt_id }) => attempt_id)).size).toBe(2)
+
+    await once.transaction(call, async () => 1)
+    const finished = await once.explain(call)
+    expect(finished.state).toBe('completed')
+    expect(finished.attempts.map(({ outcome }) => outcome)).toEqual(['retryable', 'retryable', 'completed'])
+    expect(finished.attempts.map(({ fence }) => fence)).toEqual([1, 2, 3])
+    expect(finished.attempts.map(({ failure }) => failure?.message)).toEqual([
+      'first failure',
+      'second failure',
+      undefined,
+    ])
+    expect(finished.created_at).toBe(told.created_at)
+  })
+
+  test('replays and refusals are no attempts', async () => {
+    const once = shop.open({ store: { pooler } })
+    const call = makeCall()
+    await once.transaction(call, async () => 1)
+    await once.transaction(call, async () => 1)
+    await once.transaction({ ...call, input: 0 }, async () => 1)
+    expect((await once.explain(call)).attempts).toHaveLength(1)
+  })
+
+  test('the history is bounded; the newest attempts are kept', async () => {
+    const once = shop.open({ store: { pooler } })
+    const call = makeCall()
+    const failures = LIMITS.history_max + 5
+    for (let turn = 1; turn <= failures; turn++)
+      await catchError(once.transaction(call, fail(`turn ${turn}`)))
+    const { attempts } = await once.explain(call)
+    expect(attempts.at(-1)?.failure?.message).toBe(`turn ${failures}`)
+    expect(attempts.length).toBeGreaterThanOrEqual(LIMITS.history_max)
+    expect(attempts.length).toBeLessThanOrEqual(LIMITS.history_max + 1)
+  })
+
+  test('neither input nor reply is told', async () => {
+    const once = shop.open({ store: { pooler } })
+    const call = makeCall({ input: { pan: 'confidential-input' } })
+    await once.transaction(call, async () => 'confidential-reply')
+    expect(JSON.stringify(await once.explain(call))).not.toContain('confidential')
+  })
+
+  test('what is not committed is not told', async () => {
+    const once = shop.open({ store: { pooler } })
+    const call = makeCall()
+    const client = await beginOutside(shop)
+    await once.within(client, call, async () => 1)
+    expect((await once.explain(call)).state).toBe('none')
+    await client.query('COMMIT')
+    expect((await once.explain(call)).state).toBe('completed')
+  })
+})

@@ -1,0 +1,84 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
+
+let shop: Shop
+
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+/** Endings that hide, so that they may only be noticed when the effects before them are committed already. */
+const ENDINGS = [
+  '/* a comment */ COMMIT',
+  '/* a comment */ COMMIT AND CHAIN',
+  '/* a comment */ ROLLBACK AND CHAIN',
+  'SELECT 1; COMMIT',
+  'SELECT 1; COMMIT; BEGIN',
+  'SELECT 1; ROLLBACK; BEGIN',
+]
+
+/** What functions do with an error of a query. */
+const MANNERS: readonly (readonly [name: string, handle: (error: unknown) => unknown])[] = [
+  ['lets the error pass', (error) => error],
+  ['wraps the error', (error) => new Error('Could not save.', { cause: error })],
+  ['throws another error', () => new Error('Could not save.')],
+]
+
+describe.each(POOLERS)('a function that ended its own transaction, with pooler %s', (pooler) => {
+  describe.each(ENDINGS)('by %j', (text) => {
+    test.each(MANNERS)('and %s: nothing takes effect twice', async (_, handle) => {
+      const once = shop.open({ store: { pooler } })
+      const call = makeCall()
+      const work = async (query: string) =>
+        await once.transaction(call, async (tx) => {
+          await leaveEffect(tx, call.key)
+          await tx.query(query).catch((error: unknown) => {
+            throw handle(error)
+          })
+          if (query === text) throw new Error('It fails after all.')
+        })
+      await catchError(work(text))
+      // The client retries, as it should after an error.
+      await work('SELECT 1').catch(() => {})
+      expect(await shop.countEffects(call.key)).toBeLessThanOrEqual(1)
+    })
+
+    test('and goes on: what is told as executed is there, and there once', async () => {
+      const once = shop.open({ store: { pooler } })
+      const call = makeCall()
+      const told = await once
+        .transaction(call, async (tx) => {
+          await leaveEffect(tx, call.key)
+          await tx.query(text)
+        })
+        .then(
+          ({ outcome }) => outcome,
+          () => 'failed',
+        )
+      const effects = await shop.countEffects(call.key)
+      if (told === 'executed') expect(effects).toBe(1)
+      else expect(effects === 0 || (await once.explain(call)).state === 'unknown').toBe(true)
+    })
+  })
+})
+
+test('queries that nobody awaited are not half done in a success', async () => {
+  const once = shop.open()
+  const call = makeCall()
+  let lost: Promise<unknown> = Promise.resolve()
+  const told = await once
+    .transaction(call, async (tx) => {
+      await tx.query('SELECT 1')
+      lost = Promise.allSettled([1, 2, 3, 4].map(() => leaveEffect(tx, call.key)))
+      // Long enough for the first one to be sent.
+      await Promise.resolve().then(() => {})
+    })
+    .then(
+      ({ outcome }) => outcome,
+      () => 'failed',
+    )
+  await lost
+  const effects = await shop.countEffects(call.key)
+  if (told === 'executed') expect([0, 4]).toContain(effects)
+  else expect(effects).toBe(0)
+})

@@ -1,0 +1,149 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import pg from 'pg'
+import { describe, expect, it } from 'vitest'
+import { onlyonce, postgres } from '../src/index.ts'
+import { migrate } from '../src/store/postgres/migrate.ts'
+import { runProgram } from '../src/testing/crash-run.ts'
+import { cleanUpLater } from './setup/clean-up.ts'
+import { freshDatabase } from './setup/database.ts'
+
+const SHIPPED = new URL('../migrations/', import.meta.url)
+const SCHEMA = 'payments_once'
+const secret = 'a secret of more than thirty-two bytes.'
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  await client.connect()
+  cleanUpLater(() => client.end())
+  return client
+}
+
+/** The shipped migrations and one more, as a newer version of the library would bring it. */
+async function newerFolder(text: string): Promise<URL> {
+  const folder = await mkdtemp(join(tmpdir(), 'onlyonce-migrations-'))
+  cleanUpLater(() => rm(folder, { recursive: true }))
+  await writeFile(join(folder, '0001_records.sql'), await readFile(new URL('0001_records.sql', SHIPPED)))
+  await writeFile(join(folder, '0002_newer.sql'), text)
+  return pathToFileURL(`${folder}/`)
+}
+
+describe('migrations', () => {
+  it('are done once when twenty processes start at once, and none fails', { timeout: 120_000 }, async () => {
+    const { url } = await freshDatabase()
+    const program = new URL('./programs/migrate.ts', import.meta.url)
+    const results = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        runProgram({ program, env: { DATABASE_URL: url }, timeout_ms: 100_000 }, null),
+      ),
+    )
+    expect(results.map(({ code, stdout, stderr }) => ({ code, stdout, stderr }))).toEqual(
+      results.map(() => ({ code: 0, stdout: 'executed', stderr: '' })),
+    )
+    const client = await connect(url)
+    const { rows } = await client.query(`SELECT version FROM ${SCHEMA}.migrations`)
+    expect(rows).toEqual([{ version: 1 }])
+    const records = await client.query(`SELECT count(*)::int AS n FROM ${SCHEMA}.records`)
+    expect(records.rows).toEqual([{ n: 20 }])
+  })
+
+  it('may be applied again and again', async () => {
+    const client = await connect((await freshDatabase()).url)
+    for (let i = 0; i < 3; i += 1) await migrate(client, { schema: SCHEMA, mode: 'apply' })
+    const { rows } = await client.query(`SELECT version, name, requires FROM ${SCHEMA}.migrations`)
+    expect(rows).toEqual([{ version: 1, name: '0001_records.sql', requires: 1 }])
+  })
+
+  it('leave nothing behind when one of them fails', async () => {
+    const client = await connect((await freshDatabase()).url)
+    const folder = await newerFolder('-- requires: 1\nCREATE TABLE half (n int);\nSELECT 1 / 0;\n')
+    await expect(migrate(client, { schema: SCHEMA, mode: 'apply', folder })).rejects.toMatchObject({
+      code: '22012',
+    })
+    const { rows } = await client.query('SELECT to_regnamespace($1) AS found', [SCHEMA])
+    expect(rows).toEqual([{ found: null }])
+  })
+
+  it('refuse to start on a schema that a newer version broke', async () => {
+    const database = await freshDatabase()
+    const client = await connect(database.url)
+    const folder = await newerFolder(`-- requires: 2\nALTER TABLE records RENAME COLUMN owner TO holder;\n`)
+    await migrate(client, { schema: SCHEMA, mode: 'apply', folder })
+    const pool = database.pool()
+    for (const mode of ['apply', 'verify'] as const) {
+      const once = onlyonce({ store: postgres({ pool, schema: SCHEMA, migrate: mode }), secret })
+      await expect(once.start()).rejects.toMatchObject({
+        code: 'schema_too_new',
+        message: expect.stringContaining('0002_newer.sql'),
+      })
+      const call = once.transaction(
+        { account: 'a', operation: 'o', key: 'key-of-an-old-process' },
+        async () => 1,
+      )
+      await expect(call).rejects.toMatchObject({ code: 'schema_too_new' })
+    }
+  })
+
+  it('go on with a schema that a newer version only added to', async () => {
+    const client = await connect((await freshDatabase()).url)
+    const folder = await newerFolder('-- requires: 1\nALTER TABLE records ADD COLUMN region text;\n')
+    await migrate(client, { schema: SCHEMA, mode: 'apply', folder })
+    await migrate(client, { schema: SCHEMA, mode: 'apply' })
+    await migrate(client, { schema: SCHEMA, mode: 'verify' })
+  })
+
+  it('notice that an applied migration is not the shipped one', async () => {
+    const client = await connect((await freshDatabase()).url)
+    await migrate(client, { schema: SCHEMA, mode: 'apply' })
+    await client.query(`UPDATE ${SCHEMA}.migrations SET checksum = 'another'`)
+    await expect(migrate(client, { schema: SCHEMA, mode: 'verify' })).rejects.toMatchObject({
+      code: 'schema_changed',
+    })
+  })
+
+  it('tell a verifying process what is missing', async () => {
+    const client = await connect((await freshDatabase()).url)
+    const verify = (folder: URL) => migrate(client, { schema: SCHEMA, mode: 'verify', folder })
+    await expect(verify(SHIPPED)).rejects.toMatchObject({ code: 'schema_missing' })
+    await migrate(client, { schema: SCHEMA, mode: 'apply' })
+    await verify(SHIPPED)
+    await expect(verify(await newerFolder('-- requires: 2\nSELECT 1;\n'))).rejects.toMatchObject({
+      code: 'schema_outdated',
+      message: expect.stringContaining('0002_newer.sql'),
+    })
+  })
+
+  it('let a role without DDL rights work on a schema that another role installed', async () => {
+    const database = await freshDatabase()
+    const client = await connect(database.url)
+    await migrate(client, { schema: SCHEMA, mode: 'apply' })
+    const role = `clerk_${database.name.slice(-12)}`
+    await client.query(`CREATE ROLE ${role} LOGIN PASSWORD 'clerk'`)
+    cleanUpLater(async () => {
+      const admin = await connect(database.url)
+      await admin.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
+    })
+    await client.query(`GRANT USAGE ON SCHEMA ${SCHEMA} TO ${role};
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${SCHEMA} TO ${role}`)
+    const url = new URL(database.url)
+    url.username = role
+    url.password = 'clerk'
+    const pool = database.pool({ connectionString: url.href })
+    const once = onlyonce({ store: postgres({ pool, schema: SCHEMA, migrate: 'verify' }), secret })
+    const call = { account: 'a', operation: 'o', key: 'key-of-a-clerk' }
+    expect(await once.transaction(call, async () => 1)).toEqual({ outcome: 'executed', value: 1 })
+    expect(await once.transaction(call, async () => 1)).toEqual({ outcome: 'replayed', value: 1 })
+    const denied = onlyonce({ store: postgres({ pool, schema: 'another_schema' }), secret })
+    await expect(denied.start()).rejects.toMatchObject({ code: '42501' })
+  })
+
+  it('refuse a schema name that is not a plain identifier', () => {
+    const pool = new pg.Pool()
+    for (const schema of ['', 'Upper', 'a-b', 'a"; DROP TABLE x; --', 'x'.repeat(64), 'a.b']) {
+      expect(() => postgres({ pool, schema })).toThrow(expect.objectContaining({ code: 'option_invalid' }))
+    }
+  })
+})
