@@ -60,6 +60,11 @@ export const LIMITS = {
   look_batch_max: 128,
   /** How long a lookup may be put off while others are ready to run before it. */
   look_delay_max_ms: 5,
+  /** A statement of the work is prepared when it has come so often: twice may be chance. */
+  prepare_after: 3,
+  /** Texts that are watched, and texts that are prepared; each of the latter takes memory in every session. */
+  statements_seen_max: 1_000,
+  statements_prepared_max: 100,
   /** Times that a claim looks again when a race gave it no row. */
   claim_looks_max: 8,
   /** Attempts that explain() shows; the newest win. */

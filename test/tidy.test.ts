@@ -59,8 +59,11 @@ const SQL_ALLOWED = [SQL_FOLDER, 'src/store/postgres/migrate.ts', 'src/store/pos
 const SQL = /\bSELECT\b[\s\S]*\bFROM\b|\bINSERT\s+INTO\b|\bUPDATE\b[\s\S]*\bSET\b|\bDELETE\s+FROM\b/
 /** In small letters only at the start of a text: in the middle they may be English. */
 const SQL_START = /^['"`]\s*(?:select\s[\s\S]*\sfrom|insert\s+into|update\s[\s\S]*\sset|delete\s+from)\s/i
-/** The schema, a constant, a list of columns, and a duration in a parameter: none of them comes from a caller. */
-const INTERPOLATED = /^(?:schema|recordColumns|[A-Z][A-Z_]*(?:\.join\(', '\))?|interval\('\$\d+'\))$/
+/**
+ * The schema, a constant, a list of columns, a duration in a parameter, and the number of a SET, which takes no
+ * parameters: none of them comes from a caller.
+ */
+const INTERPOLATED = /^(?:schema|ms|recordColumns|[A-Z][A-Z_]*(?:\.join\(', '\))?|interval\('\$\d+'\))$/
 /** Where the lists of columns are made. */
 const SQL_PARTS = `${SQL_FOLDER}columns.ts`
 

@@ -19,6 +19,8 @@ export type Fault =
   | 'not_primary'
   /** A pooler gave us another session than the one that prepared the statement. */
   | 'not_prepared'
+  /** A prepared statement gives other columns than when it was prepared: a table has changed meanwhile. */
+  | 'stale_plan'
   /** A statement failed earlier in this transaction, and somebody swallowed the error. */
   | 'aborted'
   | 'other'
@@ -46,6 +48,8 @@ export function classify(error: unknown): Fault {
   const code = sqlState(error)
   if (code === null) return classifyByDriver(error)
   if (code.startsWith('08')) return 'connection'
+  // The only use of 0A000 that concerns a plan; the message itself is translated, the routine is not.
+  if (code === '0A000' && property(error, 'routine') === 'RevalidateCachedQuery') return 'stale_plan'
   return FAULT_BY_CODE[code] ?? 'other'
 }
 
@@ -57,7 +61,7 @@ function classifyByDriver(error: unknown): Fault {
 /** Whether the connection that gave this error to a statement of ours can be used for nothing more. */
 export function isBroken(error: unknown): boolean {
   const fault = classify(error)
-  return fault === 'connection' || fault === 'unanswered' || fault === 'idle' || fault === 'not_prepared'
+  return ['connection', 'unanswered', 'idle', 'not_prepared', 'stale_plan'].includes(fault)
 }
 
 /** An answer that says nothing about what became of the statement, if it is an answer at all. */

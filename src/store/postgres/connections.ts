@@ -4,13 +4,13 @@ import { LIMITS } from '../../limits.ts'
 import { Deadline } from '../../retry.ts'
 import { classify, isBroken } from './classify.ts'
 import { type Bound, bind, type FlushResult, flush, statement } from './flush.ts'
+import { Habits } from './habits.ts'
 import type { PostgresSettings } from './options.ts'
 import { Slots } from './slots.ts'
-import { READ_BOUNDS, SET_BOUNDS } from './sql/session.ts'
+import { READ_BOUNDS, setIdle, setLockWait } from './sql/session.ts'
 import { destroy, unsupported } from './wire.ts'
 
 const readBounds = statement(READ_BOUNDS)
-const setBounds = statement(SET_BOUNDS)
 
 /** The pool, seen through our bounds: nobody waits for ever, and no connection is left in doubt. */
 export class Connections {
@@ -22,10 +22,13 @@ export class Connections {
   readonly slots: Slots
   /** How many transactions may wait for another's record at once; the last connection is for bystanders. */
   readonly waiters_max: number
+  readonly habits = new Habits()
   /** Transactions whose record is on its way: each may turn out to wait for another's. */
   finishing = 0
   readonly #pool: Pool
   readonly #prefix = new WeakMap<PoolClient, readonly Bound[]>()
+  readonly #set_lock_wait: Bound
+  readonly #set_idle: Bound
   readonly #heard = new WeakSet<PoolClient>()
   /** Who wants to know when the connection of a client is lost. */
   readonly #losers = new WeakMap<PoolClient, (error: unknown) => void>()
@@ -36,6 +39,8 @@ export class Connections {
     this.named = settings.pooler === 'none'
     this.size = pool.options.max
     this.waiters_max = this.size - 1
+    this.#set_lock_wait = bind(statement(setLockWait(settings.lock_wait_max_ms)))
+    this.#set_idle = bind(statement(setIdle(settings.idle_in_transaction_max_ms)))
     this.slots = new Slots({
       size: this.size > 2 ? this.size - 1 : this.size,
       waiting_max: LIMITS.waiting_max,
@@ -165,17 +170,18 @@ export class Connections {
     const problem = unsupported(client)
     if (problem !== null) throw new OnlyonceError('option_invalid', { detail: problem })
     const { lock_wait_max_ms, idle_in_transaction_max_ms, pooler, statement_max_ms } = this.settings
-    const set = [bind(setBounds, `${lock_wait_max_ms}`, `${idle_in_transaction_max_ms}`)]
     if (pooler === 'transaction') {
-      this.#prefix.set(client, set)
+      this.#prefix.set(client, [this.#set_lock_wait, this.#set_idle])
       return
     }
     const timer = setTimeout(() => destroy(client), statement_max_ms)
     try {
       const { rows } = await flush(client, [bind(readBounds)], this.named)
       const [lock_ms, idle_ms] = rows[0]!.map((row) => Number(row[0]))
-      const bounded = within(lock_ms!, lock_wait_max_ms) && within(idle_ms!, idle_in_transaction_max_ms)
-      this.#prefix.set(client, bounded ? [] : set)
+      this.#prefix.set(client, [
+        ...(within(lock_ms!, lock_wait_max_ms) ? [] : [this.#set_lock_wait]),
+        ...(within(idle_ms!, idle_in_transaction_max_ms) ? [] : [this.#set_idle]),
+      ])
     } finally {
       clearTimeout(timer)
     }

@@ -25,6 +25,7 @@ export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd {
     case 'lock_wait':
       return { end: 'busy' }
     case 'not_prepared':
+    case 'stale_plan':
       return { end: 'rerun', error: translate(failure) }
     default:
       return { end: 'failed', error }

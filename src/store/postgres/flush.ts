@@ -1,17 +1,28 @@
 import { createHash } from 'node:crypto'
 import type { PoolClient } from 'pg'
 import { classify } from './classify.ts'
+import {
+  closeMessage,
+  encode,
+  type Message,
+  parseMessage,
+  runMessage,
+  SYNC_MESSAGE,
+  type Value,
+} from './messages.ts'
 import type { CommandComplete, DataRow, Submittable, Wire } from './wire.ts'
 
 /** A statement of ours. Named by its text, so that a session prepares it once. */
 export interface Statement {
   readonly text: string
   readonly name: string
+  /** How it is run without values; made once, when it is first needed. */
+  run?: Message
 }
 
 export interface Bound {
   readonly statement: Statement
-  readonly values: readonly (string | Buffer | null)[]
+  readonly values: readonly Value[]
 }
 
 export type Row = readonly (string | null)[]
@@ -25,7 +36,7 @@ export function statement(text: string): Statement {
   return { text, name: `onlyonce_${createHash('sha256').update(text).digest('hex').slice(0, 16)}` }
 }
 
-export function bind(statement: Statement, ...values: readonly (string | Buffer | null)[]): Bound {
+export function bind(statement: Statement, ...values: readonly Value[]): Bound {
   return { statement, values }
 }
 
@@ -35,20 +46,33 @@ export function bind(statement: Statement, ...values: readonly (string | Buffer 
  */
 const prepared = new WeakMap<Wire, Set<string>>()
 
-/** Writes one statement without a Sync. Returns its name when this flush is the one that prepares it. */
-export function writeStatement(wire: Wire, { statement, values }: Bound, named: boolean): string | null {
-  const name = named ? statement.name : ''
+/** The messages of statements, in order, without a Sync; `preparing` hears the names that they prepare. */
+export function messagesOf(
+  wire: Wire,
+  bounds: readonly Bound[],
+  named: boolean,
+  preparing: string[],
+): Message[] {
   const known = preparedBy(wire)
-  const parse = !named || !known.has(name)
-  if (parse) {
-    // Closing first: an earlier flush may have failed after it prepared this name, and nobody knows.
-    if (named) wire.close({ type: 'S', name })
-    wire.parse({ text: statement.text, name, types: [] })
-    if (named) known.add(name)
+  const messages: Message[] = []
+  for (const { statement, values } of bounds) {
+    if (!named) messages.push(parseMessage('', statement.text))
+    else if (!known.has(statement.name)) {
+      // Closing first: an earlier flush may have failed after it prepared this name, and nobody knows.
+      messages.push(closeMessage(statement.name), parseMessage(statement.name, statement.text))
+      known.add(statement.name)
+      preparing.push(statement.name)
+    }
+    messages.push(named ? runNamed(statement, values) : runMessage('', values))
   }
-  wire.bind({ portal: '', statement: name, values })
-  wire.execute({ portal: '', rows: 0 })
-  return parse && named ? name : null
+  return messages
+}
+
+/** BEGIN, COMMIT and the like are the same bytes every time. */
+function runNamed(statement: Statement, values: readonly Value[]): Message {
+  if (values.length > 0) return runMessage(statement.name, values)
+  statement.run ??= runMessage(statement.name, values)
+  return statement.run
 }
 
 function preparedBy(wire: Wire): Set<string> {
@@ -101,16 +125,9 @@ export class Flush implements Submittable {
   submit(wire: Wire): Error | null {
     const refusal = this.#guard()
     if (refusal !== null) return refusal
-    wire.stream.cork()
-    try {
-      for (const bound of this.#bounds) {
-        const name = writeStatement(wire, bound, this.#named)
-        if (name !== null) this.#preparing.push(name)
-      }
-      wire.sync()
-    } finally {
-      wire.stream.uncork()
-    }
+    const messages = messagesOf(wire, this.#bounds, this.#named, this.#preparing)
+    messages.push(SYNC_MESSAGE)
+    send(wire, messages)
     return null
   }
 
@@ -138,6 +155,11 @@ export class Flush implements Submittable {
   handleEmptyQuery(): void {}
   handleCopyInResponse(): void {}
   handleCopyData(): void {}
+}
+
+/** A stream that is closed already is reported by pg, to whoever waits for an answer on it. */
+export function send(wire: Wire, messages: readonly Message[]): void {
+  if (wire.stream.writable) wire.stream.write(encode(messages))
 }
 
 /** Sends statements in one flush and waits for their rows. */

@@ -1,3 +1,4 @@
+import { LIMITS } from '../../limits.ts'
 import { type Statement, statement } from './flush.ts'
 import * as claim from './sql/claim.ts'
 import * as finish from './sql/finish.ts'
@@ -13,7 +14,7 @@ export const BEGIN = {
 export const COMMIT = statement('COMMIT')
 export const ROLLBACK = statement('ROLLBACK')
 export const TRY_LOCK = statement(session.TRY_LOCK)
-export const SET_LAST_WAIT = statement(session.SET_LOCK_WAIT)
+export const SET_LAST_WAIT = statement(session.setLockWait(LIMITS.lock_wait_last_ms))
 
 export type Statements = Readonly<Record<keyof ReturnType<typeof texts>, Statement>>
 

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { OnlyonceError } from '../../errors.ts'
-import { LIMITS } from '../../limits.ts'
 import type { RecordId, Reply } from '../../record/index.ts'
 import type { CrashPoint, TransactionAttempt, TransactionEnd } from '../contract.ts'
-import { classify, leavesDoubt } from './classify.ts'
+import { classify, isBroken, leavesDoubt } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { endOfFailedWork, endOfRefusal, type Facts } from './ends.ts'
 import { type Bound, bind, Flush, flush, submit } from './flush.ts'
@@ -84,7 +83,10 @@ class Transaction {
       if (failure !== null && classify(failure) === 'unanswered') this.#link.lose(failure)
       else await this.#tx.drain()
       await this.#rollBack(null)
-      return endOfFailedWork(error, this.#facts)
+      const end = endOfFailedWork(error, this.#facts)
+      // Some errors leave a connection that answers and yet is of no more use: its statements are not what they were.
+      if (end.end === 'rerun' && failure !== null && isBroken(failure)) this.#link.lose(failure)
+      return end
     }
     this.#tx.end()
     return this.#attempt.previous === null ? await this.#insert(reply) : await this.#supersede(reply)
@@ -164,7 +166,7 @@ class Transaction {
   /** When all other connections may be waiting for a record already, this one must not wait for long. */
   #lastWait(): readonly Bound[] {
     const { finishing, waiters_max } = this.#connections
-    return finishing >= waiters_max ? [bind(SET_LAST_WAIT, `${LIMITS.lock_wait_last_ms}`)] : []
+    return finishing >= waiters_max ? [bind(SET_LAST_WAIT)] : []
   }
 
   async #commit(bounds: readonly Bound[]): Promise<TransactionEnd> {

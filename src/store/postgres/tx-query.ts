@@ -1,5 +1,5 @@
 import type { PoolClient, QueryConfig } from 'pg'
-import { type Bound, forget, writeStatement } from './flush.ts'
+import { type Bound, forget, messagesOf, send } from './flush.ts'
 import { type CommandComplete, type DataRow, type Submittable, type Wire, wireOf } from './wire.ts'
 
 /** pg's own query object, which knows how to turn rows into results. */
@@ -66,10 +66,7 @@ export class TxQuery implements Submittable {
     this.#left = prefix.length
     wire.stream.cork()
     try {
-      for (const bound of prefix) {
-        const name = writeStatement(wire, bound, this.#named)
-        if (name !== null) this.#preparing.push(name)
-      }
+      send(wire, messagesOf(wire, prefix, this.#named, this.#preparing))
       return this.#inner.submit(wire)
     } finally {
       wire.stream.uncork()

@@ -2,8 +2,9 @@ import type { QueryConfig, QueryResult, QueryResultRow } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import type { Connections } from './connections.ts'
 import { type Bound, bind, flush, type Statement, submit } from './flush.ts'
+import type { Habits } from './habits.ts'
 import type { Link } from './link.ts'
-import { type Gate, mayFollowBegin, pgQuery, TxQuery } from './tx-query.ts'
+import { type Gate, mayFollowBegin, type PgQuery, pgQuery, TxQuery } from './tx-query.ts'
 import { transactionStatus } from './wire.ts'
 
 /** What the work of a transaction is given: a client that knows one thing, to run queries. */
@@ -122,6 +123,7 @@ export class Tx implements PostgresTx {
     const client = this.#link.client ?? (await this.#link.attach())
     const { named } = this.#connections
     const query = pgQuery(client, config, values)
+    if (named) nameHabit(query, this.#connections.habits)
     if (!this.#begun && !mayFollowBegin(client, query)) {
       await flush(client, this.takeUnsent(), named)
       this.markOpened()
@@ -157,4 +159,12 @@ export class Tx implements PostgresTx {
     this.#answered += 1
     if (error !== null) this.failure = error
   }
+}
+
+/** Only what goes over the extended protocol anyway, and has no name of the caller's. */
+function nameHabit(query: PgQuery, habits: Habits): void {
+  if (query.name || typeof query.text !== 'string' || !Array.isArray(query.values)) return
+  if (query.values.length === 0) return
+  const name = habits.nameFor(query.text)
+  if (name !== undefined) query.name = name
 }

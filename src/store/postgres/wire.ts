@@ -5,14 +5,15 @@
 import type { PoolClient } from 'pg'
 
 export interface Wire {
-  readonly stream: { cork(): void; uncork(): void; destroy(): void }
+  readonly stream: {
+    readonly writable: boolean
+    cork(): void
+    uncork(): void
+    write(bytes: Buffer): boolean
+    destroy(): void
+  }
   readonly parsedStatements?: Record<string, string | undefined>
   readonly submittedNamedStatements?: Record<string, string | undefined>
-  parse(message: { text: string; name: string; types: readonly number[] }): void
-  bind(message: { portal: string; statement: string; values: readonly (string | Buffer | null)[] }): void
-  execute(message: { portal: string; rows: number }): void
-  close(message: { type: 'S'; name: string }): void
-  sync(): void
 }
 
 export interface DataRow {
@@ -53,7 +54,7 @@ export function transactionStatus(client: PoolClient): string | null {
 
 /** Null when this client is one we can work with; otherwise what is wrong with it. */
 export function unsupported(client: PoolClient): string | null {
-  if (wireOf(client)?.parse === undefined)
+  if (wireOf(client)?.stream === undefined)
     return 'pg-native is not supported: use the JavaScript client of pg.'
   if ((client as unknown as { pipeline?: boolean }).pipeline === true) {
     return 'a pool with pipeline: true is not supported: onlyonce pipelines what may be pipelined by itself.'
