@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import { onlyonce, type PostgresTx, postgres } from '../dist/index.js'
+import type { PostgresTx } from '../src/index.ts'
+import { onlyonce, postgres } from './library.ts'
 import { alternate, ratioOf, type Side, spreadOf } from './measure.ts'
 import type { Report } from './report.ts'
 import type { Bench } from './run.ts'

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { startEmbeddedPostgres } from '../dist/store/embedded/index.js'
 import { core } from './core.ts'
+import { startEmbeddedPostgres } from './library.ts'
 import { printJson, printTable, type Report } from './report.ts'
 
 export interface Bench {

@@ -139,11 +139,11 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   async transaction<T>(call: TransactionCall, work: (tx: Tx) => Promise<T>): Promise<Result<Stored<T>>> {
     const request = this.#request(call)
     if (!this.#ready) await this.start()
-    const boarded = await this.#flights.board(request.id, request.fingerprint.digest, () =>
+    const boarding = this.#flights.board(request.id, request.fingerprint.digest, () =>
       runTransaction(this.#store, request, async (tx) => encodeValue(await work(tx)), this.#crashPoint),
     )
-    if (boarded.role === 'refused') return { outcome: 'key_reused' }
-    return resultOf<T>(boarded.result, boarded.role === 'joined')
+    if (boarding.role === 'refused') return { outcome: 'key_reused' }
+    return resultOf<T>(await boarding.landed, boarding.role === 'joined')
   }
 
   async within<T>(

@@ -7,6 +7,11 @@ interface Flight<T> {
   readonly landed: Promise<T>
 }
 
+/** How a caller fares: alone and first, with another's flight, or not at all. */
+export type Boarding<T> =
+  | { readonly role: 'first' | 'joined'; readonly landed: Promise<T> }
+  | { readonly role: 'refused' }
+
 /**
  * Duplicates inside one process share one flight: the first runs, the others wait for it without a database
  * connection of their own.
@@ -28,22 +33,13 @@ export class Flights<T> {
    * Runs `take_off`, or joins the flight that has this id already. A flight with another fingerprint under the
    * same id is not joined: the key was reused.
    */
-  async board(
-    id: RecordId,
-    digest: Buffer,
-    take_off: () => Promise<T>,
-  ): Promise<{ readonly role: 'first' | 'joined'; readonly result: T } | { readonly role: 'refused' }> {
+  board(id: RecordId, digest: Buffer, take_off: () => Promise<T>): Boarding<T> {
     const address = `${id.account}\0${id.operation}\0${id.key}`
     const flight = this.#flights.get(address)
-    if (flight === undefined) return { role: 'first', result: await this.#fly(address, digest, take_off) }
+    if (flight === undefined) return { role: 'first', landed: this.#fly(address, digest, take_off) }
     if (!flight.digest.equals(digest)) return { role: 'refused' }
     if (this.#joined >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
-    this.#joined += 1
-    try {
-      return { role: 'joined', result: await flight.landed }
-    } finally {
-      this.#joined -= 1
-    }
+    return { role: 'joined', landed: this.#join(flight) }
   }
 
   async #fly(address: string, digest: Buffer, take_off: () => Promise<T>): Promise<T> {
@@ -53,6 +49,15 @@ export class Flights<T> {
       return await landed
     } finally {
       this.#flights.delete(address)
+    }
+  }
+
+  async #join({ landed }: Flight<T>): Promise<T> {
+    this.#joined += 1
+    try {
+      return await landed
+    } finally {
+      this.#joined -= 1
     }
   }
 }

@@ -85,18 +85,10 @@ async function runOnce<Tx>(
   work: (tx: Tx) => Promise<Reply>,
   crashPoint: CrashPoint,
 ): Promise<Step> {
-  let reply: Reply | undefined
-  const end = await store.transact(
-    attempt,
-    async (tx) => {
-      reply = await work(tx)
-      return reply
-    },
-    crashPoint,
-  )
+  const end = await store.transact(attempt, work, crashPoint)
   switch (end.end) {
     case 'committed':
-      return { next: 'done', outcome: { outcome: 'executed', reply: reply! } }
+      return { next: 'done', outcome: { outcome: 'executed', reply: end.reply } }
     case 'busy':
       return { next: 'done', outcome: { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms } }
     case 'conflict':
@@ -108,7 +100,7 @@ async function runOnce<Tx>(
       const verdict = await store.settle(attempt)
       crashPoint('transaction.settle.after')
       return verdict === 'committed'
-        ? { next: 'done', outcome: { outcome: 'executed', reply: reply! } }
+        ? { next: 'done', outcome: { outcome: 'executed', reply: end.reply } }
         : { next: 'rerun', error: end.error }
     }
     case 'failed':

@@ -62,7 +62,7 @@ export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
 /** How one attempt of a transaction ended. Only `in_doubt` leaves a question open. */
 export type TransactionEnd =
-  | { readonly end: 'committed' }
+  | { readonly end: 'committed'; readonly reply: Reply }
   /** Another record is in the way; everything was rolled back. Look again. */
   | { readonly end: 'conflict' }
   /** Another transaction with this key is open and did not end in time; everything was rolled back. */
@@ -72,7 +72,7 @@ export type TransactionEnd =
   /** Collided with others or lost its connection before COMMIT was sent: rolled back, may run again. */
   | { readonly end: 'rerun'; readonly error: unknown }
   /** COMMIT was sent and its answer never came. */
-  | { readonly end: 'in_doubt'; readonly error: unknown }
+  | { readonly end: 'in_doubt'; readonly reply: Reply; readonly error: unknown }
 
 /** How a claim inside somebody else's transaction ended. */
 export type WithinEnd =

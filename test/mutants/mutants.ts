@@ -56,7 +56,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/transact.ts',
     edits: [
       {
-        from: `return { end: 'in_doubt', error: this.#connections.translate(error) }`,
+        from: `return { end: 'in_doubt', reply, error: this.#connections.translate(error) }`,
         to: `return { end: 'rerun', error: this.#connections.translate(error) }`,
       },
     ],
@@ -67,8 +67,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/transact.ts',
     edits: [
       {
-        from: `return { end: 'in_doubt', error: this.#connections.translate(error) }`,
-        to: `return { end: 'committed' }`,
+        from: `return { end: 'in_doubt', reply, error: this.#connections.translate(error) }`,
+        to: `return { end: 'committed', reply }`,
       },
     ],
     tests: ['test/torture/lost-commit.test.ts'],
@@ -104,7 +104,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/transact.ts',
     edits: [
       {
-        from: `if (this.#link.lost !== null) return { end: 'in_doubt', error: this.#connections.translate(error) }`,
+        from: `if (this.#link.lost !== null) return { end: 'in_doubt', reply, error: this.#connections.translate(error) }`,
         to: `if (this.#link.lost !== null) return { end: 'rerun', error }`,
       },
     ],

@@ -98,7 +98,7 @@ class MemoryStore implements Store<Queryable> {
       const now = this.#clock()
       const taken = reserve(attempt.previous, attempt.claimant, 0, now)
       this.#put(attempt.id, complete(taken, reply, attempt.retention_ms, now))
-      return { end: 'committed' }
+      return { end: 'committed', reply }
     } catch (error) {
       return { end: 'failed', error }
     } finally {

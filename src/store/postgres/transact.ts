@@ -20,14 +20,14 @@ type Work = (tx: PostgresTx) => Promise<Reply>
  * Round trips for work that runs one statement: one for BEGIN and the statement, one for the record and
  * COMMIT. Ways that were measured and dropped are listed in docs/architecture.md.
  */
-export async function transact(
+export function transact(
   connections: Connections,
   statements: Statements,
   attempt: TransactionAttempt,
   work: Work,
   crashPoint: CrashPoint,
 ): Promise<TransactionEnd> {
-  return await new Transaction(connections, statements, attempt, crashPoint).run(work)
+  return new Transaction(connections, statements, attempt, crashPoint).run(work)
 }
 
 class Transaction {
@@ -89,7 +89,7 @@ class Transaction {
       return end
     }
     this.#tx.end()
-    return this.#attempt.previous === null ? await this.#insert(reply) : await this.#supersede(reply)
+    return this.#attempt.previous === null ? this.#insert(reply) : this.#supersede(reply)
   }
 
   /** Runs the work, but does not wait for it longer than its connection lives, or its time lasts. */
@@ -126,8 +126,8 @@ class Transaction {
   }
 
   /** A new key: the finished record and COMMIT in one flush. A conflict makes the server skip the COMMIT. */
-  async #insert(reply: Reply): Promise<TransactionEnd> {
-    return await this.#commit([
+  #insert(reply: Reply): Promise<TransactionEnd> {
+    return this.#commit(reply, [
       ...this.#tx.takeUnsent(),
       ...this.#lastWait(),
       bind(this.#statements.insertCompleted, ...completedValues(this.#attempt, reply)),
@@ -160,7 +160,7 @@ class Transaction {
     } finally {
       this.#connections.finishing -= 1
     }
-    return await this.#commit([bind(COMMIT)])
+    return await this.#commit(reply, [bind(COMMIT)])
   }
 
   /** When all other connections may be waiting for a record already, this one must not wait for long. */
@@ -169,7 +169,7 @@ class Transaction {
     return finishing >= waiters_max ? [bind(SET_LAST_WAIT)] : []
   }
 
-  async #commit(bounds: readonly Bound[]): Promise<TransactionEnd> {
+  async #commit(reply: Reply, bounds: readonly Bound[]): Promise<TransactionEnd> {
     const client = this.#link.client!
     const batch = new Flush(bounds, this.#connections.named, this.#guard)
     this.#connections.finishing += 1
@@ -182,9 +182,9 @@ class Transaction {
       })
       this.#crashPoint('transaction.commit.after')
       // COMMIT of an aborted transaction is answered with ROLLBACK, and without an error.
-      return batch.tag === 'COMMIT' ? { end: 'committed' } : { end: 'rerun', error: this.#tx.failure }
+      return batch.tag === 'COMMIT' ? { end: 'committed', reply } : { end: 'rerun', error: this.#tx.failure }
     } catch (error) {
-      return await this.#endOfLostCommit(batch, bounds.length, error)
+      return await this.#endOfLostCommit(reply, batch, bounds.length, error)
     } finally {
       this.#connections.finishing -= 1
     }
@@ -196,15 +196,20 @@ class Transaction {
    * first. The severity of the error is no help: FATAL may follow a commit, and its name depends on the
    * server's language.
    */
-  async #endOfLostCommit(batch: Flush, statements: number, error: unknown): Promise<TransactionEnd> {
+  async #endOfLostCommit(
+    reply: Reply,
+    batch: Flush,
+    statements: number,
+    error: unknown,
+  ): Promise<TransactionEnd> {
     if (this.#tx.ended_inside) return endOfFailedWork(error, this.#facts)
     if (batch.done === statements && batch.tag === 'COMMIT') {
       this.#link.lose(error)
-      return { end: 'committed' }
+      return { end: 'committed', reply }
     }
     if (leavesDoubt(error)) this.#link.lose(error)
     await this.#rollBack(null)
-    if (this.#link.lost !== null) return { end: 'in_doubt', error: this.#connections.translate(error) }
+    if (this.#link.lost !== null) return { end: 'in_doubt', reply, error: this.#connections.translate(error) }
     const at_record = batch.done === statements - 2
     if (at_record && classify(error) === 'unique') return { end: 'conflict' }
     return endOfRefusal(error, this.#facts)

@@ -8,7 +8,7 @@ export const TRANSACTIONS: Cases = {
       assert.equal(await store.look(attempt.id), null)
       return reply('done')
     })
-    assert.deepEqual(end, { end: 'committed' })
+    assert.equal(end.end, 'committed')
     const seen = await store.look(attempt.id)
     assert.equal(seen?.record.state, 'completed')
     assert.equal(seen?.record.fence, 1)
@@ -43,7 +43,7 @@ export const TRANSACTIONS: Cases = {
     await store.leaveRetryable(attemptOf(id), FAILURE)
     const previous = (await store.look(id))!.record
     const again = { ...attemptOf(id), previous }
-    assert.deepEqual(await transact(store, again, async () => reply('ok')), { end: 'committed' })
+    assert.equal((await transact(store, again, async () => reply('ok'))).end, 'committed')
     assert.equal((await store.look(id))?.record.fence, 2)
     assert.equal((await store.history(id)).length, 1)
     const late = { ...attemptOf(id), previous }
@@ -85,7 +85,7 @@ export const TRANSACTIONS: Cases = {
       assert.deepEqual(second, { end: 'busy' })
       return reply('first')
     })
-    assert.deepEqual(first, { end: 'committed' })
+    assert.equal(first.end, 'committed')
     assert.equal(ran, 0)
   },
 }

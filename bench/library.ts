@@ -1,0 +1,8 @@
+/** The library as it is published, compiled, but typed by its source: checking types needs no build. */
+import type * as Library from '../src/index.ts'
+import type * as Embedded from '../src/store/embedded/index.ts'
+
+const published = (file: string) => import(new URL(`../dist/${file}`, import.meta.url).href)
+
+export const { onlyonce, postgres } = (await published('index.js')) as typeof Library
+export const { startEmbeddedPostgres } = (await published('store/embedded/index.js')) as typeof Embedded

@@ -1,0 +1,72 @@
+import { assertType, describe, expectTypeOf, it } from 'vitest'
+import {
+  memory,
+  type Onlyonce,
+  onlyonce,
+  type PostgresTx,
+  postgres,
+  type Result,
+  type Stored,
+} from './index.ts'
+
+const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const call = { account: 'a', operation: 'o', key: 'k' }
+
+describe('the front door', () => {
+  it('gives the tx of its store', () => {
+    expectTypeOf(once).toEqualTypeOf<Onlyonce<PostgresTx>>()
+    once.transaction(call, async (tx) => {
+      expectTypeOf(tx).toEqualTypeOf<PostgresTx>()
+      const { rows } = await tx.query<{ id: number }>('SELECT 1 AS id')
+      expectTypeOf(rows).toEqualTypeOf<{ id: number }[]>()
+    })
+    // @ts-expect-error a store is needed
+    onlyonce({ secret: '' })
+    // @ts-expect-error so is a secret
+    onlyonce({ store: memory() })
+  })
+
+  it('needs account, operation and key', () => {
+    // @ts-expect-error there is no anonymous account
+    once.transaction({ operation: 'o', key: 'k' }, async () => 1)
+    // @ts-expect-error nor a key without an operation
+    once.transaction({ account: 'a', key: 'k' }, async () => 1)
+    // @ts-expect-error isolation is one of three
+    once.transaction({ ...call, isolation: 'chaos' }, async () => 1)
+  })
+
+  it('tells what a value is after it was stored', () => {
+    expectTypeOf<Stored<Date>>().toEqualTypeOf<string>()
+    expectTypeOf<Stored<{ at: Date; n: number; list: Date[] }>>().toEqualTypeOf<{
+      at: string
+      n: number
+      list: string[]
+    }>()
+    expectTypeOf<Stored<bigint>>().toEqualTypeOf<never>()
+    expectTypeOf<Stored<undefined>>().toEqualTypeOf<undefined>()
+    const result = once.transaction(call, async () => ({ at: new Date(), run: () => 1 }))
+    expectTypeOf(result).resolves.toEqualTypeOf<Result<{ at: string }>>()
+  })
+
+  it('has a result that a switch exhausts', () => {
+    const describeResult = (result: Result<number>): string => {
+      switch (result.outcome) {
+        case 'executed':
+        case 'replayed':
+          return `${result.value}`
+        case 'in_progress':
+          return `${result.retry_after_ms}`
+        case 'key_reused':
+          return 'another request'
+        case 'unknown':
+        case 'parked':
+          return result.why
+        default:
+          return result satisfies never
+      }
+    }
+    assertType<(result: Result<number>) => string>(describeResult)
+    // @ts-expect-error there is no value to read before the outcome is known
+    ;(result: Result<number>) => result.value
+  })
+})
