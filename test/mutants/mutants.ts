@@ -182,12 +182,12 @@ export const MUTANTS: readonly Mutant[] = [
     tests: [CONFORMANCE],
   },
   {
-    name: 'set no bound on idle transactions and lock waits',
+    name: 'set no bound on idle transactions',
     file: 'src/store/postgres/connections.ts',
     edits: [
       {
-        from: `this.#prefix.set(client, bounded ? [] : set)`,
-        to: `this.#prefix.set(client, [])`,
+        from: `...(within(idle_ms!, idle_in_transaction_max_ms) ? [] : [this.#set_idle]),`,
+        to: ``,
       },
     ],
     tests: ['test/torture/vanished.test.ts'],

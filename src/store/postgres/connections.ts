@@ -29,9 +29,6 @@ export class Connections {
   readonly #prefix = new WeakMap<PoolClient, readonly Bound[]>()
   readonly #set_lock_wait: Bound
   readonly #set_idle: Bound
-  readonly #heard = new WeakSet<PoolClient>()
-  /** Who wants to know when the connection of a client is lost. */
-  readonly #losers = new WeakMap<PoolClient, (error: unknown) => void>()
 
   constructor(pool: Pool, settings: PostgresSettings) {
     this.#pool = pool
@@ -100,13 +97,13 @@ export class Connections {
   }
 
   release(client: PoolClient, failure?: Error): void {
-    this.#losers.delete(client)
+    losers.delete(client)
     client.release(failure)
   }
 
   /** Calls back when the connection of this client is lost before it is released. */
   onLost(client: PoolClient, tell: (error: unknown) => void): void {
-    this.#losers.set(client, tell)
+    losers.set(client, tell)
   }
 
   /** What has to follow BEGIN on this connection for its waits to be bounded; nothing if they are already. */
@@ -149,21 +146,11 @@ export class Connections {
         if (!waiting) release()
         else if (client === undefined) reject(new OnlyonceError('store_unavailable', { cause: error }))
         else {
-          this.#listen(client)
+          listen(client)
           resolve(client)
         }
       })
     })
-  }
-
-  /**
-   * Once for the life of the client, and not for each use. At once: without a listener the loss of a
-   * connection that is in use ends the process, and it may be reported in the very next packet.
-   */
-  #listen(client: PoolClient): void {
-    if (this.#heard.has(client)) return
-    this.#heard.add(client)
-    client.on('error', (error) => this.#losers.get(client)?.(error))
   }
 
   async #meet(client: PoolClient): Promise<void> {
@@ -186,6 +173,20 @@ export class Connections {
       clearTimeout(timer)
     }
   }
+}
+
+/** Who wants to know when the connection of a client is lost. A client has one user at a time, of all stores. */
+const losers = new WeakMap<PoolClient, (error: unknown) => void>()
+const heard = new WeakSet<PoolClient>()
+
+/**
+ * Once for the life of the client, and not for each use. At once: without a listener the loss of a connection
+ * that is in use ends the process, and it may be reported in the very next packet.
+ */
+function listen(client: PoolClient): void {
+  if (heard.has(client)) return
+  heard.add(client)
+  client.on('error', (error) => losers.get(client)?.(error))
 }
 
 /** Zero means no bound; a session that is stricter than we are stays as it is. */
