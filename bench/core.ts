@@ -27,8 +27,10 @@ async function work(tx: Queries): Promise<{ id: string }> {
 export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
   const pool = openPool(url)
   await pool.query('CREATE TABLE orders (id uuid PRIMARY KEY, note text NOT NULL)')
-  const once = onlyonce({ store: postgres({ pool }), secret })
+  const once = onlyonce({ store: postgres({ connection_string: url, pool_size: CONNECTIONS }), secret })
   await once.start()
+  const lent = onlyonce({ store: postgres({ pool }), secret })
+  await lent.start()
   const load = { callers: CALLERS, round_ms, rounds }
 
   const protect: Side = () => once.transaction(callOf(randomUUID()), (tx: PostgresTx) => work(tx as Queries))
@@ -37,6 +39,8 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
       unprotected: () => inPlainTransaction(pool),
       autocommit: () => work(pool as unknown as Queries),
       transaction: protect,
+      transaction_lent_pool: () =>
+        lent.transaction(callOf(randomUUID()), (tx: PostgresTx) => work(tx as Queries)),
     },
     load,
   )
@@ -53,6 +57,7 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
   )
   const claims = await claimsWithRecords(url, load)
   await once.close()
+  await lent.close()
   await pool.end()
   const rates = { ...writes, ...reads, ...claims }
   return {
@@ -60,6 +65,7 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
     rates: Object.fromEntries(Object.entries(rates).map(([name, values]) => [name, spreadOf(values)])),
     ratios: {
       'transaction/unprotected': ratioOf(writes, 'transaction', 'unprotected'),
+      'transaction_lent_pool/unprotected': ratioOf(writes, 'transaction_lent_pool', 'unprotected'),
       'transaction/autocommit': ratioOf(writes, 'transaction', 'autocommit'),
       'replay/read': ratioOf(reads, 'replay', 'read'),
       'claim_1m/claim_empty': ratioOf(claims, 'claim_1m', 'claim_empty'),
@@ -68,6 +74,7 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
     commits_per_request: { transaction: commits },
     notes: [
       `${CALLERS} callers, ${CONNECTIONS} connections, ${rounds} rounds of ${round_ms} ms a side.`,
+      'transaction: with postgres({ connection_string }); lent_pool: with postgres({ pool }) and a pool as pg makes it.',
       'unprotected: the same function between BEGIN and COMMIT; autocommit: its statement alone, without a transaction.',
     ],
   }
