@@ -137,6 +137,16 @@ const TABLE = {
     'The value cannot be stored. Return plain JSON values: no functions, symbols, bigints, NaN, Map, Set or cycles.',
   ),
   value_too_large: entry(500, false, 'The value is larger than the limit for stored replies. Return less.'),
+  not_executed: entry(
+    503,
+    true,
+    'The request was not executed. Send the same request with the same key again.',
+  ),
+  handler_failed: entry(
+    500,
+    false,
+    'The request failed before and may have taken effect, so it is not run again. Use a new key for a new request.',
+  ),
   lease_lost: entry(
     503,
     true,
@@ -250,6 +260,16 @@ export class OnlyonceError extends Error {
     this.status = status
     this.retryable = retryable
   }
+}
+
+/**
+ * What a handler throws when it knows that nothing happened: the same request may then run again.
+ *
+ * @example
+ * if (!(await stock.has(item))) throw notExecuted(new Error('out of stock'))
+ */
+export function notExecuted(cause?: unknown): OnlyonceError {
+  return new OnlyonceError('not_executed', { cause })
 }
 
 function entry(status: number, retryable: boolean, message: string): ErrorEntry {

@@ -4,19 +4,21 @@
  * The stores are here and also behind doors of their own (`onlyonce/postgres`, `onlyonce/memory`); a database
  * to start with is behind `onlyonce/embedded`, what tests need behind `onlyonce/testing`.
  */
-export { ERRORS, type ErrorCode, OnlyonceError } from './errors.ts'
+export type {
+  HandlerCall,
+  Onlyonce,
+  OnlyonceOptions,
+  ProtectedCall,
+  Result,
+  TransactionCall,
+} from './door.ts'
+export { ERRORS, type ErrorCode, notExecuted, OnlyonceError } from './errors.ts'
 export type { Explanation } from './explain.ts'
 export type { Secret } from './fingerprint/index.ts'
 export { businessKey, derivedKey, type KeyRules, parseKeyHeader } from './key/index.ts'
 export { LIMITS } from './limits.ts'
-export {
-  type Onlyonce,
-  type OnlyonceOptions,
-  onlyonce,
-  type ProtectedCall,
-  type Result,
-  type TransactionCall,
-} from './onlyonce.ts'
+export { onlyonce } from './onlyonce.ts'
+export type { HandlerContext } from './protect/handler.ts'
 export type { Attempt, AttemptOutcome, Failure, State } from './record/index.ts'
 export type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
 export { memory } from './store/memory/index.ts'

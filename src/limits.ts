@@ -33,6 +33,13 @@ export const LIMITS = {
   /** How long an owner is presumed alive without a sign of life. */
   lease_ms: 30_000,
 
+  /** Heartbeats end here: a promise that never settles does not own a key for ever. */
+  in_progress_max_ms: 300_000,
+  /** How long a claim is repeated when the store is away: a caller waits for it. */
+  claim_max_ms: 5_000,
+  /** How long a result is tried to be saved when the store is away: the work is done, and must not be lost. */
+  save_max_ms: 30_000,
+
   /** Longest wait for another's open transaction on the same key or row before it counts as in progress. */
   lock_wait_max_ms: 3_000,
   /** The same when all but one connection wait already: the last one must stay free for bystanders. */

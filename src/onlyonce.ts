@@ -1,104 +1,26 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
+import type {
+  HandlerCall,
+  Onlyonce,
+  OnlyonceOptions,
+  ProtectedCall,
+  Result,
+  TransactionCall,
+} from './door.ts'
 import { OnlyonceError } from './errors.ts'
 import { type Explanation, explain } from './explain.ts'
-import { type KeyRing, keyRing, matches, prepareInput, type Secret, sign } from './fingerprint/index.ts'
-import { checkKey, type KeyRules, keyRules, type ResolvedKeyRules, scopeOf } from './key/index.ts'
+import { type KeyRing, keyRing, matches, prepareInput, sign } from './fingerprint/index.ts'
+import { checkKey, keyRules, type ResolvedKeyRules, scopeOf } from './key/index.ts'
 import { LIMITS } from './limits.ts'
 import { Flights } from './protect/flights.ts'
+import { type HandlerContext, type HandlerRequest, runHandler, type WorkEnd } from './protect/handler.ts'
 import { type Outcome, runTransaction, type TransactionRequest } from './protect/transaction.ts'
 import { runWithin } from './protect/within.ts'
 import type { RecordId } from './record/index.ts'
 import { Deadline } from './retry.ts'
-import type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
-import { decodeValue, encodeValue, type Stored } from './value.ts'
-
-export interface OnlyonceOptions<Tx> {
-  /** Where records live: `postgres(…)`, or `memory()` in tests. */
-  readonly store: Store<Tx>
-  /** At least 32 bytes, or a key ring: `{ current: 'b', keys: { a: …, b: … } }`. */
-  readonly secret: Secret
-  /** What keys are accepted. */
-  readonly keys?: KeyRules
-  /** How long a completed record replays, from its completion. */
-  readonly retention_ms?: number
-  /** How long one call may try, all its attempts together. */
-  readonly deadline_ms?: number
-  /** Called at named places; tests inject one that ends the process there. */
-  readonly crash_point?: CrashPoint
-}
-
-/** One logical action: whose it is, what it does, and the key that names it. */
-export interface ProtectedCall {
-  readonly account: string
-  readonly operation: string
-  readonly key: string
-  /** What the action was asked to do. The same key with another input is refused. */
-  readonly input?: unknown
-  readonly retention_ms?: number
-  readonly deadline_ms?: number
-}
-
-export interface TransactionCall extends ProtectedCall {
-  readonly isolation?: Isolation
-  /** Duplicates in other processes are told `in_progress` before they run anything. Costs a round trip. */
-  readonly exclusive?: boolean
-}
-
-/** What became of a protected call. Switch over `outcome`; there is no other case. */
-export type Result<T> =
-  | { readonly outcome: 'executed' | 'replayed'; readonly value: T }
-  | { readonly outcome: 'in_progress'; readonly retry_after_ms: number }
-  | { readonly outcome: 'key_reused' }
-  | { readonly outcome: 'unknown'; readonly why: string; readonly retry_after_ms: number }
-  | { readonly outcome: 'parked'; readonly why: string }
-
-export interface Onlyonce<Tx> {
-  /**
-   * Runs work whose effects are all in the store's database: work, record and result are one transaction and
-   * one commit. The effects happen once; the function itself may run again after a collision.
-   *
-   * @example
-   * const result = await once.transaction(
-   *   { account, operation: 'transfers.create', key, input },
-   *   async (tx) => {
-   *     const { rows } = await tx.query('INSERT INTO transfers (amount) VALUES ($1) RETURNING id', [input.amount])
-   *     return { id: rows[0].id }
-   *   },
-   * )
-   */
-  transaction<T>(call: TransactionCall, work: (tx: Tx) => Promise<T>): Promise<Result<Stored<T>>>
-
-  /**
-   * The same inside a transaction of your own, which it joins and never aborts. What it returns is true once
-   * you have committed. One at a time on a transaction; another one inside the function takes the `tx` that the
-   * function is given.
-   *
-   * @example
-   * await client.query('BEGIN')
-   * const result = await once.within(client, { account, operation, key, input }, async (tx) => ({ id }))
-   * await client.query('COMMIT')
-   */
-  within<T>(
-    tx: Queryable,
-    call: ProtectedCall,
-    work: (tx: Queryable) => Promise<T>,
-  ): Promise<Result<Stored<T>>>
-
-  /**
-   * Tells the state of a key, every attempt, why it is so and what happens next.
-   *
-   * @example
-   * const { state, why, next } = await once.explain({ account, operation, key })
-   */
-  explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation>
-
-  /** Checks the store now instead of at the first call. */
-  start(): Promise<void>
-
-  /** Takes no more work, lets what runs finish (up to a limit), and closes the store. */
-  close(options?: { readonly max_ms?: number }): Promise<void>
-}
+import type { CrashPoint, Isolation, Owned, Queryable, Store } from './store/contract.ts'
+import { decodeValue, encodeThrown, encodeValue, type Stored } from './value.ts'
 
 /**
  * The front door.
@@ -118,6 +40,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   readonly #deadline_ms: number
   readonly #crashPoint: CrashPoint
   readonly #flights = new Flights<Outcome>()
+  readonly #running = new Set<Owned>()
   /** Who we are in the history: a person can find the process by it. */
   readonly #owner = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`
   #started: Promise<void> | null = null
@@ -141,6 +64,19 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     if (!this.#ready) await this.start()
     const boarding = this.#flights.board(request.id, request.fingerprint.digest, () =>
       runTransaction(this.#store, request, async (tx) => encodeValue(await work(tx)), this.#crashPoint),
+    )
+    if (boarding.role === 'refused') return { outcome: 'key_reused' }
+    return resultOf<T>(await boarding.landed, boarding.role === 'joined')
+  }
+
+  async handler<T>(
+    call: HandlerCall,
+    work: (context: HandlerContext) => Promise<T>,
+  ): Promise<Result<Stored<T>>> {
+    const request = this.#handlerRequest(call)
+    if (!this.#ready) await this.start()
+    const boarding = this.#flights.board(request.id, request.fingerprint.digest, () =>
+      runHandler(this.#store, request, (context) => endOf(work, context), this.#running, this.#crashPoint),
     )
     if (boarding.role === 'refused') return { outcome: 'key_reused' }
     return resultOf<T>(await boarding.landed, boarding.role === 'joined')
@@ -194,7 +130,31 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     })
     await Promise.race([this.#flights.landed(), enough])
     clearTimeout(timer)
+    await this.#handOver()
     await this.#store.close()
+  }
+
+  /** Ends the leases of what still runs, so that others need not wait for them. Best effort: they end anyway. */
+  async #handOver(): Promise<void> {
+    await Promise.allSettled([...this.#running].map((owned) => this.#store.extend(owned, 0)))
+  }
+
+  #handlerRequest(call: HandlerCall): HandlerRequest {
+    const { id, owner, fingerprint, matches, retention_ms, deadline_ms } = this.#request(call)
+    return {
+      id,
+      owner,
+      fingerprint,
+      matches,
+      retention_ms,
+      deadline_ms,
+      lease_ms: positive('lease_ms', call.lease_ms ?? LIMITS.lease_ms),
+      in_progress_max_ms: positive(
+        'in_progress_max_ms',
+        call.in_progress_max_ms ?? LIMITS.in_progress_max_ms,
+      ),
+      rerunnable: call.rerunnable === true,
+    }
   }
 
   #request(call: TransactionCall): TransactionRequest {
@@ -217,6 +177,19 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   #idOf(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): RecordId {
     const { account, operation } = scopeOf(call.account, call.operation)
     return { account, operation, key: checkKey(call.key, this.#rules) }
+  }
+}
+
+/** Runs work and tells how it ended. What cannot be stored has still been done, so it counts as thrown. */
+async function endOf<T>(
+  work: (context: HandlerContext) => Promise<T>,
+  context: HandlerContext,
+): Promise<WorkEnd> {
+  try {
+    return { end: 'reply', reply: encodeValue(await work(context)) }
+  } catch (error) {
+    const proved = error instanceof OnlyonceError && error.code === 'not_executed'
+    return proved ? { end: 'not_executed', error } : { end: 'threw', error, reply: encodeThrown(error) }
   }
 }
 

@@ -1,6 +1,7 @@
 import { OnlyonceError } from './errors.ts'
+import { failureOf } from './failure.ts'
 import { LIMITS } from './limits.ts'
-import type { Reply } from './record/index.ts'
+import type { Failure, Reply } from './record/index.ts'
 
 /**
  * What a value is after it was stored: dates are strings, members that are undefined are gone. The first call
@@ -22,8 +23,9 @@ export type Stored<T> = T extends { toJSON(): infer J }
             }
           : T
 
-/** The form of replies that hold a typed value. */
+/** The forms of replies that calls from code leave: a typed value, or an error that was thrown. */
 const VALUE_SCHEMA = 1
+const THROWN_SCHEMA = 2
 
 /** A value as a reply: JSON, or nothing at all for undefined. */
 export function encodeValue(value: unknown): Reply {
@@ -37,7 +39,18 @@ export function encodeValue(value: unknown): Reply {
   return { status: 200, headers: [], body, schema: VALUE_SCHEMA }
 }
 
+/** An error that work threw, as a reply: its code and a short message, which is all that a replay tells. */
+export function encodeThrown(error: unknown): Reply {
+  const body = Buffer.from(JSON.stringify(failureOf(error)), 'utf8')
+  return { status: 500, headers: [], body, schema: THROWN_SCHEMA }
+}
+
+/** The value of a reply. Throws `handler_failed` where an error is stored instead of one. */
 export function decodeValue(reply: Reply): unknown {
+  if (reply.schema === THROWN_SCHEMA) {
+    const { code, message } = JSON.parse(String(reply.body)) as Failure
+    throw new OnlyonceError('handler_failed', { detail: `It said: ${code}: ${message}` })
+  }
   return reply.body === null || reply.body.length === 0 ? undefined : JSON.parse(reply.body.toString('utf8'))
 }
 

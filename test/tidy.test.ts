@@ -31,6 +31,7 @@ const CODES_AHEAD: readonly string[] = []
 const BASE = ['errors', 'limits']
 const PURE = [...BASE, 'key', 'fingerprint', 'record']
 const PLUMBING = [...PURE, 'failure', 'retry', 'value']
+const FRONT = [...PLUMBING, 'store', 'protect', 'explain', 'door']
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   errors: BASE,
   limits: BASE,
@@ -39,15 +40,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   record: [...BASE, 'key', 'fingerprint'],
   failure: PURE,
   retry: PURE,
-  value: PURE,
+  value: [...PURE, 'failure'],
   store: PLUMBING,
   protect: [...PLUMBING, 'store'],
   explain: [...PLUMBING, 'store'],
-  onlyonce: [...PLUMBING, 'store', 'protect', 'explain'],
-  boundary: [...PLUMBING, 'store', 'protect', 'explain', 'onlyonce'],
-  adapters: [...PLUMBING, 'store', 'protect', 'explain', 'onlyonce', 'boundary'],
-  index: [...PLUMBING, 'store', 'protect', 'explain', 'onlyonce', 'boundary', 'adapters'],
-  testing: [...PLUMBING, 'store', 'protect', 'explain', 'onlyonce', 'boundary', 'adapters', 'index'],
+  door: [...PLUMBING, 'store', 'protect', 'explain'],
+  onlyonce: FRONT,
+  boundary: [...FRONT, 'onlyonce'],
+  adapters: [...FRONT, 'onlyonce', 'boundary'],
+  index: [...FRONT, 'onlyonce', 'boundary', 'adapters'],
+  testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', 'index'],
 }
 
 /** What the rooms without I/O may import from outside. */
@@ -59,10 +61,7 @@ const SQL_ALLOWED = [SQL_FOLDER, 'src/store/postgres/migrate.ts', 'src/store/pos
 const SQL = /\bSELECT\b[\s\S]*\bFROM\b|\bINSERT\s+INTO\b|\bUPDATE\b[\s\S]*\bSET\b|\bDELETE\s+FROM\b/
 /** In small letters only at the start of a text: in the middle they may be English. */
 const SQL_START = /^['"`]\s*(?:select\s[\s\S]*\sfrom|insert\s+into|update\s[\s\S]*\sset|delete\s+from)\s/i
-/**
- * The schema, a constant, a list of columns, a duration in a parameter, and the number of a SET, which takes no
- * parameters: none of them comes from a caller.
- */
+/** The schema, a constant, columns, a duration, the number of a SET: none of them comes from a caller. */
 const INTERPOLATED = /^(?:schema|ms|recordColumns|[A-Z][A-Z_]*(?:\.join\(', '\))?|interval\('\$\d+'\))$/
 /** Where the lists of columns are made. */
 const SQL_PARTS = `${SQL_FOLDER}columns.ts`

@@ -1,43 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import type { Result } from '../../src/index.ts'
-import { cleanUpLater } from '../setup/clean-up.ts'
 import { freshDatabase } from '../setup/database.ts'
+import { Talker } from '../setup/talker.ts'
 
-const PROGRAM = fileURLToPath(new URL('../programs/one-key.ts', import.meta.url))
+const PROGRAM = new URL('../programs/one-key.ts', import.meta.url)
 const PROCESSES = 4
 const CALLERS = 50
 const GATE = '42'
-
-/** A child process as a stream of messages. */
-class Talker {
-  readonly #child: ChildProcess
-  readonly #lines: AsyncIterator<string>
-
-  constructor(env: Record<string, string>) {
-    this.#child = spawn(process.execPath, ['--import', 'tsx', PROGRAM], {
-      env: { ...process.env, ...env },
-      stdio: ['pipe', 'pipe', 'inherit'],
-    })
-    this.#lines = createInterface({ input: this.#child.stdout! })[Symbol.asyncIterator]()
-    cleanUpLater(async () => {
-      this.#child.kill('SIGKILL')
-    })
-  }
-
-  async hear(): Promise<Record<string, unknown>> {
-    const { value, done } = await this.#lines.next()
-    if (done) throw new Error('the process ended before it was asked')
-    return JSON.parse(value as string)
-  }
-
-  go(): void {
-    this.#child.stdin!.write('go\n')
-  }
-}
 
 describe('200 callers with one key over 4 processes, each with a pool of two connections', () => {
   for (const exclusive of [false, true]) {
@@ -52,9 +22,9 @@ describe('200 callers with one key over 4 processes, each with a pool of two con
       const KEY = randomUUID()
       const EXCLUSIVE = exclusive ? 'yes' : 'no'
       const env = { DATABASE_URL: database.url, KEY, CALLERS: `${CALLERS}`, EXCLUSIVE, GATE }
-      const talkers = Array.from({ length: PROCESSES }, () => new Talker(env))
+      const talkers = Array.from({ length: PROCESSES }, () => new Talker(PROGRAM, env))
       for (const talker of talkers) expect(await talker.hear()).toEqual({ ready: true })
-      for (const talker of talkers) talker.go()
+      for (const talker of talkers) talker.tell()
       // Bystanders get through although every process has a caller that waits inside its transaction.
       for (const talker of talkers) expect(await talker.hear()).toEqual({ bystanders: 20 })
       await gate.query('SELECT pg_advisory_unlock($1)', [GATE])

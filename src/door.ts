@@ -1,0 +1,116 @@
+/** What one can ask of the front door, and what it answers. */
+import type { Explanation } from './explain.ts'
+import type { Secret } from './fingerprint/index.ts'
+import type { KeyRules } from './key/index.ts'
+import type { HandlerContext } from './protect/handler.ts'
+import type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
+import type { Stored } from './value.ts'
+
+export interface OnlyonceOptions<Tx> {
+  /** Where records live: `postgres(…)`, or `memory()` in tests. */
+  readonly store: Store<Tx>
+  /** At least 32 bytes, or a key ring: `{ current: 'b', keys: { a: …, b: … } }`. */
+  readonly secret: Secret
+  /** What keys are accepted. */
+  readonly keys?: KeyRules
+  /** How long a completed record replays, from its completion. */
+  readonly retention_ms?: number
+  /** How long one call may try, all its attempts together. */
+  readonly deadline_ms?: number
+  /** Called at named places; tests inject one that ends the process there. */
+  readonly crash_point?: CrashPoint
+}
+
+/** One logical action: whose it is, what it does, and the key that names it. */
+export interface ProtectedCall {
+  readonly account: string
+  readonly operation: string
+  readonly key: string
+  /** What the action was asked to do. The same key with another input is refused. */
+  readonly input?: unknown
+  readonly retention_ms?: number
+  readonly deadline_ms?: number
+}
+
+export interface TransactionCall extends ProtectedCall {
+  readonly isolation?: Isolation
+  /** Duplicates in other processes are told `in_progress` before they run anything. Costs a round trip. */
+  readonly exclusive?: boolean
+}
+
+export interface HandlerCall extends ProtectedCall {
+  /** How long the owner is presumed alive without a sign of life. Signs are given at a third of it. */
+  readonly lease_ms?: number
+  /** After this long no more signs of life are given, whatever the work does. */
+  readonly in_progress_max_ms?: number
+  /** You say that running the work twice does no harm: then a crash or a throw lets a retry run it again. */
+  readonly rerunnable?: boolean
+}
+
+/** What became of a protected call. Switch over `outcome`; there is no other case. */
+export type Result<T> =
+  | { readonly outcome: 'executed' | 'replayed'; readonly value: T }
+  | { readonly outcome: 'in_progress'; readonly retry_after_ms: number }
+  | { readonly outcome: 'key_reused' }
+  | { readonly outcome: 'unknown'; readonly why: string; readonly retry_after_ms: number }
+  | { readonly outcome: 'parked'; readonly why: string }
+
+export interface Onlyonce<Tx> {
+  /**
+   * Runs work whose effects are all in the store's database: work, record and result are one transaction and
+   * one commit. The effects happen once; the function itself may run again after a collision.
+   *
+   * @example
+   * const result = await once.transaction(
+   *   { account, operation: 'transfers.create', key, input },
+   *   async (tx) => {
+   *     const { rows } = await tx.query('INSERT INTO transfers (amount) VALUES ($1) RETURNING id', [input.amount])
+   *     return { id: rows[0].id }
+   *   },
+   * )
+   */
+  transaction<T>(call: TransactionCall, work: (tx: Tx) => Promise<T>): Promise<Result<Stored<T>>>
+
+  /**
+   * The same inside a transaction of your own, which it joins and never aborts. What it returns is true once
+   * you have committed. One at a time on a transaction; another one inside the function takes the `tx` that the
+   * function is given.
+   *
+   * @example
+   * await client.query('BEGIN')
+   * const result = await once.within(client, { account, operation, key, input }, async (tx) => ({ id }))
+   * await client.query('COMMIT')
+   */
+  within<T>(
+    tx: Queryable,
+    call: ProtectedCall,
+    work: (tx: Queryable) => Promise<T>,
+  ): Promise<Result<Stored<T>>>
+
+  /**
+   * Protects work that no transaction can hold: claims the key, runs the work, stores the result. A throw is
+   * stored too, because it may have come after an effect: it is never run twice, and a retry is told
+   * `handler_failed`. Throw `notExecuted()` where you know that nothing happened. A crash leaves `unknown`.
+   *
+   * @example
+   * const result = await once.handler({ account, operation: 'orders.create', key, input }, async ({ signal }) => {
+   *   const order = await warehouse.reserve(input, { signal })
+   *   return { id: order.id }
+   * })
+   */
+  handler<T>(call: HandlerCall, work: (context: HandlerContext) => Promise<T>): Promise<Result<Stored<T>>>
+
+  /**
+   * Tells the state of a key, every attempt, why it is so and what happens next.
+   *
+   * @example
+   * const { state, why, next } = await once.explain({ account, operation, key })
+   */
+  explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation>
+
+  /** Checks the store now instead of at the first call. */
+  start(): Promise<void>
+
+  /** Takes no more work, lets what runs finish (up to a limit), and closes the store. */
+  close(options?: { readonly max_ms?: number }): Promise<void>
+}

@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto'
+import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import { LIMITS } from '../limits.ts'
+import type { Claimant, Decision, Reply } from '../record/index.ts'
+import { Deadline } from '../retry.ts'
+import type { CrashPoint, Owned, Store } from '../store/contract.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
+
+/** Work whose effects are anywhere, with everything that decides about it. */
+export interface HandlerRequest
+  extends Pick<
+    TransactionRequest,
+    'id' | 'owner' | 'fingerprint' | 'matches' | 'retention_ms' | 'deadline_ms'
+  > {
+  readonly lease_ms: number
+  readonly in_progress_max_ms: number
+  /** Its author says that running it again does no harm: then a crash or a throw makes it retryable. */
+  readonly rerunnable: boolean
+}
+
+/** What the work of a handler is given. */
+export interface HandlerContext {
+  /** Aborted when the record has another owner, or the time for it is over: stop, nothing you do is kept. */
+  readonly signal: AbortSignal
+  /** Rises with every owner. Pass it on to whatever can refuse a late writer. */
+  readonly fence: number
+}
+
+/** How work ended, as it is to be stored. */
+export type WorkEnd =
+  | { readonly end: 'reply'; readonly reply: Reply }
+  /** It threw. `reply` is what stands for that from now on. */
+  | { readonly end: 'threw'; readonly error: unknown; readonly reply: Reply }
+  /** It is proved that nothing happened. */
+  | { readonly end: 'not_executed'; readonly error: unknown }
+
+/**
+ * Claim, run, store: for work that no transaction can hold. A crash inside it means that nobody knows; that is
+ * what `unknown` says.
+ */
+export async function runHandler<Tx>(
+  store: Store<Tx>,
+  request: HandlerRequest,
+  work: (context: HandlerContext) => Promise<WorkEnd>,
+  running: Set<Owned>,
+  crashPoint: CrashPoint,
+): Promise<Outcome> {
+  const { id, owner, fingerprint } = request
+  const claimant: Claimant = { attempt_id: randomUUID(), owner, fingerprint }
+  crashPoint('handler.claim.before')
+  const decision = await claim(store, request, claimant)
+  crashPoint('handler.claim.after')
+  if (decision.kind !== 'run') return outcomeOf(decision)
+  const owned: Owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
+  const heartbeat = new Heartbeat(store, owned, request.lease_ms, request.in_progress_max_ms)
+  running.add(owned)
+  try {
+    crashPoint('handler.work.before')
+    const end = await work({ signal: heartbeat.signal, fence: owned.fence })
+    crashPoint('handler.work.after')
+    await save(store, request, owned, end, crashPoint)
+    if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
+    throw end.error
+  } finally {
+    running.delete(owned)
+    heartbeat.stop()
+  }
+}
+
+/**
+ * A claim whose answer was lost may have been made. It is asked again under the same attempt id, so that our own
+ * claim is not taken for another's, and the key is not left to its lease.
+ */
+async function claim<Tx>(store: Store<Tx>, request: HandlerRequest, claimant: Claimant): Promise<Decision> {
+  const { id, matches, lease_ms, rerunnable } = request
+  const takeover = rerunnable ? 'resume' : 'doubt'
+  const deadline = new Deadline(Math.min(request.deadline_ms, LIMITS.claim_max_ms))
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await store.claim({ id, claimant, matches, lease_ms, takeover })
+    } catch (error) {
+      const passing = error instanceof OnlyonceError && error.code === 'store_unavailable'
+      if (!passing || !(await deadline.backOff(tries))) throw error
+    }
+  }
+}
+
+/**
+ * The work is done, and only its record is missing: go on trying, with the lease kept alive meanwhile. What cannot
+ * be saved in the end is not known to anybody, and that is what the caller hears.
+ */
+async function save<Tx>(
+  store: Store<Tx>,
+  request: HandlerRequest,
+  owned: Owned,
+  end: WorkEnd,
+  crashPoint: CrashPoint,
+): Promise<void> {
+  const deadline = new Deadline(Math.min(request.deadline_ms, LIMITS.save_max_ms))
+  for (let tries = 0; ; tries += 1) {
+    try {
+      crashPoint('handler.save.before')
+      await saveOnce(store, request, owned, end)
+      crashPoint('handler.save.after')
+      return
+    } catch (error) {
+      if (error instanceof OnlyonceError && error.code === 'lease_lost') throw error
+      if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause: error })
+    }
+  }
+}
+
+function saveOnce<Tx>(store: Store<Tx>, request: HandlerRequest, owned: Owned, end: WorkEnd): Promise<void> {
+  const { retention_ms, rerunnable } = request
+  switch (end.end) {
+    case 'reply':
+      return store.complete(owned, end.reply, retention_ms)
+    case 'not_executed':
+      return store.release(owned, failureOf(end.error), retention_ms)
+    case 'threw':
+      return rerunnable
+        ? store.release(owned, failureOf(end.error), retention_ms)
+        : store.complete(owned, end.reply, retention_ms)
+    default:
+      return end satisfies never
+  }
+}

@@ -1,0 +1,61 @@
+import { OnlyonceError } from '../errors.ts'
+import { Deadline } from '../retry.ts'
+import type { Owned, Store } from '../store/contract.ts'
+
+/**
+ * Signs of life of an owner, at a third of its lease. They come from the event loop on purpose: an owner whose
+ * loop is stuck gives none, and is presumed dead. And they end: a promise that never settles must not own a key
+ * for ever.
+ */
+export class Heartbeat<Tx> {
+  readonly #store: Store<Tx>
+  readonly #owned: Owned
+  readonly #lease_ms: number
+  readonly #end: Deadline
+  readonly #lost = new AbortController()
+  #timer: NodeJS.Timeout | undefined
+  #stopped = false
+
+  constructor(store: Store<Tx>, owned: Owned, lease_ms: number, in_progress_max_ms: number) {
+    this.#store = store
+    this.#owned = owned
+    this.#lease_ms = lease_ms
+    this.#end = new Deadline(in_progress_max_ms)
+    this.#plan()
+  }
+
+  /** Aborted when another owner has the record, or when the time for it is over. */
+  get signal(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+  }
+
+  #plan(): void {
+    if (this.#stopped) return
+    this.#timer = setTimeout(() => void this.#beat(), this.#lease_ms / 3)
+    // Whoever works keeps the process alive by that work, not by saying that it works.
+    this.#timer.unref()
+  }
+
+  async #beat(): Promise<void> {
+    const left_ms = this.#end.left_ms
+    if (left_ms === 0) {
+      this.#lost.abort(new OnlyonceError('deadline_exceeded'))
+      return
+    }
+    try {
+      await this.#store.extend(this.#owned, Math.min(this.#lease_ms, left_ms))
+    } catch (error) {
+      // A store that is away is asked again with the next beat; the lease says how long that is good for.
+      if (error instanceof OnlyonceError && error.code === 'lease_lost' && !this.#stopped) {
+        this.#lost.abort(error)
+        return
+      }
+    }
+    this.#plan()
+  }
+}
