@@ -126,6 +126,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
       await waitUntil('it was taken over', async () => (await other.explain(call)).attempts.length === 2)
       return 'late'
     })
+    await waitUntil('it is claimed', async () => (await other.explain(call)).state === 'in_progress')
     let told = 'in_progress'
     await waitUntil('the key is free', async () => {
       told = (await other.handler(call, async () => 'in time')).outcome

@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg'
+import { OnlyonceError } from '../../errors.ts'
 import type { Connections } from './connections.ts'
 import { destroy } from './wire.ts'
 
@@ -14,8 +15,6 @@ export class Link {
   #onLost: ((error: unknown) => void) | null = null
   /** Set when the connection is gone or was ended by us; says why. */
   lost: unknown = null
-  /** Set when no connection was to be had. */
-  refused: unknown = null
 
   constructor(connections: Connections) {
     this.#connections = connections
@@ -56,24 +55,19 @@ export class Link {
   }
 
   async #attach(): Promise<PoolClient> {
-    const { slots } = this.#connections
+    await this.#connections.slots.acquire()
+    let client: PoolClient
     try {
-      await slots.acquire()
+      client = await this.#connections.acquire()
     } catch (error) {
-      this.refused = error
+      this.#connections.slots.release()
       throw error
     }
-    try {
-      const client = await this.#connections.acquire()
-      this.#client = client
-      this.#connections.onLost(client, (error) => this.lose(error))
-      // The transaction was given up while it waited for this.
-      if (this.#released) this.release()
-      return client
-    } catch (error) {
-      slots.release()
-      this.refused = error
-      throw error
-    }
+    this.#client = client
+    this.#connections.onLost(client, (error) => this.lose(error))
+    if (!this.#released) return client
+    // The transaction was given up while it waited: whoever comes now must not use what others have already.
+    this.release()
+    throw new OnlyonceError('transaction_over')
   }
 }

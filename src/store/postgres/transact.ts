@@ -96,7 +96,7 @@ class Transaction {
   #runWork(work: Work): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.#link.onLost(reject)
-      work(this.#tx).then(resolve, reject)
+      if (this.#link.lost === null) work(this.#tx).then(resolve, reject)
     })
   }
 
@@ -208,20 +208,23 @@ class Transaction {
       return { end: 'committed', reply }
     }
     if (leavesDoubt(error)) this.#link.lose(error)
-    await this.#rollBack(null)
+    await this.#rollBack(null, 'after_commit')
     if (this.#link.lost !== null) return { end: 'in_doubt', reply, error: this.#connections.translate(error) }
     const at_record = batch.done === statements - 2
     if (at_record && classify(error) === 'unique') return { end: 'conflict' }
     return endOfRefusal(error, this.#facts)
   }
 
-  /** Rolls back before the connection goes to somebody else; one that cannot is thrown away. */
-  async #rollBack<T>(end: T): Promise<T> {
+  /**
+   * Rolls back before the connection goes to somebody else; one that cannot is thrown away. Unless we have sent
+   * COMMIT ourselves, a transaction that is over by then was ended by the work.
+   */
+  async #rollBack<T>(end: T, when: 'before_commit' | 'after_commit' = 'before_commit'): Promise<T> {
     const { client, lost } = this.#link
     if (client !== null && lost === null && this.#tx.begun) {
       try {
         await flush(client, [bind(ROLLBACK)], this.#connections.named, () => {
-          this.#tx.wasEndedInside()
+          if (when === 'before_commit') this.#tx.wasEndedInside()
           return null
         })
       } catch (error) {

@@ -121,6 +121,7 @@ export class Tx implements PostgresTx {
   ): Promise<QueryResult<R>> {
     if (this.#over) throw new OnlyonceError('transaction_over')
     const client = this.#link.client ?? (await this.#link.attach())
+    if (this.#over) throw new OnlyonceError('transaction_over')
     const { named } = this.#connections
     const query = pgQuery(client, config, values)
     if (named) nameHabit(query, this.#connections.habits)
