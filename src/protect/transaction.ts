@@ -103,6 +103,9 @@ async function runOnce<Tx>(
         ? { next: 'done', outcome: { outcome: 'executed', reply: end.reply } }
         : { next: 'rerun', error: end.error }
     }
+    case 'ended_inside':
+      await leaveUnknown(store, attempt, end.error)
+      throw end.error
     case 'failed':
       return await afterFailure(store, attempt, end.error, crashPoint)
     default:
@@ -121,11 +124,8 @@ async function afterFailure<Tx>(
   error: unknown,
   crashPoint: CrashPoint,
 ): Promise<Step> {
-  if (error instanceof OnlyonceError) {
-    if (error.code === 'transaction_ended_inside') await leaveUnknown(store, attempt, error)
-    // Where not even the work could reach the store, neither can we: do not keep the caller waiting for it.
-    if (NEVER_STARTED.includes(error.code)) throw error
-  }
+  // Where not even the work could reach the store, or all time is spent, do not keep the caller waiting.
+  if (error instanceof OnlyonceError && NOT_WORTH_A_WRITE.includes(error.code)) throw error
   crashPoint('transaction.failed.before')
   const left = await store.leaveRetryable(attempt, failureOf(error)).catch(() => true)
   crashPoint('transaction.failed.after')
@@ -135,11 +135,11 @@ async function afterFailure<Tx>(
   return { next: 'look', error }
 }
 
-const NEVER_STARTED: readonly string[] = [
+const NOT_WORTH_A_WRITE: readonly string[] = [
   'store_unavailable',
   'pool_exhausted',
   'overloaded',
-  'transaction_ended_inside',
+  'deadline_exceeded',
 ]
 
 /**
@@ -147,21 +147,27 @@ const NEVER_STARTED: readonly string[] = [
  * even that can be noted, the caller must not hear that nothing happened.
  */
 async function leaveUnknown<Tx>(store: Store<Tx>, attempt: TransactionAttempt, error: Error): Promise<void> {
-  const { id, claimant } = attempt
-  try {
-    const decision = await store.claim({
-      id,
-      claimant,
-      matches: () => true,
-      lease_ms: LIMITS.lease_ms,
-      takeover: 'resume',
-    })
-    if (decision.kind !== 'run') return
-    const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
-    await store.doubt(owned, failureOf(error))
-  } catch {
-    throw new OnlyonceError('outcome_unknown', { cause: error })
+  const deadline = new Deadline(LIMITS.save_max_ms)
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await leaveUnknownOnce(store, attempt, error)
+    } catch {
+      // Without this record a retry would run as if nothing had happened: it is worth waiting for.
+      if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause: error })
+    }
   }
+}
+
+async function leaveUnknownOnce<Tx>(
+  store: Store<Tx>,
+  { id, claimant }: TransactionAttempt,
+  error: Error,
+): Promise<void> {
+  const claim = { id, claimant, matches: () => true, lease_ms: LIMITS.lease_ms, takeover: 'resume' } as const
+  const decision = await store.claim(claim)
+  if (decision.kind !== 'run') return
+  const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
+  await store.doubt(owned, failureOf(error))
 }
 
 function attemptOf(

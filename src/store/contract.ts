@@ -1,3 +1,4 @@
+import type { OnlyonceError } from '../errors.ts'
 import type { Fingerprint } from '../fingerprint/index.ts'
 import type {
   Attempt,
@@ -69,6 +70,8 @@ export type TransactionEnd =
   | { readonly end: 'busy' }
   /** The work threw; everything was rolled back. */
   | { readonly end: 'failed'; readonly error: unknown }
+  /** The work ended its transaction by itself: what it did may stand without a record. */
+  | { readonly end: 'ended_inside'; readonly error: OnlyonceError }
   /** Collided with others or lost its connection before COMMIT was sent: rolled back, may run again. */
   | { readonly end: 'rerun'; readonly error: unknown }
   /** COMMIT was sent and its answer never came. */

@@ -11,8 +11,9 @@ import { waitFor } from './wait.ts'
  * await stopProcess(server.pid, '/var/lib/onlyonce/data')
  */
 export async function stopProcess(pid: number, data: string): Promise<void> {
-  const gone = () => (isPostmaster(pid, data) ? undefined : true)
-  if (gone()) return
+  if (!isPostmaster(pid, data)) return
+  // Not isPostmaster: a process that is about to end has no command line any more, and still holds its port.
+  const gone = () => (processExists(pid) ? undefined : true)
   sendSignal(pid, 'SIGINT')
   if (await waitFor(gone, EMBEDDED_LIMITS.stop_max_ms)) return
   sendSignal(pid, 'SIGQUIT')

@@ -61,7 +61,7 @@ function classifyByDriver(error: unknown): Fault {
 /** Whether the connection that gave this error to a statement of ours can be used for nothing more. */
 export function isBroken(error: unknown): boolean {
   const fault = classify(error)
-  return ['connection', 'unanswered', 'idle', 'not_prepared', 'stale_plan'].includes(fault)
+  return ['connection', 'unanswered', 'idle', 'not_primary', 'not_prepared', 'stale_plan'].includes(fault)
 }
 
 /** An answer that says nothing about what became of the statement, if it is an answer at all. */

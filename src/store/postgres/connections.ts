@@ -8,7 +8,7 @@ import { Habits } from './habits.ts'
 import type { PostgresSettings } from './options.ts'
 import { Slots } from './slots.ts'
 import { READ_BOUNDS, setIdle, setLockWait } from './sql/session.ts'
-import { destroy, unsupported } from './wire.ts'
+import { destroy, transactionStatus, unsupported } from './wire.ts'
 
 const readBounds = statement(READ_BOUNDS)
 
@@ -83,9 +83,17 @@ export class Connections {
     }
   }
 
-  /** A connection, checked once for what we need of it. */
+  /**
+   * A connection, checked once for what we need of it, and every time for a transaction that somebody left open
+   * on it: what we write there would be theirs to undo.
+   */
   async acquire(): Promise<PoolClient> {
-    const client = await this.#connect()
+    let client = await this.#connect()
+    for (let tries = 0; transactionStatus(client) !== 'I'; tries += 1) {
+      this.release(client, new Error('it was given back with an open transaction'))
+      if (tries >= this.size) throw new OnlyonceError('pool_exhausted', { detail: OPEN_TRANSACTIONS })
+      client = await this.#connect()
+    }
     if (this.#prefix.has(client)) return client
     try {
       await this.#meet(client)
@@ -128,8 +136,10 @@ export class Connections {
         return await run()
       } catch (error) {
         const lost_statements = error instanceof OnlyonceError && error.code === 'statement_not_prepared'
-        const again = lost_statements ? tries === 0 : classify(error) === 'collision'
-        if (!again || tries >= LIMITS.attempts_max || !(await deadline.backOff(tries))) throw error
+        // Each time one connection is thrown away that has lost its statements; all of them may have.
+        const again = lost_statements ? tries <= this.size : classify(error) === 'collision'
+        const tries_max = Math.max(LIMITS.attempts_max, this.size)
+        if (!again || tries > tries_max || !(await deadline.backOff(tries))) throw error
       }
     }
   }
@@ -174,6 +184,8 @@ export class Connections {
     }
   }
 }
+
+const OPEN_TRANSACTIONS = 'All connections of the pool were given back with a transaction open on them.'
 
 /** Who wants to know when the connection of a client is lost. A client has one user at a time, of all stores. */
 const losers = new WeakMap<PoolClient, (error: unknown) => void>()

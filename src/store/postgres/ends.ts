@@ -16,7 +16,7 @@ export interface Facts {
 /** COMMIT has not been sent and ROLLBACK has been tried: unless the work itself committed, nothing happened. */
 export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd {
   const { failure, ended_inside, lost, translate } = facts
-  if (ended_inside) return { end: 'failed', error: endedInside(error) }
+  if (ended_inside) return { end: 'ended_inside', error: endedInside(error) }
   if (lost !== null) return endOfLoss(error, facts)
   if (isCollision(failure) || isCollision(error)) return { end: 'rerun', error }
   if (sqlState(failure) === null || !isCausedBy(error, failure)) return { end: 'failed', error }
@@ -67,8 +67,8 @@ export function endOfRefusal(error: unknown, { failure, translate }: Facts): Tra
       return { end: 'rerun', error: translate(error) }
     // A statement failed before, and the work did not say so.
     case 'aborted':
-      return isCollision(failure)
-        ? { end: 'rerun', error: failure }
+      return isWorthRerun(failure)
+        ? { end: 'rerun', error: translate(failure) }
         : { end: 'failed', error: failure ?? error }
     default:
       return { end: 'failed', error }
@@ -78,6 +78,10 @@ export function endOfRefusal(error: unknown, { failure, translate }: Facts): Tra
 function endedInside(error: unknown): OnlyonceError {
   if (error instanceof OnlyonceError && error.code === 'transaction_ended_inside') return error
   return new OnlyonceError('transaction_ended_inside', { cause: error })
+}
+
+function isWorthRerun(failure: unknown): boolean {
+  return sqlState(failure) !== null && ['collision', 'not_prepared', 'stale_plan'].includes(classify(failure))
 }
 
 function isCollision(error: unknown): boolean {

@@ -32,7 +32,7 @@ describe('habits', () => {
     const pool = database.pool({ max: 2 })
     await pool.query('CREATE TABLE orders (id int, note text)')
     await pool.query(`INSERT INTO orders VALUES (1, 'one')`)
-    const once = onlyonce({ store: postgres({ pool }), secret })
+    const once = onlyonce({ store: postgres({ pool, prepare_work: true }), secret })
     let runs = 0
     const read = (key: string) =>
       once.transaction({ account: 'a', operation: 'orders.read', key }, async (tx) => {
@@ -52,14 +52,20 @@ describe('habits', () => {
     expect(runs).toBeGreaterThan(11)
   })
 
-  it('are not taken up behind a pooler', async () => {
+  it.each([
+    ['unless they are asked for', {}],
+    ['behind a pooler', { pooler: 'transaction', prepare_work: true }],
+  ] as const)('are not taken up %s', async (_, options) => {
     const pool = (await freshDatabase()).pool({ max: 1 })
-    const once = onlyonce({ store: postgres({ pool, pooler: 'transaction' }), secret })
+    const once = onlyonce({ store: postgres({ pool, ...options }), secret })
     for (let i = 0; i < 10; i += 1) {
       await once.transaction({ account: 'a', operation: 'o', key: `key-number-${i}` }, async (tx) => {
         await tx.query('SELECT $1::int', [i])
       })
     }
-    expect((await pool.query('SELECT * FROM pg_prepared_statements')).rowCount).toBe(0)
+    const { rows } = await pool.query(
+      `SELECT name FROM pg_prepared_statements WHERE name LIKE 'onlyonce_work_%'`,
+    )
+    expect(rows).toEqual([])
   })
 })

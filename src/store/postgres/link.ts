@@ -12,6 +12,7 @@ export class Link {
   #client: PoolClient | null = null
   #attaching: Promise<PoolClient> | null = null
   #released = false
+  #giveUp: (why: unknown) => void = () => {}
   #onLost: ((error: unknown) => void) | null = null
   /** Set when the connection is gone or was ended by us; says why. */
   lost: unknown = null
@@ -24,8 +25,13 @@ export class Link {
     return this.#client
   }
 
+  /** Nobody waits for a connection longer than the transaction has time. */
   attach(): Promise<PoolClient> {
-    this.#attaching ??= this.#attach()
+    this.#attaching ??= new Promise((resolve, reject) => {
+      this.#giveUp = reject
+      if (this.lost !== null) reject(this.lost)
+      else this.#attach().then(resolve, reject)
+    })
     return this.#attaching
   }
 
@@ -40,9 +46,10 @@ export class Link {
     this.#onLost?.(this.lost)
   }
 
-  /** Ends the connection ourselves. */
+  /** Ends the connection ourselves, or the wait for one. */
   cut(why: unknown): void {
     this.lose(why)
+    this.#giveUp(why)
     if (this.#client !== null) destroy(this.#client)
   }
 
@@ -63,11 +70,14 @@ export class Link {
       this.#connections.slots.release()
       throw error
     }
+    if (this.#released || this.lost !== null) {
+      // The transaction was given up while it waited: nobody uses what comes now.
+      this.#connections.release(client)
+      this.#connections.slots.release()
+      throw new OnlyonceError('transaction_over')
+    }
     this.#client = client
     this.#connections.onLost(client, (error) => this.lose(error))
-    if (!this.#released) return client
-    // The transaction was given up while it waited: whoever comes now must not use what others have already.
-    this.release()
-    throw new OnlyonceError('transaction_over')
+    return client
   }
 }

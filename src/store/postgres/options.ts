@@ -16,6 +16,11 @@ export interface PostgresOptions {
   readonly migrate?: 'apply' | 'verify'
   /** `transaction` behind PgBouncer's transaction mode: no named statements, nothing assumed of a session. */
   readonly pooler?: 'none' | 'transaction'
+  /**
+   * Prepares statements of the work that come again and again under a name: faster, but PostgreSQL then keeps the
+   * parameter types that it inferred at first, also when a column changes its type or `search_path` differs.
+   */
+  readonly prepare_work?: boolean
   readonly lock_wait_max_ms?: number
   readonly idle_in_transaction_max_ms?: number
   readonly transaction_max_ms?: number
@@ -28,6 +33,7 @@ export interface PostgresSettings {
   readonly schema: string
   readonly migrate: 'apply' | 'verify'
   readonly pooler: 'none' | 'transaction'
+  readonly prepare_work: boolean
   readonly lock_wait_max_ms: number
   readonly idle_in_transaction_max_ms: number
   readonly transaction_max_ms: number
@@ -43,6 +49,7 @@ const KNOWN = new Set([
   'schema',
   'migrate',
   'pooler',
+  'prepare_work',
   'lock_wait_max_ms',
   'idle_in_transaction_max_ms',
   'transaction_max_ms',
@@ -61,6 +68,7 @@ export function checkOptions(options: PostgresOptions): PostgresSettings {
     schema: checkSchema(options.schema ?? 'onlyonce'),
     migrate: oneOf('migrate', options.migrate ?? 'apply', ['apply', 'verify']),
     pooler: oneOf('pooler', options.pooler ?? 'none', ['none', 'transaction']),
+    prepare_work: options.prepare_work === true && options.pooler !== 'transaction',
     lock_wait_max_ms: milliseconds(options, 'lock_wait_max_ms'),
     idle_in_transaction_max_ms: milliseconds(options, 'idle_in_transaction_max_ms'),
     transaction_max_ms: milliseconds(options, 'transaction_max_ms'),

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { OnlyonceError } from '../../errors.ts'
 import type { RecordId, Reply } from '../../record/index.ts'
 import type { CrashPoint, TransactionAttempt, TransactionEnd } from '../contract.ts'
-import { classify, isBroken, leavesDoubt } from './classify.ts'
+import { classify, isBroken, leavesDoubt, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { endOfFailedWork, endOfRefusal, type Facts } from './ends.ts'
 import { type Bound, bind, Flush, flush, submit } from './flush.ts'
@@ -83,6 +83,7 @@ class Transaction {
       if (failure !== null && classify(failure) === 'unanswered') this.#link.lose(failure)
       else await this.#tx.drain()
       await this.#rollBack(null)
+      if (this.#link.lost !== null) this.#tx.lostConnection()
       const end = endOfFailedWork(error, this.#facts)
       // Some errors leave a connection that answers and yet is of no more use: its statements are not what they were.
       if (end.end === 'rerun' && failure !== null && isBroken(failure)) this.#link.lose(failure)
@@ -202,7 +203,10 @@ class Transaction {
     statements: number,
     error: unknown,
   ): Promise<TransactionEnd> {
-    if (this.#tx.ended_inside) return endOfFailedWork(error, this.#facts)
+    if (this.#tx.ended_inside) {
+      await this.#rollBack(null)
+      return endOfFailedWork(error, this.#facts)
+    }
     if (batch.done === statements && batch.tag === 'COMMIT') {
       this.#link.lose(error)
       return { end: 'committed', reply }
@@ -212,6 +216,8 @@ class Transaction {
     if (this.#link.lost !== null) return { end: 'in_doubt', reply, error: this.#connections.translate(error) }
     const at_record = batch.done === statements - 2
     if (at_record && classify(error) === 'unique') return { end: 'conflict' }
+    const { failure } = this.#tx
+    if (failure !== null && sqlState(failure) !== null && isBroken(failure)) this.#link.lose(failure)
     return endOfRefusal(error, this.#facts)
   }
 

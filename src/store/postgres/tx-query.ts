@@ -2,6 +2,9 @@ import type { PoolClient, QueryConfig } from 'pg'
 import { type Bound, forget, messagesOf, send } from './flush.ts'
 import { type CommandComplete, type DataRow, type Submittable, type Wire, wireOf } from './wire.ts'
 
+/** What may stand before a statement and says nothing. */
+export const COMMENTS = String.raw`(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*`
+
 /** pg's own query object, which knows how to turn rows into results. */
 export interface PgQuery extends Submittable {
   name?: string
@@ -137,7 +140,7 @@ interface PgClientClass {
  * - what pg would refuse before sending has to be refused before BEGIN is on the wire.
  */
 export function mayFollowBegin(client: PoolClient, query: PgQuery): boolean {
-  if (typeof query.text !== 'string' || /^\s*(?:$|copy\b)/i.test(query.text)) return false
+  if (typeof query.text !== 'string' || COPIES.test(query.text)) return false
   if (query.values !== undefined && !Array.isArray(query.values)) return false
   if (query.name) return !namesAnotherText(wireOf(client), query.name, query.text)
   if (query.values !== undefined && query.values.length > 0) return true
@@ -147,6 +150,8 @@ export function mayFollowBegin(client: PoolClient, query: PgQuery): boolean {
   query.queryMode = 'extended'
   return true
 }
+
+const COPIES = new RegExp(`^${COMMENTS}(?:$|copy\\b)`, 'i')
 
 function namesAnotherText(wire: Wire, name: string, text: string): boolean {
   const known = wire.parsedStatements?.[name] ?? wire.submittedNamedStatements?.[name]

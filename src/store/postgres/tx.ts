@@ -1,10 +1,11 @@
 import type { QueryConfig, QueryResult, QueryResultRow } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
+import { sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { type Bound, bind, flush, type Statement, submit } from './flush.ts'
 import type { Habits } from './habits.ts'
 import type { Link } from './link.ts'
-import { type Gate, mayFollowBegin, type PgQuery, pgQuery, TxQuery } from './tx-query.ts'
+import { COMMENTS, type Gate, mayFollowBegin, type PgQuery, pgQuery, TxQuery } from './tx-query.ts'
 import { transactionStatus } from './wire.ts'
 
 /** What the work of a transaction is given: a client that knows one thing, to run queries. */
@@ -15,7 +16,6 @@ export interface PostgresTx {
   ): Promise<QueryResult<R>>
 }
 
-const COMMENTS = String.raw`(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*`
 const TO_SAVEPOINT = String.raw`(?:\s+(?:work|transaction))?\s+to\b`
 /** Statements that would end the transaction, or pretend to begin it. ROLLBACK TO a savepoint is fine. */
 const CONTROLS = new RegExp(
@@ -44,6 +44,8 @@ export class Tx implements PostgresTx {
   failure: unknown = null
   /** The function got a statement through that ended its transaction: what it did may stand without a record. */
   ended_inside = false
+  /** A text that may hold such a statement is on its way; if its answer is lost, nobody knows. */
+  #may_end = false
 
   constructor(link: Link, connections: Connections, begin: Statement) {
     this.#link = link
@@ -75,6 +77,11 @@ export class Tx implements PostgresTx {
     return this.ended_inside
   }
 
+  /** The connection is gone, and with it perhaps the answer to a text that ended the transaction. */
+  lostConnection(): void {
+    if (this.#may_end) this.ended_inside = true
+  }
+
   /** From now on every query is refused, also one that was asked for already and not yet sent. */
   end(): void {
     this.#over = true
@@ -90,7 +97,7 @@ export class Tx implements PostgresTx {
     values?: readonly unknown[],
   ): Promise<QueryResult<R>> {
     const refusal = this.#refusal(config)
-    if (refusal !== null) return Promise.reject(refusal)
+    if (refusal !== null) return refuse(refusal)
     this.#asked += 1
     const alone = this.#asked === this.#answered + 1
     const sent = alone ? this.#send<R>(config, values) : this.#tail.then(() => this.#send<R>(config, values))
@@ -124,11 +131,12 @@ export class Tx implements PostgresTx {
     if (this.#over) throw new OnlyonceError('transaction_over')
     const { named } = this.#connections
     const query = pgQuery(client, config, values)
-    if (named) nameHabit(query, this.#connections.habits)
+    if (this.#connections.settings.prepare_work) nameHabit(query, this.#connections.habits)
     if (!this.#begun && !mayFollowBegin(client, query)) {
       await flush(client, this.takeUnsent(), named)
       this.markOpened()
     }
+    this.#may_end = mayEnd(query)
     const timeout =
       typeof config === 'string' ? undefined : (config as { query_timeout?: number }).query_timeout
     return new Promise((resolve, reject) => {
@@ -158,8 +166,23 @@ export class Tx implements PostgresTx {
 
   #note(error: unknown): void {
     this.#answered += 1
+    // What the server has answered, and be it with an error, has told its tags before; see done().
+    if (error === null || sqlState(error) !== null) this.#may_end = false
     if (error !== null) this.failure = error
   }
+}
+
+/** Several statements in one text go over the simple protocol; only there can one hide that ends the transaction. */
+function mayEnd(query: PgQuery): boolean {
+  const text = query.text ?? ''
+  return text.includes(';') && /\b(?:commit|end|abort|rollback|prepare\s+transaction)\b/i.test(text)
+}
+
+/** A refusal that nobody awaits must not end the process. */
+function refuse(refusal: OnlyonceError): Promise<never> {
+  const refused = Promise.reject(refusal)
+  refused.catch(() => {})
+  return refused
 }
 
 /** Only what goes over the extended protocol anyway, and has no name of the caller's. */
