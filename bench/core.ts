@@ -31,6 +31,11 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
   await once.start()
   const lent = onlyonce({ store: postgres({ pool }), secret })
   await lent.start()
+  const prepared = onlyonce({
+    store: postgres({ connection_string: url, pool_size: CONNECTIONS, prepare_work: true }),
+    secret,
+  })
+  await prepared.start()
   const load = { callers: CALLERS, round_ms, rounds }
 
   const protect: Side = () => once.transaction(callOf(randomUUID()), (tx: PostgresTx) => work(tx as Queries))
@@ -41,6 +46,8 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
       transaction: protect,
       transaction_lent_pool: () =>
         lent.transaction(callOf(randomUUID()), (tx: PostgresTx) => work(tx as Queries)),
+      transaction_prepared: () =>
+        prepared.transaction(callOf(randomUUID()), (tx: PostgresTx) => work(tx as Queries)),
     },
     load,
   )
@@ -62,6 +69,7 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
   const claims = await claimsWithRecords(url, load)
   await once.close()
   await lent.close()
+  await prepared.close()
   await pool.end()
   const rates = { ...writes, handler: handled.handler!, ...reads, ...claims }
   return {
@@ -70,6 +78,7 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
     ratios: {
       'transaction/unprotected': ratioOf(writes, 'transaction', 'unprotected'),
       'transaction_lent_pool/unprotected': ratioOf(writes, 'transaction_lent_pool', 'unprotected'),
+      'transaction_prepared/unprotected': ratioOf(writes, 'transaction_prepared', 'unprotected'),
       'transaction/autocommit': ratioOf(writes, 'transaction', 'autocommit'),
       'handler/unprotected': ratioOf(handled, 'handler', 'unprotected'),
       'replay/read': ratioOf(reads, 'replay', 'read'),
@@ -84,7 +93,7 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
     commits_per_request: { transaction: commits, handler: handler_commits },
     notes: [
       `${CALLERS} callers, ${CONNECTIONS} connections, ${rounds} rounds of ${round_ms} ms a side.`,
-      'transaction: with postgres({ connection_string }); lent_pool: with postgres({ pool }) and a pool as pg makes it.',
+      'transaction: with postgres({ connection_string }); lent_pool: with postgres({ pool }) and a pool as pg makes it; prepared: with prepare_work: true.',
       'unprotected: the same function between BEGIN and COMMIT; autocommit: its statement alone, without a transaction.',
     ],
   }

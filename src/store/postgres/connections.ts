@@ -147,10 +147,15 @@ export class Connections {
   #connect(): Promise<PoolClient> {
     return new Promise((resolve, reject) => {
       let waiting = true
-      const timer = setTimeout(() => {
-        waiting = false
-        reject(new OnlyonceError('pool_exhausted'))
-      }, this.settings.connection_wait_max_ms)
+      const { idleCount, waitingCount } = this.#pool
+      // With more idle than waiting, the pool answers within this turn of the event loop.
+      const timer =
+        idleCount > waitingCount
+          ? undefined
+          : setTimeout(() => {
+              waiting = false
+              reject(new OnlyonceError('pool_exhausted'))
+            }, this.settings.connection_wait_max_ms)
       this.#pool.connect((error, client, release) => {
         clearTimeout(timer)
         if (!waiting) release()

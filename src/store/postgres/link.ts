@@ -12,7 +12,6 @@ export class Link {
   #client: PoolClient | null = null
   #attaching: Promise<PoolClient> | null = null
   #released = false
-  #giveUp: (why: unknown) => void = () => {}
   #onLost: ((error: unknown) => void) | null = null
   /** Set when the connection is gone or was ended by us; says why. */
   lost: unknown = null
@@ -25,14 +24,17 @@ export class Link {
     return this.#client
   }
 
-  /** Nobody waits for a connection longer than the transaction has time. */
   attach(): Promise<PoolClient> {
-    this.#attaching ??= new Promise((resolve, reject) => {
-      this.#giveUp = reject
-      if (this.lost !== null) reject(this.lost)
-      else this.#attach().then(resolve, reject)
-    })
+    this.#attaching ??= this.#attach()
     return this.#attaching
+  }
+
+  /** The same, for whoever would wait for a connection longer than the transaction has time. */
+  attachInTime(): Promise<PoolClient> {
+    return new Promise((resolve, reject) => {
+      this.onLost(reject)
+      this.attach().then(resolve, reject)
+    })
   }
 
   /** Tells once, when the connection is lost; at once, when it is lost already. */
@@ -46,10 +48,9 @@ export class Link {
     this.#onLost?.(this.lost)
   }
 
-  /** Ends the connection ourselves, or the wait for one. */
+  /** Ends the connection ourselves. */
   cut(why: unknown): void {
     this.lose(why)
-    this.#giveUp(why)
     if (this.#client !== null) destroy(this.#client)
   }
 

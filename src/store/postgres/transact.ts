@@ -73,7 +73,7 @@ class Transaction {
       this.#crashPoint('transaction.work.before')
       reply = await this.#runWork(work)
       await this.#tx.drain()
-      if (this.#link.client === null) await this.#link.attach()
+      if (this.#link.client === null) await this.#link.attachInTime()
       if (this.#link.lost !== null) throw this.#link.lost
       this.#crashPoint('transaction.work.after')
       if (this.#tx.ended_inside) throw new OnlyonceError('transaction_ended_inside')
@@ -81,7 +81,8 @@ class Transaction {
       this.#tx.end()
       const { failure } = this.#tx
       if (failure !== null && classify(failure) === 'unanswered') this.#link.lose(failure)
-      else await this.#tx.drain()
+      // Without a connection nothing was sent: what still waits for one is refused when it comes.
+      else if (this.#link.client !== null) await this.#tx.drain()
       await this.#rollBack(null)
       if (this.#link.lost !== null) this.#tx.lostConnection()
       const end = endOfFailedWork(error, this.#facts)
@@ -107,7 +108,7 @@ class Transaction {
    */
   async #lockFirst(): Promise<TransactionEnd | null> {
     const { id, previous } = this.#attempt
-    const client = await this.#link.attach()
+    const client = await this.#link.attachInTime()
     const bounds = [
       ...this.#tx.takeUnsent(),
       bind(TRY_LOCK, lockOf(this.#connections.settings.schema, id)),
