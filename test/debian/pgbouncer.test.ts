@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { onlyonce, postgres } from '../../src/index.ts'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/store/embedded/index.ts'
 import { storeConformance } from '../../src/testing/index.ts'
+import { postgresUnderTest } from '../setup/under-test.ts'
 import { type PgBouncer, startPgBouncer } from './pgbouncer.ts'
 
 const secret = 'a secret that all processes share.'
@@ -32,18 +33,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-storeConformance({ describe, it }, 'postgres behind PgBouncer', async () => ({
-  store: postgres({ pool, pooler: 'transaction' }),
-  async begin() {
-    const client = await pool.connect()
-    await client.query('BEGIN')
-    const end = (text: string) => async () => {
-      await client.query(text)
-      client.release()
-    }
-    return { tx: client, commit: end('COMMIT'), rollback: end('ROLLBACK') }
-  },
-}))
+storeConformance({ describe, it }, 'postgres behind PgBouncer', async () =>
+  postgresUnderTest(pool, { pooler: 'transaction' }),
+)
 
 describe('behind PgBouncer in transaction mode', () => {
   it('two hundred callers of fifty keys have fifty effects', async () => {

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { onlyonce, postgres } from '../../src/index.ts'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/store/embedded/index.ts'
 import { storeConformance } from '../../src/testing/index.ts'
+import { postgresUnderTest } from '../setup/under-test.ts'
 
 const binaries = '/usr/lib/postgresql/15/bin'
 let folder: string
@@ -26,18 +27,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-storeConformance({ describe, it }, 'postgres on PostgreSQL 15', async () => ({
-  store: postgres({ pool }),
-  async begin() {
-    const client = await pool.connect()
-    await client.query('BEGIN')
-    const end = (text: string) => async () => {
-      await client.query(text)
-      client.release()
-    }
-    return { tx: client, commit: end('COMMIT'), rollback: end('ROLLBACK') }
-  },
-}))
+storeConformance({ describe, it }, 'postgres on PostgreSQL 15', async () => postgresUnderTest(pool))
 
 describe('PostgreSQL 15', () => {
   it('is what answers', async () => {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, it } from 'vitest'
 import { type FreshDatabase, freshDatabase } from '../../../test/setup/database.ts'
+import { postgresUnderTest } from '../../../test/setup/under-test.ts'
 import { storeConformance } from '../../testing/store-conformance/index.ts'
-import { postgres } from './index.ts'
 
 let database: FreshDatabase
 beforeAll(async () => {
@@ -12,19 +12,5 @@ for (const [name, options] of [
   ['postgres', {}],
   ['postgres as behind a pooler', { pooler: 'transaction' }],
 ] as const) {
-  storeConformance({ describe, it }, name, async () => {
-    const pool = database.pool({ max: 8 })
-    return {
-      store: postgres({ pool, ...options }),
-      async begin() {
-        const client = await pool.connect()
-        await client.query('BEGIN')
-        const end = (text: string) => async () => {
-          await client.query(text)
-          client.release()
-        }
-        return { tx: client, commit: end('COMMIT'), rollback: end('ROLLBACK') }
-      },
-    }
-  })
+  storeConformance({ describe, it }, name, async () => postgresUnderTest(database.pool({ max: 8 }), options))
 }
