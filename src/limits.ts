@@ -14,7 +14,7 @@ export const LIMITS = {
 
   /** A protected request body is read whole to fingerprint it. */
   body_size_max_bytes: 1_048_576,
-  /** Real payment requests nest about five levels; parsers overflow at some ten thousand. */
+  /** Far more than a payment request needs; canonicalize was seen to overflow the stack near 2,400 levels. */
   json_depth_max: 64,
   /** Members and elements in all; bounds the time that canonicalization takes. */
   json_members_max: 10_000,

@@ -9,7 +9,7 @@ export type { PostgresOptions } from './options.ts'
 export type { PostgresTx } from './tx.ts'
 
 /**
- * Keeps records in PostgreSQL 15 to 18, in a schema of their own, beside your tables.
+ * Keeps records in PostgreSQL (tested with 15 and 18), in a schema of their own, beside your tables.
  *
  * @example
  * const once = onlyonce({ store: postgres({ pool }), secret: process.env.ONLYONCE_SECRET })

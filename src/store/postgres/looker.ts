@@ -95,5 +95,5 @@ function answer({ resolve, reject }: Asked, row: Row | undefined): void {
   }
 }
 
-/** Two batches at once keep the next one filling while an answer is read; more make batches small. */
+/** One may be on its way while the answer to another is read. */
 const BATCHES_MAX = 2

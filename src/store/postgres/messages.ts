@@ -1,7 +1,7 @@
 /**
  * The messages of PostgreSQL's extended protocol that our own statements need, written into one buffer, so that
- * a flush is one write to the socket. pg writes each message by itself: measured at 64 callers, that costs a
- * transaction some ten microseconds more.
+ * a flush is one write to the socket. pg writes each message by itself: with 64 callers a transaction took some
+ * 350 us of the processors' time that way, and 300 us this way.
  *
  * Format codes: text for strings, binary for buffers; results as text.
  */
