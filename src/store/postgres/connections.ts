@@ -8,7 +8,7 @@ import { Habits } from './habits.ts'
 import type { PostgresSettings } from './options.ts'
 import { Slots } from './slots.ts'
 import { READ_BOUNDS, setIdle, setLockWait } from './sql/session.ts'
-import { destroy, transactionStatus, unsupported } from './wire.ts'
+import { destroy, isIdle, unsupported } from './wire.ts'
 
 const readBounds = statement(READ_BOUNDS)
 
@@ -89,7 +89,7 @@ export class Connections {
    */
   async acquire(): Promise<PoolClient> {
     let client = await this.#connect()
-    for (let tries = 0; transactionStatus(client) !== 'I'; tries += 1) {
+    for (let tries = 0; !isIdle(client); tries += 1) {
       this.release(client, new Error('it was given back with an open transaction'))
       if (tries >= this.size) throw new OnlyonceError('pool_exhausted', { detail: OPEN_TRANSACTIONS })
       client = await this.#connect()

@@ -52,6 +52,11 @@ export function transactionStatus(client: PoolClient): string | null {
   return (client as unknown as { getTransactionStatus(): string | null }).getTransactionStatus()
 }
 
+/** Whether nothing is open and nothing is still to be answered: an error is told before the status after it. */
+export function isIdle(client: PoolClient): boolean {
+  return (client as unknown as { readyForQuery: boolean }).readyForQuery && transactionStatus(client) === 'I'
+}
+
 /** Null when this client is one we can work with; otherwise what is wrong with it. */
 export function unsupported(client: PoolClient): string | null {
   if (wireOf(client)?.stream === undefined)
