@@ -36,13 +36,13 @@ export function encodeValue(value: unknown): Reply {
       detail: `It has ${body.length} bytes; the limit is ${LIMITS.reply_size_max_bytes}.`,
     })
   }
-  return { status: 200, headers: [], body, schema: VALUE_SCHEMA }
+  return { status: 200, headers: [], body, schema: VALUE_SCHEMA, sealed_by: null }
 }
 
 /** An error that work threw, as a reply: its code and a short message, which is all that a replay tells. */
 export function encodeThrown(error: unknown): Reply {
   const body = Buffer.from(JSON.stringify(failureOf(error)), 'utf8')
-  return { status: 500, headers: [], body, schema: THROWN_SCHEMA }
+  return { status: 500, headers: [], body, schema: THROWN_SCHEMA, sealed_by: null }
 }
 
 /** The value of a reply. Throws `handler_failed` where an error is stored instead of one. */

@@ -1,21 +1,15 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ERRORS } from '../src/errors.ts'
 import { LIMITS } from '../src/limits.ts'
+import { blank, expand, lineOf, literals, readFolder, type SourceFile, sample } from './setup/source-text.ts'
 
 /**
  * Habits that a machine can check. A rule looks at files and tells what is wrong with them, one line each.
  * Every rule is also shown samples that it has to catch: a rule that cannot fail checks nothing.
  */
-interface SourceFile {
-  readonly path: string
-  readonly text: string
-}
 type Rule = (files: readonly SourceFile[]) => string[]
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const FILES = ['src', 'test', 'bench', 'examples', 'migrations'].flatMap(readFolder)
 
 const LINES_MAX = 300
@@ -45,7 +39,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protect: [...PLUMBING, 'store'],
   explain: [...PLUMBING, 'store'],
   door: [...PLUMBING, 'store', 'protect', 'explain'],
-  onlyonce: FRONT,
+  requests: FRONT,
+  onlyonce: [...FRONT, 'requests'],
   boundary: [...FRONT, 'onlyonce'],
   adapters: [...FRONT, 'onlyonce', 'boundary'],
   index: [...FRONT, 'onlyonce', 'boundary', 'adapters'],
@@ -55,6 +50,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** What the rooms without I/O may import from outside. */
 const PURE_ROOMS = ['errors', 'limits', 'key', 'fingerprint', 'record']
 const PURE_PACKAGES = ['node:crypto', 'node:buffer', 'node:util', 'canonicalize', 'structured-headers']
+
+/** The list of key ids holds nothing of any account. */
+const OF_NO_ACCOUNT = /CREATE TABLE key_ids \([\s\S]*?\n\);/
 
 const SQL_FOLDER = 'src/store/postgres/sql/'
 const SQL_ALLOWED = [SQL_FOLDER, 'src/store/postgres/migrate.ts', 'src/store/postgres/within.ts']
@@ -246,7 +244,9 @@ function findKeysWithoutAccount(files: readonly SourceFile[]): string[] {
     .filter(({ path }) => path.startsWith('migrations/'))
     .flatMap(({ path, text }) => {
       const sql = text.replace(/--.*/g, '')
-      const keys = sql.matchAll(/\b(?:PRIMARY|FOREIGN)\s+KEY\b(?:\s*\(\s*(\w+))?/gi)
+      const keys = sql
+        .replace(OF_NO_ACCOUNT, '')
+        .matchAll(/\b(?:PRIMARY|FOREIGN)\s+KEY\b(?:\s*\(\s*(\w+))?/gi)
       const wrong = [...keys].filter((key) => key[1] !== 'account').map((key) => key[0])
       // A column's own REFERENCES is a foreign key of one column, which account cannot lead.
       const inline = sql.match(/(?<!\bKEY\s*\([^)]*\)\s*)\bREFERENCES\s+\w+/gi) ?? []
@@ -348,51 +348,4 @@ function within(path: string, places: readonly string[]): boolean {
 /** src/store/postgres/index.ts is in `store`, src/retry.ts is `retry`. */
 function roomOf(path: string): string {
   return path.split('/')[1]!.replace(/\.ts$/, '')
-}
-
-type Kind = 'comment' | 'text' | 'regexp'
-
-/** A regular expression stands only where a value may begin; elsewhere a slash divides. */
-const TOKEN =
-  /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?\*\/)|(?<text>'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\[\s\S]|[^`\\])*`)|(?<regexp>(?<=[=(,:[!&|?;{}>]\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*)/g
-
-/** Puts spaces in place of these kinds, so that lines and columns stay where they are. */
-function blank(text: string, kinds: readonly Kind[]): string {
-  return text.replace(TOKEN, (token, ...rest) => {
-    const groups = rest.at(-1) as Partial<Record<Kind, string>>
-    return kinds.some((kind) => groups[kind] !== undefined) ? token.replace(/[^\n]/g, ' ') : token
-  })
-}
-
-function literals(text: string): string[] {
-  return [...text.matchAll(TOKEN)].flatMap(({ groups }) => groups?.text ?? [])
-}
-
-/** Puts the constants of the same file in their places: a WHERE may stand in one. */
-function expand(literal: string, text: string): string {
-  return literal.replace(/\$\{([A-Z_]+)\}/g, (whole, name) => {
-    const found = new RegExp(`const ${name} = (['"\`][^;]*?['"\`])\\n`).exec(text)
-    return found?.[1] ?? whole
-  })
-}
-
-function lineOf(text: string, index: number): number {
-  return text.slice(0, index).split('\n').length
-}
-
-function sample(path: string, text: string): SourceFile {
-  return { path, text }
-}
-
-function readFolder(folder: string): SourceFile[] {
-  let entries: import('node:fs').Dirent[]
-  try {
-    entries = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
-  } catch {
-    return []
-  }
-  return entries
-    .filter((entry) => entry.isFile() && /\.(?:ts|sql)$/.test(entry.name))
-    .map((entry) => join(entry.parentPath, entry.name))
-    .map((file) => ({ path: relative(ROOT, file).replaceAll('\\', '/'), text: readFileSync(file, 'utf8') }))
 }

@@ -12,7 +12,7 @@ import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.
 export interface HandlerRequest
   extends Pick<
     TransactionRequest,
-    'id' | 'owner' | 'fingerprint' | 'matches' | 'retention_ms' | 'deadline_ms'
+    'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'retention_ms' | 'deadline_ms'
   > {
   readonly lease_ms: number
   readonly in_progress_max_ms: number
@@ -47,8 +47,8 @@ export async function runHandler<Tx>(
   running: Set<Owned>,
   crashPoint: CrashPoint,
 ): Promise<Outcome> {
-  const { id, owner, fingerprint } = request
-  const claimant: Claimant = { attempt_id: randomUUID(), owner, fingerprint }
+  const { id, owner, fingerprint, trace } = request
+  const claimant: Claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
   crashPoint('handler.claim.before')
   const decision = await claim(store, request, claimant)
   crashPoint('handler.claim.after')

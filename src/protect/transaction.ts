@@ -20,6 +20,7 @@ export interface TransactionRequest {
   readonly id: RecordId
   readonly owner: string
   readonly fingerprint: Fingerprint
+  readonly trace: string | null
   readonly matches: (stored: Fingerprint) => boolean
   readonly retention_ms: number
   readonly deadline_ms: number
@@ -57,6 +58,7 @@ export async function runTransaction<Tx>(
       attempt_id: randomUUID(),
       owner: request.owner,
       fingerprint: request.fingerprint,
+      trace: request.trace,
     }
     crashPoint('transaction.look.before')
     const seen = await store.look(request.id)

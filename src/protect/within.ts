@@ -12,12 +12,12 @@ import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.
 export async function runWithin<Tx>(
   store: Store<Tx>,
   tx: Queryable,
-  request: Pick<TransactionRequest, 'id' | 'owner' | 'fingerprint' | 'matches' | 'retention_ms'>,
+  request: Pick<TransactionRequest, 'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'retention_ms'>,
   work: (tx: Queryable) => Promise<Reply>,
   crashPoint: CrashPoint,
 ): Promise<Outcome> {
-  const { id, owner, fingerprint, matches, retention_ms } = request
-  const claimant = { attempt_id: randomUUID(), owner, fingerprint }
+  const { id, owner, fingerprint, trace, matches, retention_ms } = request
+  const claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
   crashPoint('within.claim.before')
   const end = await store.within(
     tx,

@@ -14,6 +14,8 @@ export interface Reply {
   readonly body: Buffer | null
   /** The version of the reply's own form, for whoever reads it after a deploy. */
   readonly schema: number
+  /** The id of the key that headers and body are sealed with; null when they are plain. */
+  readonly sealed_by: string | null
 }
 
 /** Why an attempt did not complete. The message holds no card numbers and is short. */
@@ -29,6 +31,8 @@ interface Common {
   readonly attempt_id: string
   readonly owner: string
   readonly fingerprint: Fingerprint
+  /** The span of the attempt, as W3C trace context writes it, so that a replay can point to it. */
+  readonly trace: string | null
   /** Milliseconds since the epoch by the store's clock, as are all times of a record. */
   readonly created_at: number
   readonly attempted_at: number

@@ -21,7 +21,7 @@ import {
   unpark,
 } from './index.ts'
 
-const REPLY: Reply = { status: 201, headers: [], body: Buffer.from('{}'), schema: 1 }
+const REPLY: Reply = { status: 201, headers: [], body: Buffer.from('{}'), schema: 1, sealed_by: null }
 const FAILURE = { code: 'boom', message: 'it broke' }
 const RETENTION_MS = 1_000
 const LEASE_MS = 100
@@ -31,6 +31,7 @@ function claimant(n: number, request: number): Claimant {
     attempt_id: `attempt-${n}`,
     owner: `owner-${n}`,
     fingerprint: { key_id: 'k', digest: Buffer.from([request]) },
+    trace: `trace-${n}`,
   }
 }
 

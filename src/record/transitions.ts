@@ -33,6 +33,7 @@ export interface Claimant {
   readonly attempt_id: string
   readonly owner: string
   readonly fingerprint: Fingerprint
+  readonly trace: string | null
 }
 
 /** What becomes of a record whose lease ran out: an operation resumes, a plain handler is in doubt. */
@@ -61,6 +62,7 @@ export function reserve(
     attempt_id: claimant.attempt_id,
     owner: claimant.owner,
     fingerprint: claimant.fingerprint,
+    trace: claimant.trace,
     created_at: previous?.created_at ?? now,
     attempted_at: now,
     changed_at: now,
@@ -182,8 +184,8 @@ export function expire(record: Completed | Retryable, now: number): Expired | nu
 
 /** The members that every state has, without those of one state. */
 function common(record: OnceRecord) {
-  const { fence, attempt_id, owner, fingerprint, created_at, attempted_at, changed_at } = record
-  return { fence, attempt_id, owner, fingerprint, created_at, attempted_at, changed_at }
+  const { fence, attempt_id, owner, fingerprint, trace, created_at, attempted_at, changed_at } = record
+  return { fence, attempt_id, owner, fingerprint, trace, created_at, attempted_at, changed_at }
 }
 
 function unreachable(value: never): never {

@@ -11,7 +11,8 @@ storeConformance({ describe, it }, 'memory', async () => ({ store: memory(), beg
 describe('memory', () => {
   it('says that it has no database when work asks for one', async () => {
     const store = memory()
-    const claimant = { attempt_id: 'a', owner: 'o', fingerprint: { key_id: 'k', digest: Buffer.alloc(32) } }
+    const fingerprint = { key_id: 'k', digest: Buffer.alloc(32) }
+    const claimant = { attempt_id: 'a', owner: 'o', fingerprint, trace: null }
     const id = { account: 'a', operation: 'o', key: 'k' }
     const attempt = {
       id,
@@ -26,7 +27,7 @@ describe('memory', () => {
       attempt,
       async (tx) => {
         await tx.query('SELECT 1')
-        return { status: 200, headers: [], body: null, schema: 1 }
+        return { status: 200, headers: [], body: null, schema: 1, sealed_by: null }
       },
       () => {},
     )

@@ -10,6 +10,7 @@ export function readRecord(row: Row): Seen {
     attempt_id: attempt_id!,
     owner: owner!,
     fingerprint: { key_id: key_id!, digest: bytes(digest!) },
+    trace: row[19] ?? null,
     created_at: Number(created),
     attempted_at: Number(attempted),
     changed_at: Number(changed),
@@ -21,7 +22,17 @@ export function readRecord(row: Row): Seen {
 }
 
 type Rest<T> = T extends OnceRecord
-  ? Omit<T, 'fence' | 'attempt_id' | 'owner' | 'fingerprint' | 'created_at' | 'attempted_at' | 'changed_at'>
+  ? Omit<
+      T,
+      | 'fence'
+      | 'attempt_id'
+      | 'owner'
+      | 'fingerprint'
+      | 'trace'
+      | 'created_at'
+      | 'attempted_at'
+      | 'changed_at'
+    >
   : never
 
 function stateOf(state: OnceRecord['state'], lease: string, expires: string, row: Row): Rest<OnceRecord> {
@@ -48,6 +59,7 @@ function readReply(row: Row): Reply {
     headers: JSON.parse(row[12]!) as Reply['headers'],
     body: row[13] === null || row[13] === undefined ? null : bytes(row[13]),
     schema: Number(row[14]),
+    sealed_by: row[18] ?? null,
   }
 }
 
@@ -73,9 +85,10 @@ function bytes(hex: string): Buffer {
   return Buffer.from(hex, 'hex')
 }
 
-/** The values of a reply's four columns. */
-export function replyValues(reply: Reply): [string, string, Buffer | null, string] {
-  return [`${reply.status}`, JSON.stringify(reply.headers), reply.body, `${reply.schema}`]
+/** The values of a reply's five columns. */
+export function replyValues(reply: Reply): [string, string, Buffer | null, string, string | null] {
+  const { status, headers, body, schema, sealed_by } = reply
+  return [`${status}`, JSON.stringify(headers), body, `${schema}`, sealed_by]
 }
 
 /** A text array as a literal. */

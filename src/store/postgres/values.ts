@@ -4,10 +4,11 @@ import { replyValues } from './rows.ts'
 
 type Value = string | Buffer | null
 
-/** The first seven values of every insert: who, under which attempt, with which fingerprint. */
+/** The first eight values of every insert: who, under which attempt, with which fingerprint. */
 export function identityValues({ id, claimant }: Pick<TransactionAttempt, 'id' | 'claimant'>): Value[] {
-  const { attempt_id, owner, fingerprint } = claimant
-  return [id.account, id.operation, id.key, attempt_id, owner, fingerprint.digest, fingerprint.key_id]
+  const { attempt_id, owner, fingerprint, trace } = claimant
+  const { digest, key_id } = fingerprint
+  return [id.account, id.operation, id.key, attempt_id, owner, digest, key_id, trace]
 }
 
 export function completedValues(attempt: TransactionAttempt, reply: Reply): Value[] {
@@ -30,7 +31,7 @@ export function supersedeValues(
 ): Value[] {
   const { id, claimant, previous, retention_ms } = attempt
   if (previous === null) throw new Error('there is nothing to supersede')
-  const { attempt_id, owner, fingerprint } = claimant
+  const { attempt_id, owner, fingerprint, trace } = claimant
   return [
     id.account,
     id.operation,
@@ -42,9 +43,10 @@ export function supersedeValues(
     owner,
     fingerprint.digest,
     fingerprint.key_id,
+    trace,
     next.state === 'in_progress' ? `${next.lease_ms}` : null,
     next.state === 'in_progress' ? null : `${retention_ms}`,
-    ...(next.state === 'completed' ? replyValues(next.reply) : [null, null, null, null]),
+    ...(next.state === 'completed' ? replyValues(next.reply) : [null, null, null, null, null]),
     ...(next.state === 'retryable' ? [next.failure.code, next.failure.message] : [null, null]),
   ]
 }

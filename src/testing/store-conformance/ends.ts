@@ -17,6 +17,7 @@ export const ENDS: Cases = {
         ],
         body,
         schema: 3,
+        sealed_by: 'k7',
       }
       await store.complete(owned, given, LONG_MS)
       const decision = await store.claim(claimOf(id))

@@ -20,7 +20,7 @@ export function newId(): RecordId {
 }
 
 export function reply(body: string): Reply {
-  return { status: 200, headers: [], body: Buffer.from(body), schema: 1 }
+  return { status: 200, headers: [], body: Buffer.from(body), schema: 1, sealed_by: null }
 }
 
 export function claimOf(
@@ -30,7 +30,12 @@ export function claimOf(
   const digest = Buffer.alloc(32, given.request ?? 1)
   return {
     id,
-    claimant: { attempt_id: randomUUID(), owner: 'conformance', fingerprint: { key_id: 'k1', digest } },
+    claimant: {
+      attempt_id: randomUUID(),
+      owner: 'conformance',
+      fingerprint: { key_id: 'k1', digest },
+      trace: null,
+    },
     matches: (stored) => stored.key_id === 'k1' && stored.digest.equals(digest),
     lease_ms: given.lease_ms ?? LONG_MS,
     takeover: given.takeover ?? 'resume',

@@ -2,41 +2,43 @@ import { interval, recordColumns } from './columns.ts'
 
 /**
  * The insert decides who owns a new key. Zero rows mean that a row is there, or was a moment ago: look again.
- * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 lease in ms.
+ * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace,
+ * 9 lease in ms.
  */
 export const insertInProgress = (schema: string) => `
 INSERT INTO ${schema}.records AS r
-  (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id,
+  (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
    created_at, attempted_at, changed_at, lease_until)
-VALUES ($1, $2, $3, 'in_progress', 1, $4, $5, $6, $7,
-   clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$8')})
+VALUES ($1, $2, $3, 'in_progress', 1, $4, $5, $6, $7, $8,
+   clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$9')})
 ON CONFLICT (account, operation, key) DO NOTHING
 RETURNING ${recordColumns}`
 
 /**
  * The record of a transaction, inserted finished. Deliberately without ON CONFLICT: a conflict has to abort
  * the transaction, so that the COMMIT sent together with it does nothing.
- * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 retention in ms, 9 status,
- * 10 headers, 11 body, 12 schema.
+ * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace,
+ * 9 retention in ms, 10 status, 11 headers, 12 body, 13 schema, 14 id of the key that sealed it.
  */
 export const insertCompleted = (schema: string) => `
 INSERT INTO ${schema}.records
-  (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id,
-   created_at, attempted_at, changed_at, expires_at, reply_status, reply_headers, reply_body, reply_schema)
-VALUES ($1, $2, $3, 'completed', 1, $4, $5, $6, $7,
-   now(), now(), clock_timestamp(), clock_timestamp() + ${interval('$8')}, $9, $10, $11, $12)`
+  (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
+   created_at, attempted_at, changed_at, expires_at, reply_status, reply_headers, reply_body, reply_schema,
+   reply_key_id)
+VALUES ($1, $2, $3, 'completed', 1, $4, $5, $6, $7, $8,
+   now(), now(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11, $12, $13, $14)`
 
 /**
  * What is left after a rollback. DO NOTHING: a row that is there belongs to somebody else.
- * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 retention in ms, 9 error code,
- * 10 error message.
+ * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace,
+ * 9 retention in ms, 10 error code, 11 error message.
  */
 export const insertRetryable = (schema: string) => `
 INSERT INTO ${schema}.records
-  (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id,
+  (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
    created_at, attempted_at, changed_at, expires_at, error_code, error_message)
-VALUES ($1, $2, $3, 'retryable', 1, $4, $5, $6, $7,
-   clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$8')}, $9, $10)
+VALUES ($1, $2, $3, 'retryable', 1, $4, $5, $6, $7, $8,
+   clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11)
 ON CONFLICT (account, operation, key) DO NOTHING
 RETURNING fence`
 
@@ -46,8 +48,8 @@ RETURNING fence`
  * state that were seen, and, for one in progress, that its lease has run out by this clock.
  *
  * Parameters: 1-3 id, 4 fence seen, 5 state seen, 6 new state, 7 attempt id, 8 owner, 9 fingerprint,
- * 10 its key id, 11 lease in ms, 12 retention in ms, 13 status, 14 headers, 15 body, 16 schema,
- * 17 error code, 18 error message.
+ * 10 its key id, 11 trace, 12 lease in ms, 13 retention in ms, 14 status, 15 headers, 16 body, 17 schema,
+ * 18 id of the key that sealed the reply, 19 error code, 20 error message.
  */
 export const supersede = (schema: string) => `
 WITH previous AS (
@@ -58,12 +60,12 @@ WITH previous AS (
 ), taken AS (
   UPDATE ${schema}.records AS r
   SET state = $6, fence = r.fence + 1, attempt_id = $7::uuid, owner = $8,
-      fingerprint = $9::bytea, fingerprint_key_id = $10,
+      fingerprint = $9::bytea, fingerprint_key_id = $10, trace = $11,
       attempted_at = clock_timestamp(), changed_at = clock_timestamp(),
-      lease_until = clock_timestamp() + ${interval('$11')},
-      expires_at = clock_timestamp() + ${interval('$12')},
-      reply_status = $13::smallint, reply_headers = $14, reply_body = $15::bytea, reply_schema = $16::smallint,
-      error_code = $17, error_message = $18
+      lease_until = clock_timestamp() + ${interval('$12')},
+      expires_at = clock_timestamp() + ${interval('$13')},
+      reply_status = $14::smallint, reply_headers = $15, reply_body = $16::bytea, reply_schema = $17::smallint,
+      reply_key_id = $18, error_code = $19, error_message = $20
   FROM previous
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3 AND r.fence = previous.fence
   RETURNING r.fence

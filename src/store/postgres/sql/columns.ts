@@ -27,6 +27,8 @@ const RECORD_COLUMNS = [
   'r.error_code',
   'r.error_message',
   milliseconds('clock_timestamp()'),
+  'r.reply_key_id',
+  'r.trace',
 ]
 
 /** The same under the names c0, c1, … */

@@ -1,0 +1,20 @@
+-- requires: 1
+-- The keys that records are fingerprinted and sealed with, where their attempts can be traced, and the way to
+-- those that are not finished.
+
+ALTER TABLE records
+  -- The key that headers and body of the reply are sealed with; NULL: they are plain.
+  ADD COLUMN reply_key_id text COLLATE "C",
+  -- The span of the attempt, as W3C trace context writes it.
+  ADD COLUMN trace text;
+
+-- Every key id that a process has started with as its current one. A process that lacks one of them has to
+-- look whether a record still names it; without this list each start would read the whole table.
+-- Holds nothing of any account: one row for each key there ever was.
+CREATE TABLE key_ids (
+  purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('fingerprint', 'reply')),
+  key_id  text COLLATE "C" NOT NULL,
+  seen_at timestamptz NOT NULL,
+
+  CONSTRAINT key_ids_pkey PRIMARY KEY (purpose, key_id)
+);

@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { HandlerCall, OnlyonceOptions, ProtectedCall, TransactionCall } from './door.ts'
+import { OnlyonceError } from './errors.ts'
+import { type KeyRing, keyRing, matches, prepareInput, sign } from './fingerprint/index.ts'
+import { checkKey, keyRules, type ResolvedKeyRules, scopeOf } from './key/index.ts'
+import { LIMITS } from './limits.ts'
+import type { HandlerRequest } from './protect/handler.ts'
+import type { TransactionRequest } from './protect/transaction.ts'
+import type { RecordId } from './record/index.ts'
+import type { Isolation } from './store/contract.ts'
+
+/** Turns calls into requests: everything that a caller can get wrong is refused here, before anything runs. */
+export class Requests {
+  readonly #ring: KeyRing
+  readonly #rules: ResolvedKeyRules
+  readonly #retention_ms: number
+  readonly #deadline_ms: number
+  /** Who we are in the history: a person can find the process by it. */
+  readonly #owner = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`
+
+  constructor(options: Pick<OnlyonceOptions<unknown>, 'secret' | 'keys' | 'retention_ms' | 'deadline_ms'>) {
+    this.#ring = keyRing(options.secret)
+    this.#rules = keyRules(options.keys ?? {})
+    this.#retention_ms = positive('retention_ms', options.retention_ms ?? LIMITS.retention_ms)
+    this.#deadline_ms = positive('deadline_ms', options.deadline_ms ?? LIMITS.deadline_ms)
+  }
+
+  transaction(call: TransactionCall): TransactionRequest {
+    const id = this.idOf(call)
+    const preimage = prepareInput({ operation: id.operation, input: call.input })
+    return {
+      id,
+      owner: this.#owner,
+      fingerprint: sign(this.#ring, preimage),
+      trace: null,
+      matches: (stored) => matches(this.#ring, preimage, stored),
+      retention_ms: positive('retention_ms', call.retention_ms ?? this.#retention_ms),
+      deadline_ms: positive('deadline_ms', call.deadline_ms ?? this.#deadline_ms),
+      isolation: isolationOf(call.isolation),
+      exclusive: call.exclusive === true,
+      rerun: true,
+    }
+  }
+
+  handler(call: HandlerCall): HandlerRequest {
+    const { id, owner, fingerprint, trace, matches, retention_ms, deadline_ms } = this.transaction(call)
+    const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = call
+    return {
+      id,
+      owner,
+      fingerprint,
+      trace,
+      matches,
+      retention_ms,
+      deadline_ms,
+      lease_ms: positive('lease_ms', lease_ms),
+      in_progress_max_ms: positive('in_progress_max_ms', in_progress_max_ms),
+      rerunnable: call.rerunnable === true,
+    }
+  }
+
+  idOf(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): RecordId {
+    const { account, operation } = scopeOf(call.account, call.operation)
+    return { account, operation, key: checkKey(call.key, this.#rules) }
+  }
+}
+
+function isolationOf(given: Isolation | undefined): Isolation | null {
+  if (given === undefined || ISOLATIONS.includes(given)) return given ?? null
+  throw new OnlyonceError('option_invalid', { detail: `isolation must be one of ${ISOLATIONS.join(', ')}.` })
+}
+
+const ISOLATIONS: readonly Isolation[] = ['read committed', 'repeatable read', 'serializable']
+
+export function positive(name: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 1) {
+    throw new OnlyonceError('option_invalid', {
+      detail: `${name} must be a whole number of milliseconds, at least 1.`,
+    })
+  }
+  return value
+}
