@@ -44,6 +44,12 @@ export const LIMITS = {
   lock_wait_max_ms: 3_000,
   /** The same when all but one connection wait already: the last one must stay free for bystanders. */
   lock_wait_last_ms: 10,
+  /** The same for a group of claims or completions: whoever needs longer goes on alone. */
+  lock_wait_group_ms: 10,
+  /** Claims and completions in one commit: far more than wait at once where a commit takes a millisecond. */
+  group_max: 128,
+  /** Replies that are larger are written alone: a group is held in memory, twice, as text. */
+  group_reply_max_bytes: 16_384,
   /** A transaction whose owner says nothing for this long is rolled back by the server, so its key is free. */
   idle_in_transaction_max_ms: 10_000,
   /** One attempt of a transaction, from its first statement to the answer of COMMIT. */
@@ -67,6 +73,8 @@ export const LIMITS = {
   look_batch_max: 128,
   /** How long a lookup may be put off while others are ready to run before it. */
   look_delay_max_ms: 5,
+  /** A batch without an answer for so long lets the next one go: its connection may be dead. */
+  batch_wait_max_ms: 25,
   /** A statement of the work is prepared when it has come so often: twice may be chance. */
   prepare_after: 3,
   /** Texts that are watched, and texts that are prepared; each of the latter takes memory in every session. */

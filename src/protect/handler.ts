@@ -58,7 +58,7 @@ export async function runHandler<Tx>(
   running.add(owned)
   try {
     crashPoint('handler.work.before')
-    const end = await work({ signal: heartbeat.signal, fence: owned.fence })
+    const end = await work(contextOf(owned, heartbeat))
     crashPoint('handler.work.after')
     await save(store, request, owned, end, crashPoint)
     if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
@@ -66,6 +66,15 @@ export async function runHandler<Tx>(
   } finally {
     running.delete(owned)
     heartbeat.stop()
+  }
+}
+
+function contextOf<Tx>(owned: Owned, heartbeat: Heartbeat<Tx>): HandlerContext {
+  return {
+    fence: owned.fence,
+    get signal() {
+      return heartbeat.signal
+    },
   }
 }
 

@@ -12,7 +12,8 @@ export class Heartbeat<Tx> {
   readonly #owned: Owned
   readonly #lease_ms: number
   readonly #end: Deadline
-  readonly #lost = new AbortController()
+  #lost: AbortController | null = null
+  #reason: OnlyonceError | null = null
   #timer: NodeJS.Timeout | undefined
   #stopped = false
 
@@ -26,6 +27,9 @@ export class Heartbeat<Tx> {
 
   /** Aborted when another owner has the record, or when the time for it is over. */
   get signal(): AbortSignal {
+    // Made when it is first asked for: most work never asks, and one costs more than all the rest of this class.
+    this.#lost ??= new AbortController()
+    if (this.#reason !== null) this.#lost.abort(this.#reason)
     return this.#lost.signal
   }
 
@@ -41,10 +45,15 @@ export class Heartbeat<Tx> {
     this.#timer.unref()
   }
 
+  #lose(reason: OnlyonceError): void {
+    this.#reason = reason
+    this.#lost?.abort(reason)
+  }
+
   async #beat(): Promise<void> {
     const left_ms = this.#end.left_ms
     if (left_ms === 0) {
-      this.#lost.abort(new OnlyonceError('deadline_exceeded'))
+      this.#lose(new OnlyonceError('deadline_exceeded'))
       return
     }
     try {
@@ -52,7 +61,7 @@ export class Heartbeat<Tx> {
     } catch (error) {
       // A store that is away is asked again with the next beat; the lease says how long that is good for.
       if (error instanceof OnlyonceError && error.code === 'lease_lost' && !this.#stopped) {
-        this.#lost.abort(error)
+        this.#lose(error)
         return
       }
     }

@@ -91,7 +91,17 @@ export function replyValues(reply: Reply): [string, string, Buffer | null, strin
   return [`${status}`, JSON.stringify(headers), body, `${schema}`, sealed_by]
 }
 
-/** A text array as a literal. */
-export function arrayLiteral(values: readonly string[]): string {
-  return `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`
+/** An array as a literal. */
+export function arrayLiteral(values: readonly (string | null)[]): string {
+  return `{${values.map(quote).join(',')}}`
+}
+
+/** An array of bytes as a literal. */
+export function bytesLiteral(values: readonly (Buffer | null)[]): string {
+  return `{${values.map((value) => (value === null ? 'NULL' : `"\\\\x${value.toString('hex')}"`)).join(',')}}`
+}
+
+function quote(value: string | null): string {
+  if (value === null) return 'NULL'
+  return /[\\"]/.test(value) ? `"${value.replace(/[\\"]/g, '\\$&')}"` : `"${value}"`
 }

@@ -2,6 +2,7 @@ import { LIMITS } from '../../limits.ts'
 import { type Statement, statement } from './flush.ts'
 import * as claim from './sql/claim.ts'
 import * as finish from './sql/finish.ts'
+import * as group from './sql/group.ts'
 import * as look from './sql/look.ts'
 import * as session from './sql/session.ts'
 
@@ -30,10 +31,12 @@ function texts(schema: string) {
     lookHistory: look.lookHistory(schema),
     lookAttempt: look.lookAttempt(schema),
     insertInProgress: claim.insertInProgress(schema),
+    insertManyInProgress: group.insertManyInProgress(schema),
     insertCompleted: claim.insertCompleted(schema),
     insertRetryable: claim.insertRetryable(schema),
     supersede: claim.supersede(schema),
     complete: finish.complete(schema),
+    completeMany: group.completeMany(schema),
     release: finish.release(schema),
     doubt: finish.doubt(schema),
     doubtVanished: finish.doubtVanished(schema),

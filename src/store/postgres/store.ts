@@ -1,5 +1,4 @@
 import type { Pool } from 'pg'
-import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Attempt, Decision, Failure, RecordId, Reply } from '../../record/index.ts'
 import type {
@@ -12,13 +11,15 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from '../contract.ts'
-import { claim } from './claim.ts'
+import { Claims } from './claims.ts'
 import { Connections } from './connections.ts'
-import { bind, type Statement } from './flush.ts'
+import { bind } from './flush.ts'
+import { Group } from './group.ts'
 import { Looker } from './looker.ts'
 import { isMigrated, migrate } from './migrate.ts'
 import type { PostgresSettings } from './options.ts'
-import { readAttempt, readRecord, replyValues } from './rows.ts'
+import { OwnerWrites } from './owner.ts'
+import { readAttempt } from './rows.ts'
 import { settle, writeRetryable } from './settle.ts'
 import { type Statements, statementsFor } from './statements.ts'
 import { transact } from './transact.ts'
@@ -33,6 +34,8 @@ export class PostgresStore implements Store<PostgresTx> {
   readonly #connections: Connections
   readonly #statements: Statements
   readonly #looker: Looker
+  readonly #claims: Claims
+  readonly #owner: OwnerWrites
 
   constructor(pool: Pool, owns_pool: boolean, settings: PostgresSettings) {
     this.#pool = pool
@@ -41,6 +44,9 @@ export class PostgresStore implements Store<PostgresTx> {
     this.#connections = new Connections(pool, settings)
     this.#statements = statementsFor(settings.schema)
     this.#looker = new Looker(this.#connections)
+    const group = new Group(this.#connections)
+    this.#claims = new Claims(this.#connections, this.#statements, group)
+    this.#owner = new OwnerWrites(this.#connections, this.#statements, group)
   }
 
   async start(): Promise<void> {
@@ -64,29 +70,23 @@ export class PostgresStore implements Store<PostgresTx> {
   }
 
   claim(request: ClaimRequest): Promise<Decision> {
-    return claim(this.#connections, this.#statements, request)
+    return this.#claims.claim(request)
   }
 
   complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
-    return this.#write(
-      this.#statements.complete,
-      'completed',
-      owned,
-      `${retention_ms}`,
-      ...replyValues(reply),
-    )
+    return this.#owner.complete(owned, reply, retention_ms)
   }
 
-  release(owned: Owned, { code, message }: Failure, retention_ms: number): Promise<void> {
-    return this.#write(this.#statements.release, 'retryable', owned, `${retention_ms}`, code, message)
+  release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
+    return this.#owner.release(owned, failure, retention_ms)
   }
 
-  doubt(owned: Owned, { code, message }: Failure): Promise<void> {
-    return this.#write(this.#statements.doubt, 'unknown', owned, code, message)
+  doubt(owned: Owned, failure: Failure): Promise<void> {
+    return this.#owner.doubt(owned, failure)
   }
 
   extend(owned: Owned, lease_ms: number): Promise<void> {
-    return this.#write(this.#statements.extend, 'in_progress', owned, `${lease_ms}`)
+    return this.#owner.extend(owned, lease_ms)
   }
 
   transact(
@@ -123,21 +123,5 @@ export class PostgresStore implements Store<PostgresTx> {
     })
     await Promise.race([this.#pool.end(), enough])
     clearTimeout(timer)
-  }
-
-  /** A write by an owner. No row means that the fence is old, or that this very write was done before. */
-  async #write(
-    statement: Statement,
-    state: string,
-    { id, fence, attempt_id }: Owned,
-    ...values: readonly (string | Buffer | null)[]
-  ): Promise<void> {
-    const where = [id.account, id.operation, id.key] as const
-    const { rows } = await this.#connections.runBounded(bind(statement, ...where, `${fence}`, ...values))
-    if (rows.at(-1)!.length === 1) return
-    const found = (await this.#connections.run(bind(this.#statements.lookOne, ...where))).rows[0]![0]
-    const record = found === undefined ? null : readRecord(found).record
-    if (record?.attempt_id === attempt_id && record.state === state && state !== 'in_progress') return
-    throw new OnlyonceError('lease_lost')
   }
 }

@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
-import { decide, type InProgress, type Reply } from '../../record/index.ts'
+import { decide, type InProgress, type Reply, reserve } from '../../record/index.ts'
 import type { ClaimRequest, Queryable, WithinEnd } from '../contract.ts'
 import { classify, sqlState } from './classify.ts'
 import type { PostgresSettings } from './options.ts'
@@ -110,10 +110,13 @@ async function insertOrDecide(
   for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
     const insert = [...identityValues(request), `${lease_ms}`]
     const inserted = await tx.query(statements.insertInProgress.text, insert)
-    const row = inserted.rows[0] ?? (await tx.query(statements.lookOne.text, where)).rows[0]
+    if (inserted.rows.length === 1) {
+      const [created_at] = Object.values(inserted.rows[0])
+      return { claimed: reserve(null, claimant, lease_ms, Number(created_at)) }
+    }
+    const row = (await tx.query(statements.lookOne.text, where)).rows[0]
     if (row === undefined) continue
     const { record, now } = readRecord(Object.values(row))
-    if (inserted.rows.length === 1 && record.state === 'in_progress') return { claimed: record }
     const same_request = record.state === 'expired' || request.matches(record.fingerprint)
     const decision = decide(record, { claimant, same_request, lease_ms, takeover }, now)
     if (decision.kind !== 'run') return { end: 'decided', decision }

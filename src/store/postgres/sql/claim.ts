@@ -1,4 +1,4 @@
-import { interval, recordColumns } from './columns.ts'
+import { CREATED_AT, interval } from './columns.ts'
 
 /**
  * The insert decides who owns a new key. Zero rows mean that a row is there, or was a moment ago: look again.
@@ -6,13 +6,13 @@ import { interval, recordColumns } from './columns.ts'
  * 9 lease in ms.
  */
 export const insertInProgress = (schema: string) => `
-INSERT INTO ${schema}.records AS r
+INSERT INTO ${schema}.records
   (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
    created_at, attempted_at, changed_at, lease_until)
 VALUES ($1, $2, $3, 'in_progress', 1, $4, $5, $6, $7, $8,
    clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$9')})
 ON CONFLICT (account, operation, key) DO NOTHING
-RETURNING ${recordColumns}`
+RETURNING ${CREATED_AT}`
 
 /**
  * The record of a transaction, inserted finished. Deliberately without ON CONFLICT: a conflict has to abort

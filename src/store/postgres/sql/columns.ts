@@ -48,3 +48,6 @@ export const ATTEMPT_COLUMNS = [
 
 /** A duration given in milliseconds as an interval; NULL stays NULL. */
 export const interval = (parameter: string) => `(${parameter}::float8 * interval '1 millisecond')`
+
+/** All that an insert has to tell: what else it wrote, the caller knows. */
+export const CREATED_AT = milliseconds('created_at')

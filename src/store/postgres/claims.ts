@@ -1,0 +1,114 @@
+import { OnlyonceError } from '../../errors.ts'
+import { LIMITS } from '../../limits.ts'
+import { type Decision, decide, reserve } from '../../record/index.ts'
+import type { ClaimRequest } from '../contract.ts'
+import { classify } from './classify.ts'
+import type { Connections } from './connections.ts'
+import { bind, type Row } from './flush.ts'
+import type { Group, GroupWrite } from './group.ts'
+import { arrayLiteral, bytesLiteral, readRecord } from './rows.ts'
+import type { Statements } from './statements.ts'
+import { identityValues, supersedeValues } from './values.ts'
+
+/** Claims records, each in a commit of its own, or together with others that are claimed at the same time. */
+export class Claims {
+  readonly #connections: Connections
+  readonly #statements: Statements
+  readonly #group: Group
+  /** Answers when the record was created, or null where a row is there already. */
+  readonly #insert: GroupWrite<ClaimRequest, number | null>
+
+  constructor(connections: Connections, statements: Statements, group: Group) {
+    this.#connections = connections
+    this.#statements = statements
+    this.#group = group
+    this.#insert = {
+      statement: statements.insertManyInProgress,
+      idOf: ({ id }) => id,
+      valuesOf: manyValues,
+      attemptOf: ({ claimant }) => claimant.attempt_id,
+      answerOf: (row) => (row === null ? null : Number(row[1])),
+      alone: (request) => this.#insertAlone(request),
+    }
+  }
+
+  /** Waiting too long for a transaction of another's that has the key means that it is in progress there. */
+  async claim(request: ClaimRequest): Promise<Decision> {
+    try {
+      return await this.#claim(request)
+    } catch (error) {
+      if (classify(error) !== 'lock_wait') throw error
+      return { kind: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
+    }
+  }
+
+  /**
+   * The insert decides; where it gives no row, look with a new snapshot and take the record over by its fence,
+   * which another may do first: then look again, a bounded number of times.
+   */
+  async #claim(request: ClaimRequest): Promise<Decision> {
+    const { id, claimant, lease_ms, takeover } = request
+    for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
+      const created_at = await this.#group.run(this.#insert, request)
+      if (created_at !== null) return { kind: 'run', record: reserve(null, claimant, lease_ms, created_at) }
+      const row = await this.#look(request)
+      if (row === undefined) continue
+      const { record, now } = readRecord(row)
+      // Ours, by an earlier try of the same attempt whose answer was lost.
+      if (record.attempt_id === claimant.attempt_id && record.state === 'in_progress')
+        return { kind: 'run', record }
+      const same_request = record.state === 'expired' || request.matches(record.fingerprint)
+      const decision = decide(record, { claimant, same_request, lease_ms, takeover }, now)
+      if (decision.kind === 'run') {
+        const values = supersedeValues(
+          { id, claimant, previous: record, retention_ms: 0 },
+          { state: 'in_progress', lease_ms },
+        )
+        const taken = await this.#connections.runBounded(bind(this.#statements.supersede, ...values))
+        if (taken.rows.at(-1)!.length === 1) return decision
+      } else if (decision.kind === 'vanished') {
+        if (await this.#doubt(request, record.fence, decision.record.failure)) return decision
+      } else return decision
+    }
+    throw new OnlyonceError('overloaded', {
+      detail: 'The record changed hands too often while it was claimed.',
+    })
+  }
+
+  async #insertAlone(request: ClaimRequest): Promise<number | null> {
+    const values = [...identityValues(request), `${request.lease_ms}`]
+    const { rows } = await this.#connections.runBounded(bind(this.#statements.insertInProgress, ...values))
+    const inserted = rows.at(-1)![0]
+    return inserted === undefined ? null : Number(inserted[0])
+  }
+
+  async #look({ id }: ClaimRequest): Promise<Row | undefined> {
+    const { lookOne } = this.#statements
+    return (await this.#connections.run(bind(lookOne, id.account, id.operation, id.key))).rows[0]![0]
+  }
+
+  async #doubt(
+    { id }: ClaimRequest,
+    fence: number,
+    { code, message }: { code: string; message: string },
+  ): Promise<boolean> {
+    const values = [id.account, id.operation, id.key, `${fence}`, code, message]
+    const { rows } = await this.#connections.run(bind(this.#statements.doubtVanished, ...values))
+    return rows[0]!.length === 1
+  }
+}
+
+function manyValues(requests: readonly ClaimRequest[]): string[] {
+  const texts = (pick: (request: ClaimRequest) => string | null) => arrayLiteral(requests.map(pick))
+  return [
+    texts(({ id }) => id.account),
+    texts(({ id }) => id.operation),
+    texts(({ id }) => id.key),
+    texts(({ claimant }) => claimant.attempt_id),
+    texts(({ claimant }) => claimant.owner),
+    bytesLiteral(requests.map(({ claimant }) => claimant.fingerprint.digest)),
+    texts(({ claimant }) => claimant.fingerprint.key_id),
+    texts(({ claimant }) => claimant.trace),
+    texts(({ lease_ms }) => `${lease_ms}`),
+  ]
+}

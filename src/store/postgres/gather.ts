@@ -1,0 +1,80 @@
+import { LIMITS } from '../../limits.ts'
+
+export interface Asked<Item, Answer> {
+  readonly item: Item
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: unknown) => void
+}
+
+interface GatherOptions<Item, Answer> {
+  readonly batch_max: number
+  /** So many may be on their way before the next has to wait and grow. */
+  readonly under_way_max: number
+  /** Answers everybody in the batch, one way or the other; never throws. */
+  readonly send: (batch: readonly Asked<Item, Answer>[]) => Promise<void>
+  /** True while nobody is in a hurry: then a batch may be put off for some milliseconds. */
+  readonly mayWait?: () => boolean
+}
+
+/**
+ * Makes batches of what many ask for. Whoever asks alone waits for nobody: a batch leaves in the same turn of the
+ * event loop. What is asked while batches are under way goes into the next one, so they grow with the load and by
+ * themselves. A batch that gets no answer for a while holds nobody up any longer: its connection may be dead, and
+ * the others are not.
+ */
+export class Gather<Item, Answer> {
+  readonly #options: GatherOptions<Item, Answer>
+  #asked: Asked<Item, Answer>[] = []
+  #under_way = 0
+  #planned: 'no' | 'now' | 'later' = 'no'
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: GatherOptions<Item, Answer>) {
+    this.#options = options
+  }
+
+  ask(item: Item): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#asked.push({ item, resolve, reject })
+      this.#plan()
+    })
+  }
+
+  /** Whether to wait is to be thought over. */
+  reconsider(): void {
+    if (this.#planned === 'later') this.#plan()
+  }
+
+  #plan(): void {
+    if (this.#planned === 'now' || this.#asked.length === 0) return
+    const { mayWait, batch_max, under_way_max } = this.#options
+    if (this.#under_way >= under_way_max) return
+    if (mayWait === undefined || !mayWait() || this.#asked.length >= batch_max) {
+      clearTimeout(this.#timer)
+      this.#planned = 'now'
+      setImmediate(() => this.#send())
+    } else if (this.#planned === 'no') {
+      this.#planned = 'later'
+      this.#timer = setTimeout(() => this.#send(), LIMITS.look_delay_max_ms)
+    }
+  }
+
+  #send(): void {
+    this.#planned = 'no'
+    const batch = this.#asked.splice(0, this.#options.batch_max)
+    this.#under_way += 1
+    let counted = true
+    const letOthersGo = () => {
+      if (!counted) return
+      counted = false
+      this.#under_way -= 1
+      this.#plan()
+    }
+    const overdue = setTimeout(letOthersGo, LIMITS.batch_wait_max_ms)
+    void this.#options.send(batch).finally(() => {
+      clearTimeout(overdue)
+      letOthersGo()
+    })
+    this.#plan()
+  }
+}

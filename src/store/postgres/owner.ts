@@ -1,0 +1,102 @@
+import { OnlyonceError } from '../../errors.ts'
+import { LIMITS } from '../../limits.ts'
+import type { Failure, Reply } from '../../record/index.ts'
+import type { Owned } from '../contract.ts'
+import type { Connections } from './connections.ts'
+import { bind, type Statement } from './flush.ts'
+import type { Group, GroupWrite } from './group.ts'
+import { arrayLiteral, bytesLiteral, readRecord, replyValues } from './rows.ts'
+import type { Statements } from './statements.ts'
+
+interface Completion {
+  readonly owned: Owned
+  readonly reply: Reply
+  readonly retention_ms: number
+}
+
+/** What the owner of a record writes. Each write carries the fence, and is safe to repeat. */
+export class OwnerWrites {
+  readonly #connections: Connections
+  readonly #statements: Statements
+  readonly #group: Group
+  /** Answers whether the row was there with this fence. */
+  readonly #complete: GroupWrite<Completion, boolean>
+
+  constructor(connections: Connections, statements: Statements, group: Group) {
+    this.#connections = connections
+    this.#statements = statements
+    this.#group = group
+    this.#complete = {
+      statement: statements.completeMany,
+      idOf: ({ owned }) => owned.id,
+      valuesOf: manyValues,
+      attemptOf: ({ owned }) => owned.attempt_id,
+      answerOf: (row) => row !== null,
+      alone: (completion) => this.#completeAlone(completion),
+    }
+  }
+
+  async complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
+    const completion = { owned, reply, retention_ms }
+    const large = (reply.body?.length ?? 0) > LIMITS.group_reply_max_bytes
+    const done = large
+      ? await this.#completeAlone(completion)
+      : await this.#group.run(this.#complete, completion)
+    if (!done) await this.#requireDone(owned, 'completed')
+  }
+
+  async release(owned: Owned, { code, message }: Failure, retention_ms: number): Promise<void> {
+    const done = await this.#write(this.#statements.release, owned, `${retention_ms}`, code, message)
+    if (!done) await this.#requireDone(owned, 'retryable')
+  }
+
+  async doubt(owned: Owned, { code, message }: Failure): Promise<void> {
+    const done = await this.#write(this.#statements.doubt, owned, code, message)
+    if (!done) await this.#requireDone(owned, 'unknown')
+  }
+
+  async extend(owned: Owned, lease_ms: number): Promise<void> {
+    const done = await this.#write(this.#statements.extend, owned, `${lease_ms}`)
+    if (!done) throw new OnlyonceError('lease_lost')
+  }
+
+  #completeAlone({ owned, reply, retention_ms }: Completion): Promise<boolean> {
+    return this.#write(this.#statements.complete, owned, `${retention_ms}`, ...replyValues(reply))
+  }
+
+  async #write(
+    statement: Statement,
+    { id, fence }: Owned,
+    ...values: readonly (string | Buffer | null)[]
+  ): Promise<boolean> {
+    const where = [id.account, id.operation, id.key, `${fence}`] as const
+    const { rows } = await this.#connections.runBounded(bind(statement, ...where, ...values))
+    return rows.at(-1)!.length === 1
+  }
+
+  /** No row means that the fence is old, or that this very write was done before and its answer was lost. */
+  async #requireDone({ id, attempt_id }: Owned, state: string): Promise<void> {
+    const { rows } = await this.#connections.run(
+      bind(this.#statements.lookOne, id.account, id.operation, id.key),
+    )
+    const found = rows[0]![0]
+    const record = found === undefined ? null : readRecord(found).record
+    if (record?.attempt_id !== attempt_id || record.state !== state) throw new OnlyonceError('lease_lost')
+  }
+}
+
+function manyValues(completions: readonly Completion[]): string[] {
+  const texts = (pick: (completion: Completion) => string | null) => arrayLiteral(completions.map(pick))
+  return [
+    texts(({ owned }) => owned.id.account),
+    texts(({ owned }) => owned.id.operation),
+    texts(({ owned }) => owned.id.key),
+    texts(({ owned }) => `${owned.fence}`),
+    texts(({ retention_ms }) => `${retention_ms}`),
+    texts(({ reply }) => `${reply.status}`),
+    texts(({ reply }) => JSON.stringify(reply.headers)),
+    bytesLiteral(completions.map(({ reply }) => reply.body)),
+    texts(({ reply }) => `${reply.schema}`),
+    texts(({ reply }) => reply.sealed_by),
+  ]
+}

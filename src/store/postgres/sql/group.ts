@@ -1,0 +1,46 @@
+import { CREATED_AT } from './columns.ts'
+
+/**
+ * The claims of many callers in one statement and one commit. Each tells by its attempt id whether it went in.
+ * Parameters, all arrays: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace, 9 lease in ms.
+ */
+export const insertManyInProgress = (schema: string) => `
+INSERT INTO ${schema}.records
+  (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
+   created_at, attempted_at, changed_at, lease_until)
+SELECT account, operation, key, 'in_progress', 1, attempt_id, owner, fingerprint, key_id, trace,
+  now, now, now, now + lease_ms * interval '1 millisecond'
+FROM (
+  SELECT *, clock_timestamp() AS now
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::bytea[], $7::text[], $8::text[],
+    $9::float8[]) AS k (account, operation, key, attempt_id, owner, fingerprint, key_id, trace, lease_ms)
+) AS claimed
+ON CONFLICT (account, operation, key) DO NOTHING
+RETURNING attempt_id, ${CREATED_AT}`
+
+/**
+ * The completions of many owners, each by its own fence.
+ * Parameters, all arrays: 1-4 id and fence, 5 retention in ms, 6 status, 7 headers, 8 body, 9 schema, 10 id of
+ * the key that sealed it.
+ */
+export const completeMany = (schema: string) => `
+UPDATE ${schema}.records AS r
+SET state = 'completed', lease_until = NULL, changed_at = clock_timestamp(),
+    expires_at = clock_timestamp() + k.retention_ms * interval '1 millisecond',
+    reply_status = k.status, reply_headers = k.headers, reply_body = k.body, reply_schema = k.reply_schema,
+    reply_key_id = k.key_id
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::float8[], $6::smallint[], $7::text[],
+  $8::bytea[], $9::smallint[], $10::text[])
+  AS k (account, operation, key, fence, retention_ms, status, headers, body, reply_schema, key_id)
+WHERE r.account = k.account AND r.operation = k.operation AND r.key = k.key AND r.fence = k.fence
+  AND r.state = 'in_progress'
+RETURNING r.attempt_id`
+
+/**
+ * For the transaction of a group. Nobody in it waits for a lock longer than a moment, because all others in it
+ * would wait too. And each row is found by its key: a plan that was made while the table was small, and joins by
+ * reading all of it, would be used for a long while after.
+ */
+export const setGroupBounds = (ms: number) => `
+SELECT set_config('lock_timeout', '${ms}', true), set_config('enable_seqscan', 'off', true),
+  set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
