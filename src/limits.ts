@@ -27,6 +27,8 @@ export const LIMITS = {
   reply_size_max_bytes: 1_048_576,
   /** What an error leaves in the history: enough to recognise it, too little to leak a body. */
   error_message_length_max: 300,
+  /** Codes and names of errors are words; whatever is longer was not meant as one. */
+  error_code_length_max: 100,
 
   /** Stripe's v1 retention; longer than any sensible client retries. */
   retention_ms: 24 * 3_600_000,

@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest'
+import { failureOf } from './failure.ts'
+import { LIMITS } from './limits.ts'
+
+const CARD = '4242424242424242'
+
+describe('failureOf', () => {
+  it.each([
+    ['its message', new Error(`declined: ${CARD}`)],
+    ['its code', Object.assign(new Error('declined'), { code: `card_${CARD}` })],
+    ['its code, with separators', Object.assign(new Error('declined'), { code: '4242 4242-4242 4242' })],
+    ['its code as a number', Object.assign(new Error('declined'), { code: Number(CARD) })],
+    ['its name', Object.assign(new Error('declined'), { name: `Refused ${CARD}` })],
+    ['its code, past the limit', Object.assign(new Error(), { code: `${'x'.repeat(95)}-${CARD}` })],
+    ['its message, past the limit', new Error(`${'x'.repeat(LIMITS.error_message_length_max - 5)} ${CARD}`)],
+  ])('keeps no digit of a card number in %s', (_, error) => {
+    const { code, message } = failureOf(error)
+    expect(code + message).not.toMatch(/42/)
+  })
+
+  it('keeps the code, or else the name, and the message', () => {
+    expect(failureOf(Object.assign(new Error('no'), { code: 'funds' }))).toEqual({
+      code: 'funds',
+      message: 'no',
+    })
+    expect(failureOf(Object.assign(new Error('no'), { code: 7 })).code).toBe('7')
+    expect(failureOf(new TypeError('no')).code).toBe('TypeError')
+    expect(failureOf(CARD)).toEqual({ code: 'thrown', message: 'A string was thrown.' })
+  })
+
+  it('can be stored: bounded, and without NUL', () => {
+    const error = Object.assign(new Error(`a\0${'m'.repeat(9_999)}`), { code: `\0${'c'.repeat(9_999)}` })
+    const { code, message } = failureOf(error)
+    expect(code).toBe('c'.repeat(LIMITS.error_code_length_max))
+    expect(message).toBe(`a${'m'.repeat(LIMITS.error_message_length_max - 1)}`)
+  })
+})
