@@ -1,8 +1,8 @@
 /** What one can ask of the front door, and what it answers. */
 import type { Explanation } from './explain.ts'
-import type { Secret } from './fingerprint/index.ts'
 import type { KeyRules } from './key/index.ts'
 import type { HandlerContext } from './protect/handler.ts'
+import type { Secret } from './ring.ts'
 import type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
 import type { Stored } from './value.ts'
 
@@ -11,6 +11,11 @@ export interface OnlyonceOptions<Tx> {
   readonly store: Store<Tx>
   /** At least 32 bytes, or a key ring: `{ current: 'b', keys: { a: …, b: … } }`. */
   readonly secret: Secret
+  /**
+   * Turns encryption of stored replies on. The same forms as `secret`, with keys of their own. Records that were
+   * stored before stay plain, and are replayed.
+   */
+  readonly encryption?: Secret
   /** What keys are accepted. */
   readonly keys?: KeyRules
   /** How long a completed record replays, from its completion. */

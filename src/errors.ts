@@ -130,6 +130,18 @@ const TABLE = {
     'The record was fingerprinted with a key that this process does not have. Add it to the key ring.',
   ),
 
+  // The keys that records name.
+  seal_key_unknown: entry(
+    503,
+    true,
+    'The reply is sealed with a key that this process does not have. Add it to the key ring in encryption.',
+  ),
+  seal_broken: entry(
+    500,
+    false,
+    'The stored reply cannot be opened: it was changed, belongs to another record, or was sealed with other bytes under the same key id. It is not replayed and nothing is run again; ask an operator.',
+  ),
+
   // The work and its record.
   value_not_serializable: entry(
     500,

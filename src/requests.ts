@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { HandlerCall, OnlyonceOptions, ProtectedCall, TransactionCall } from './door.ts'
 import { OnlyonceError } from './errors.ts'
-import { type KeyRing, keyRing, matches, prepareInput, sign } from './fingerprint/index.ts'
+import { matches, prepareInput, sign } from './fingerprint/index.ts'
 import { checkKey, keyRules, type ResolvedKeyRules, scopeOf } from './key/index.ts'
 import { LIMITS } from './limits.ts'
 import type { HandlerRequest } from './protect/handler.ts'
 import type { TransactionRequest } from './protect/transaction.ts'
 import type { RecordId } from './record/index.ts'
+import { type KeyRing, keyRing } from './ring.ts'
 import type { Isolation } from './store/contract.ts'
 
 /** Turns calls into requests: everything that a caller can get wrong is refused here, before anything runs. */
@@ -20,10 +21,15 @@ export class Requests {
   readonly #owner = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`
 
   constructor(options: Pick<OnlyonceOptions<unknown>, 'secret' | 'keys' | 'retention_ms' | 'deadline_ms'>) {
-    this.#ring = keyRing(options.secret)
+    this.#ring = keyRing(options.secret, 'fingerprint')
     this.#rules = keyRules(options.keys ?? {})
     this.#retention_ms = positive('retention_ms', options.retention_ms ?? LIMITS.retention_ms)
     this.#deadline_ms = positive('deadline_ms', options.deadline_ms ?? LIMITS.deadline_ms)
+  }
+
+  /** The ids of the keys that fingerprints are made with, the current one first. */
+  get key_ids(): readonly string[] {
+    return this.#ring.key_ids
   }
 
   transaction(call: TransactionCall): TransactionRequest {

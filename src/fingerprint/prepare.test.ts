@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { keyRing } from '../ring.ts'
 import { compileFields } from './fields.ts'
 import { type FingerprintRequest, type Preimage, prepareInput, prepareRequest } from './prepare.ts'
-import { keyRing } from './ring.ts'
 import { matches, sign } from './sign.ts'
 
 const SECRET = 's'.repeat(32)
-const ring = keyRing(SECRET)
+const ring = keyRing(SECRET, 'fingerprint')
 const hex = (preimage: Preimage) => sign(ring, preimage).digest.toString('hex')
 const request: FingerprintRequest = {
   method: 'POST',
@@ -265,8 +265,8 @@ describe('sign and matches', () => {
   })
 
   it('knows old fingerprints after a rotation', () => {
-    const before = keyRing({ current: 'a', keys: { a: SECRET } })
-    const after = keyRing({ current: 'b', keys: { a: SECRET, b: 't'.repeat(32) } })
+    const before = keyRing({ current: 'a', keys: { a: SECRET } }, 'fingerprint')
+    const after = keyRing({ current: 'b', keys: { a: SECRET, b: 't'.repeat(32) } }, 'fingerprint')
     const stored = sign(before, preimage)
     expect(matches(after, preimage, stored)).toBe(true)
     expect(matches(after, other, stored)).toBe(false)
@@ -275,7 +275,7 @@ describe('sign and matches', () => {
   })
 
   it('never takes a missing key for a difference', () => {
-    const stored = sign(keyRing({ current: 'gone', keys: { gone: SECRET } }), preimage)
+    const stored = sign(keyRing({ current: 'gone', keys: { gone: SECRET } }, 'fingerprint'), preimage)
     expect(() => matches(ring, preimage, stored)).toThrow(
       expect.objectContaining({ code: 'fingerprint_key_unknown' }),
     )

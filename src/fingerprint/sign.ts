@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+import type { KeyRing } from '../ring.ts'
 import type { Preimage } from './prepare.ts'
-import type { KeyRing } from './ring.ts'
 
 /**
  * The keyed digest of what a request means, and the id of the key it was made with.

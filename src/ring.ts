@@ -1,11 +1,11 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
-import { isWellFormed } from '../key/parts.ts'
-import { LIMITS } from '../limits.ts'
+import { type ErrorCode, OnlyonceError } from './errors.ts'
+import { isWellFormed } from './key/parts.ts'
+import { LIMITS } from './limits.ts'
 
 /**
- * One secret, or several of which one is current. New fingerprints use the current one; the others stay
- * until no record names them.
+ * One secret, or several of which one is current. New records use the current one; the others stay until no
+ * record names them.
  *
  * @example
  * const secret: Secret = { current: '2025-06', keys: { '2025-01': old, '2025-06': fresh } }
@@ -15,48 +15,61 @@ export type Secret =
   | Uint8Array
   | { readonly current: string; readonly keys: Readonly<Record<string, string | Uint8Array>> }
 
+/** What a ring is for: to tell requests apart, or to seal replies. */
+export type KeyPurpose = 'fingerprint' | 'reply'
+
 const KEY_ID = /^[A-Za-z0-9_.-]{1,64}$/
 const KEY_ID_DEFAULT = 'default'
+const UNKNOWN: Readonly<Record<KeyPurpose, ErrorCode>> = {
+  fingerprint: 'fingerprint_key_unknown',
+  reply: 'seal_key_unknown',
+}
 
 /**
  * The secrets by id. They cannot be read back, printed or serialized.
  *
  * @example
- * keyRing(secret).current_id // 'default'
+ * keyRing(secret, 'fingerprint').current_id // 'default'
  */
 export class KeyRing {
+  readonly purpose: KeyPurpose
   readonly current_id: string
   readonly #keys: ReadonlyMap<string, KeyObject>
 
-  constructor(current_id: string, keys: ReadonlyMap<string, KeyObject>) {
+  constructor(purpose: KeyPurpose, current_id: string, keys: ReadonlyMap<string, KeyObject>) {
+    this.purpose = purpose
     this.current_id = current_id
     this.#keys = keys
   }
 
-  /** Every id in the ring; start-up compares them with those that live records name. */
+  /** Every id in the ring, the current one first; start-up compares them with those that live records name. */
   get key_ids(): string[] {
-    return [...this.#keys.keys()]
+    return [...new Set([this.current_id, ...this.#keys.keys()])]
   }
 
-  /** The key with this id. One that is missing is never taken for a difference between two requests. */
+  /** The key with this id. One that is missing is never taken for a difference, or for an absent reply. */
   find(key_id: string): KeyObject {
     const key = this.#keys.get(key_id)
-    if (key === undefined) {
-      throw new OnlyonceError('fingerprint_key_unknown', { detail: `Its id is ${JSON.stringify(key_id)}.` })
-    }
+    if (key === undefined) throw keyUnknown(this.purpose, key_id)
     return key
   }
+}
+
+/** The error of a record that names a key which this process does not have. */
+export function keyUnknown(purpose: KeyPurpose, key_id: string): OnlyonceError {
+  return new OnlyonceError(UNKNOWN[purpose], { detail: `Its id is ${JSON.stringify(key_id)}.` })
 }
 
 /**
  * Checks secrets once and makes them a ring. A plain secret gets the id `default`.
  *
  * @example
- * const ring = keyRing({ current: '2025-06', keys: { '2025-01': old, '2025-06': fresh } })
+ * const ring = keyRing({ current: '2025-06', keys: { '2025-01': old, '2025-06': fresh } }, 'fingerprint')
  */
-export function keyRing(secret: Secret): KeyRing {
+export function keyRing(secret: Secret, purpose: KeyPurpose): KeyRing {
   if (typeof secret === 'string' || secret instanceof Uint8Array) {
-    return new KeyRing(KEY_ID_DEFAULT, new Map([[KEY_ID_DEFAULT, readKey(KEY_ID_DEFAULT, secret)]]))
+    const keys = new Map([[KEY_ID_DEFAULT, readKey(KEY_ID_DEFAULT, secret)]])
+    return new KeyRing(purpose, KEY_ID_DEFAULT, keys)
   }
   if (!isRecord(secret) || !isRecord(secret.keys)) refuse('It is neither a secret nor a key ring.')
   for (const name of Object.keys(secret)) {
@@ -64,7 +77,7 @@ export function keyRing(secret: Secret): KeyRing {
   }
   const keys = new Map(Object.entries(secret.keys).map(([id, key]) => [id, readKey(id, key)]))
   if (typeof secret.current !== 'string' || !keys.has(secret.current)) refuse('Its current id names no key.')
-  return new KeyRing(secret.current, keys)
+  return new KeyRing(purpose, secret.current, keys)
 }
 
 function readKey(key_id: string, secret: unknown): KeyObject {
