@@ -2,19 +2,24 @@
 -- The keys that records are fingerprinted and sealed with, where their attempts can be traced, and the way to
 -- those that are not finished.
 
+-- Every key id that a process has started with as its current one. A process that lacks one of them has to
+-- look whether a record still names it; without this list each start would read the whole table.
+-- Holds nothing of any account: one row for each key that is in use.
+CREATE TABLE key_ids (
+  purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('fingerprint', 'reply')),
+  key_id  text COLLATE "C" NOT NULL,
+
+  CONSTRAINT key_ids_pkey PRIMARY KEY (purpose, key_id)
+);
+
+-- What the records name that were there before the list. First, because it reads the whole table, and the
+-- change of the table below keeps everybody else out until the end. Processes of the version before do not
+-- add to the list; a key that only they use from now on is noted when one of this version starts with it.
+INSERT INTO key_ids (purpose, key_id)
+SELECT DISTINCT 'fingerprint', fingerprint_key_id FROM records WHERE state <> 'expired';
+
 ALTER TABLE records
   -- The key that headers and body of the reply are sealed with; NULL: they are plain.
   ADD COLUMN reply_key_id text COLLATE "C",
   -- The span of the attempt, as W3C trace context writes it.
   ADD COLUMN trace text;
-
--- Every key id that a process has started with as its current one. A process that lacks one of them has to
--- look whether a record still names it; without this list each start would read the whole table.
--- Holds nothing of any account: one row for each key there ever was.
-CREATE TABLE key_ids (
-  purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('fingerprint', 'reply')),
-  key_id  text COLLATE "C" NOT NULL,
-  seen_at timestamptz NOT NULL,
-
-  CONSTRAINT key_ids_pkey PRIMARY KEY (purpose, key_id)
-);

@@ -141,6 +141,11 @@ const TABLE = {
     false,
     'The stored reply cannot be opened: it was changed, belongs to another record, or was sealed with other bytes under the same key id. It is not replayed and nothing is run again; ask an operator.',
   ),
+  key_ring_incomplete: entry(
+    500,
+    false,
+    'Records that are still needed name keys that this process does not have. Add these to the key ring, and start again.',
+  ),
 
   // The work and its record.
   value_not_serializable: entry(

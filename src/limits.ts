@@ -94,4 +94,6 @@ export const LIMITS = {
   retry_after_ms: 1_000,
   /** How long a process waits for another one that migrates. */
   migration_wait_max_ms: 120_000,
+  /** The one time that a start reads the records: after a key was taken out of a ring. */
+  key_check_max_ms: 60_000,
 } as const

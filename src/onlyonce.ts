@@ -15,7 +15,10 @@ import { type Outcome, runTransaction } from './protect/transaction.ts'
 import { runWithin } from './protect/within.ts'
 import { positive, Requests } from './requests.ts'
 import { Deadline } from './retry.ts'
+import { keyRing, type Secret } from './ring.ts'
+import { Seal } from './seal/index.ts'
 import type { CrashPoint, Owned, Queryable, Store } from './store/contract.ts'
+import { sealed } from './store/sealed.ts'
 import { decodeValue, encodeThrown, encodeValue, type Stored } from './value.ts'
 
 /**
@@ -31,6 +34,7 @@ export function onlyonce<Tx>(options: OnlyonceOptions<Tx>): Onlyonce<Tx> {
 class FrontDoor<Tx> implements Onlyonce<Tx> {
   readonly #store: Store<Tx>
   readonly #requests: Requests
+  readonly #seal: Seal
   readonly #crashPoint: CrashPoint
   readonly #flights = new Flights<Outcome>()
   readonly #running = new Set<Owned>()
@@ -42,7 +46,11 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     if (typeof options?.store?.transact !== 'function') {
       throw new OnlyonceError('option_invalid', { detail: 'Pass a store, for example postgres({ pool }).' })
     }
-    this.#store = options.store
+    // Given and undefined is a setting that is missing, not a wish for plain text.
+    const encrypted = Object.hasOwn(options, 'encryption')
+    this.#seal = new Seal(encrypted ? keyRing(options.encryption as Secret, 'reply') : null)
+    // Without a ring too: it is told there that a reply is sealed, instead of taken for a plain one.
+    this.#store = sealed(options.store, this.#seal)
     this.#requests = new Requests(options)
     this.#crashPoint = options.crash_point ?? (() => {})
   }
@@ -92,13 +100,13 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
 
   async explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation> {
     const id = this.#requests.idOf(call)
-    if (!this.#ready) await this.start()
+    if (!this.#ready) await this.#startToLook()
     return await explain(this.#store, id)
   }
 
   /** The store is asked until it has answered once; a database that is away now may be there later. */
   async start(): Promise<void> {
-    this.#started ??= this.#store.start()
+    this.#started ??= this.#store.start({ fingerprint: this.#requests.key_ids, reply: this.#seal.key_ids })
     try {
       await this.#started
       this.#ready = true
@@ -111,6 +119,15 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   close(options: { readonly max_ms?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(positive('max_ms', options.max_ms ?? LIMITS.close_max_ms))
     return this.#closing
+  }
+
+  /** The story of a key is told without any key of ours, so that it can be asked why a start was refused. */
+  async #startToLook(): Promise<void> {
+    try {
+      await this.start()
+    } catch (error) {
+      if (!(error instanceof OnlyonceError && error.code === 'key_ring_incomplete')) throw error
+    }
   }
 
   #refuseWhenClosing(): void {

@@ -141,8 +141,38 @@ describe('migrations', () => {
     const call = { account: 'a', operation: 'o', key: 'key-of-a-clerk' }
     expect(await once.transaction(call, async () => 1)).toEqual({ outcome: 'executed', value: 1 })
     expect(await once.transaction(call, async () => 1)).toEqual({ outcome: 'replayed', value: 1 })
+    const rotated = onlyonce({
+      store: postgres({ pool, schema: SCHEMA, migrate: 'verify' }),
+      secret: { current: 'next', keys: { next: secret } },
+    })
+    await expect(rotated.start()).rejects.toMatchObject({ code: 'key_ring_incomplete' })
+    await client.query(`DELETE FROM ${SCHEMA}.records`)
+    await rotated.start()
+    expect((await client.query(`SELECT key_id FROM ${SCHEMA}.key_ids`)).rows).toEqual([{ key_id: 'next' }])
     const denied = onlyonce({ store: postgres({ pool, schema: 'another_schema' }), secret })
     await expect(denied.start()).rejects.toMatchObject({ code: '42501' })
+  })
+
+  it('list the keys that older records name', async () => {
+    const database = await freshDatabase()
+    const client = await connect(database.url)
+    const first = await mkdtemp(join(tmpdir(), 'onlyonce-migrations-'))
+    cleanUpLater(() => rm(first, { recursive: true }))
+    await writeFile(join(first, MIGRATIONS[0]!), await readFile(new URL(MIGRATIONS[0]!, SHIPPED)))
+    await migrate(client, { schema: SCHEMA, mode: 'apply', folder: pathToFileURL(`${first}/`) })
+    await client.query(
+      `INSERT INTO ${SCHEMA}.records
+         (account, operation, key, state, fence, attempt_id, owner, attempted_at, fingerprint,
+          fingerprint_key_id, created_at, changed_at, lease_until, expires_at)
+       SELECT 'a', 'o', key_id, state, 1, gen_random_uuid(), 'owner', now(), '', key_id, now(), now(),
+         CASE state WHEN 'in_progress' THEN now() END, CASE state WHEN 'expired' THEN now() END
+       FROM (VALUES ('live', 'in_progress'), ('gone', 'expired')) AS r (key_id, state)`,
+    )
+    await migrate(client, { schema: SCHEMA, mode: 'apply' })
+    const { rows } = await client.query(`SELECT purpose, key_id FROM ${SCHEMA}.key_ids`)
+    expect(rows).toEqual([{ purpose: 'fingerprint', key_id: 'live' }])
+    const once = onlyonce({ store: postgres({ pool: database.pool(), schema: SCHEMA }), secret })
+    await expect(once.start()).rejects.toMatchObject({ code: 'key_ring_incomplete' })
   })
 
   it('refuse a schema name that is not a plain identifier', () => {

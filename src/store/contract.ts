@@ -38,6 +38,12 @@ export interface ClaimRequest {
   readonly takeover: Takeover
 }
 
+/** The ids of the keys that a process has, the current one first. `reply` is empty without encryption. */
+export interface KeyIds {
+  readonly fingerprint: readonly string[]
+  readonly reply: readonly string[]
+}
+
 /** Proof of ownership: whoever holds an older fence owns nothing any more. */
 export interface Owned {
   readonly id: RecordId
@@ -92,8 +98,11 @@ export type WithinEnd =
  * does no harm. A method that cannot reach the database throws `store_unavailable`.
  */
 export interface Store<Tx> {
-  /** Checks or installs what the store needs. Called once before anything else; may be called again. */
-  start(): Promise<void>
+  /**
+   * Checks or installs what the store needs, and last whether this process has every key that a live record
+   * names: `key_ring_incomplete` where it has not. Called once before anything else; may be called again.
+   */
+  start(keys: KeyIds): Promise<void>
 
   /** Reads one committed record from the primary. */
   look(id: RecordId): Promise<Seen | null>

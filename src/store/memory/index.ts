@@ -19,6 +19,7 @@ import {
 import type {
   ClaimRequest,
   CrashPoint,
+  KeyIds,
   Owned,
   Queryable,
   Seen,
@@ -27,6 +28,7 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from '../contract.ts'
+import { keyRingIncomplete, keysOf, lacking } from '../missing-keys.ts'
 
 /**
  * Keeps records in this process, for tests and examples. It obeys the same rules as PostgreSQL, but nothing
@@ -50,7 +52,10 @@ class MemoryStore implements Store<Queryable> {
     this.#clock = clock
   }
 
-  async start(): Promise<void> {}
+  async start(keys: KeyIds): Promise<void> {
+    const missing = lacking([...this.#records.values()].flatMap(keysOf), keys)
+    if (missing.length > 0) throw keyRingIncomplete(missing)
+  }
 
   async look(id: RecordId): Promise<Seen | null> {
     const record = this.#records.get(address(id))

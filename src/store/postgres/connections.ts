@@ -46,12 +46,11 @@ export class Connections {
   }
 
   /**
-   * Statements of our own on any connection, in one flush and in bounded time. They are safe to repeat, and are
-   * repeated when they collide with others (which a lookup may too where transactions are serializable by
-   * default), or when the session has lost its prepared statements.
+   * Statements of our own on any connection, in one flush and in bounded time. They are safe to repeat, and a
+   * lookup may collide with others too, where transactions are serializable by default.
    */
   run(...bounds: readonly Bound[]): Promise<FlushResult> {
-    return this.#repeat(() => this.use((client) => flush(client, bounds, this.named)))
+    return this.repeat(() => this.use((client) => flush(client, bounds, this.named)))
   }
 
   /**
@@ -59,9 +58,23 @@ export class Connections {
    * transaction, so the bound ends with them.
    */
   runBounded(bound: Bound): Promise<FlushResult> {
-    return this.#repeat(() =>
-      this.use((client) => flush(client, [...this.prefix(client), bound], this.named)),
-    )
+    return this.repeat(() => this.use((client) => flush(client, [...this.prefix(client), bound], this.named)))
+  }
+
+  /** Runs something of our own again when it collided, or when its session had lost its statements. */
+  async repeat<T>(run: () => Promise<T>): Promise<T> {
+    const deadline = new Deadline(this.settings.statement_max_ms)
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await run()
+      } catch (error) {
+        const lost_statements = error instanceof OnlyonceError && error.code === 'statement_not_prepared'
+        // Each time one connection is thrown away that has lost its statements; all of them may have.
+        const again = lost_statements ? tries <= this.size : classify(error) === 'collision'
+        const tries_max = Math.max(LIMITS.attempts_max, this.size)
+        if (!again || tries > tries_max || !(await deadline.backOff(tries))) throw error
+      }
+    }
   }
 
   /** Lends a connection for a short while, after which it is ended; what fails there is translated. */
@@ -127,21 +140,6 @@ export class Connections {
     }
     if (fault === 'not_prepared') return new OnlyonceError('statement_not_prepared', { cause: error })
     return error
-  }
-
-  async #repeat<T>(run: () => Promise<T>): Promise<T> {
-    const deadline = new Deadline(this.settings.statement_max_ms)
-    for (let tries = 0; ; tries += 1) {
-      try {
-        return await run()
-      } catch (error) {
-        const lost_statements = error instanceof OnlyonceError && error.code === 'statement_not_prepared'
-        // Each time one connection is thrown away that has lost its statements; all of them may have.
-        const again = lost_statements ? tries <= this.size : classify(error) === 'collision'
-        const tries_max = Math.max(LIMITS.attempts_max, this.size)
-        if (!again || tries > tries_max || !(await deadline.backOff(tries))) throw error
-      }
-    }
   }
 
   #connect(): Promise<PoolClient> {

@@ -27,6 +27,8 @@ export interface PostgresOptions {
   readonly statement_max_ms?: number
   readonly connection_wait_max_ms?: number
   readonly settle_max_ms?: number
+  /** How long a start may look for records that name a key which this process lacks. */
+  readonly key_check_max_ms?: number
 }
 
 export interface PostgresSettings {
@@ -40,6 +42,7 @@ export interface PostgresSettings {
   readonly statement_max_ms: number
   readonly connection_wait_max_ms: number
   readonly settle_max_ms: number
+  readonly key_check_max_ms: number
 }
 
 const KNOWN = new Set([
@@ -56,6 +59,7 @@ const KNOWN = new Set([
   'statement_max_ms',
   'connection_wait_max_ms',
   'settle_max_ms',
+  'key_check_max_ms',
 ])
 
 /** Checks the options once, at the door. */
@@ -75,6 +79,7 @@ export function checkOptions(options: PostgresOptions): PostgresSettings {
     statement_max_ms: milliseconds(options, 'statement_max_ms'),
     connection_wait_max_ms: milliseconds(options, 'connection_wait_max_ms'),
     settle_max_ms: milliseconds(options, 'settle_max_ms'),
+    key_check_max_ms: milliseconds(options, 'key_check_max_ms'),
   }
 }
 

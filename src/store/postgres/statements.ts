@@ -3,6 +3,7 @@ import { type Statement, statement } from './flush.ts'
 import * as claim from './sql/claim.ts'
 import * as finish from './sql/finish.ts'
 import * as group from './sql/group.ts'
+import * as keyIds from './sql/key-ids.ts'
 import * as look from './sql/look.ts'
 import * as session from './sql/session.ts'
 
@@ -41,5 +42,9 @@ function texts(schema: string) {
     doubt: finish.doubt(schema),
     doubtVanished: finish.doubtVanished(schema),
     extend: finish.extend(schema),
+    readKeyIds: keyIds.readKeyIds(schema),
+    findNamedKeys: keyIds.findNamedKeys(schema),
+    insertKeyIds: keyIds.insertKeyIds(schema),
+    deleteKeyId: keyIds.deleteKeyId(schema),
   }
 }

@@ -3,6 +3,7 @@ import { LIMITS } from '../../limits.ts'
 import type { Attempt, Decision, Failure, RecordId, Reply } from '../../record/index.ts'
 import type {
   ClaimRequest,
+  KeyIds,
   Owned,
   Queryable,
   Seen,
@@ -15,6 +16,7 @@ import { Claims } from './claims.ts'
 import { Connections } from './connections.ts'
 import { bind } from './flush.ts'
 import { Group } from './group.ts'
+import { checkKeys } from './key-ids.ts'
 import { Looker } from './looker.ts'
 import { isMigrated, migrate } from './migrate.ts'
 import type { PostgresSettings } from './options.ts'
@@ -49,13 +51,9 @@ export class PostgresStore implements Store<PostgresTx> {
     this.#owner = new OwnerWrites(this.#connections, this.#statements, group)
   }
 
-  async start(): Promise<void> {
-    const { schema, migrate: mode, statement_max_ms } = this.#settings
-    // First only to see: the common case is answered at once, and must not hang where nobody answers.
-    const verified = await this.#connections.use((client) => isMigrated(client, schema), statement_max_ms)
-    if (verified && mode === 'apply') return
-    const max_ms = statement_max_ms + LIMITS.migration_wait_max_ms
-    await this.#connections.use((client) => migrate(client, { schema, mode }), max_ms)
+  async start(keys: KeyIds): Promise<void> {
+    await this.#startSchema()
+    await checkKeys(this.#connections, this.#statements, keys)
   }
 
   look(id: RecordId): Promise<Seen | null> {
@@ -123,5 +121,14 @@ export class PostgresStore implements Store<PostgresTx> {
     })
     await Promise.race([this.#pool.end(), enough])
     clearTimeout(timer)
+  }
+
+  async #startSchema(): Promise<void> {
+    const { schema, migrate: mode, statement_max_ms } = this.#settings
+    // First only to see: the common case is answered at once, and must not hang where nobody answers.
+    const verified = await this.#connections.use((client) => isMigrated(client, schema), statement_max_ms)
+    if (verified && mode === 'apply') return
+    const max_ms = statement_max_ms + LIMITS.migration_wait_max_ms
+    await this.#connections.use((client) => migrate(client, { schema, mode }), max_ms)
   }
 }

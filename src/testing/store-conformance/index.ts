@@ -1,11 +1,12 @@
 import { CLAIMS } from './claims.ts'
 import { ENDS } from './ends.ts'
+import { KEY_RULES } from './keys.ts'
 import { LEASES } from './leases.ts'
-import type { StoreUnderTest } from './shared.ts'
+import { KEYS, type StoreUnderTest } from './shared.ts'
 import { TRANSACTIONS } from './transactions.ts'
 import { WITHIN } from './within.ts'
 
-export type { StoreUnderTest } from './shared.ts'
+export { KEYS, type StoreUnderTest } from './shared.ts'
 
 /** What the suite needs of a test runner: vitest, jest, mocha and node:test all have it. */
 export interface TestRunner {
@@ -31,10 +32,11 @@ export function storeConformance(
       ...LEASES,
       ...TRANSACTIONS,
       ...WITHIN,
+      ...KEY_RULES,
     })) {
       runner.it(title, async () => {
         const under_test = await open()
-        await under_test.store.start()
+        await under_test.store.start(KEYS)
         await body(under_test)
       })
     }

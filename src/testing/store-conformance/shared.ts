@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { OnlyonceError } from '../../errors.ts'
 import type { Decision, RecordId, Reply } from '../../record/index.ts'
-import type { ClaimRequest, Owned, Queryable, Store, TransactionAttempt } from '../../store/contract.ts'
+import type {
+  ClaimRequest,
+  KeyIds,
+  Owned,
+  Queryable,
+  Store,
+  TransactionAttempt,
+} from '../../store/contract.ts'
 
 /** A store under test, and how to begin a transaction of one's own in its database. */
 export interface StoreUnderTest {
@@ -11,6 +18,12 @@ export interface StoreUnderTest {
 }
 
 export type Cases = Readonly<Record<string, (under_test: StoreUnderTest) => Promise<void>>>
+
+/**
+ * The ids of all keys that records of the suite name, so that those which one test leaves behind keep no other
+ * from starting. A store that seals replies by itself has to do it with the first of `reply`.
+ */
+export const KEYS = { fingerprint: ['k1', 'k2'], reply: ['k8', 'k7'] } as const satisfies KeyIds
 
 export const LONG_MS = 60_000
 export const FAILURE = { code: 'boom', message: 'it broke' }
@@ -25,18 +38,19 @@ export function reply(body: string): Reply {
 
 export function claimOf(
   id: RecordId,
-  given: { request?: number; lease_ms?: number; takeover?: 'resume' | 'doubt' } = {},
+  given: { request?: number; key_id?: string; lease_ms?: number; takeover?: 'resume' | 'doubt' } = {},
 ): ClaimRequest {
+  const key_id = given.key_id ?? KEYS.fingerprint[0]
   const digest = Buffer.alloc(32, given.request ?? 1)
   return {
     id,
     claimant: {
       attempt_id: randomUUID(),
       owner: 'conformance',
-      fingerprint: { key_id: 'k1', digest },
+      fingerprint: { key_id, digest },
       trace: null,
     },
-    matches: (stored) => stored.key_id === 'k1' && stored.digest.equals(digest),
+    matches: (stored) => stored.key_id === key_id && stored.digest.equals(digest),
     lease_ms: given.lease_ms ?? LONG_MS,
     takeover: given.takeover ?? 'resume',
   }

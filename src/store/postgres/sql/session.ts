@@ -5,6 +5,8 @@
  */
 export const setLockWait = (ms: number) => `SET LOCAL lock_timeout = ${ms}`
 export const setIdle = (ms: number) => `SET LOCAL idle_in_transaction_session_timeout = ${ms}`
+/** For the one statement of ours that may read a whole table. */
+export const setStatementMax = (ms: number) => `SET LOCAL statement_timeout = ${ms}`
 
 /** What the session has by itself, in ms; pg_settings gives both in their base unit. */
 export const READ_BOUNDS = `

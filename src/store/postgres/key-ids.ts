@@ -1,0 +1,88 @@
+import { OnlyonceError } from '../../errors.ts'
+import type { KeyIds } from '../contract.ts'
+import { keyRingIncomplete, lacking, type NamedKey } from '../missing-keys.ts'
+import { classify, sqlState } from './classify.ts'
+import type { Connections } from './connections.ts'
+import { bind, flush, type Row, statement } from './flush.ts'
+import { arrayLiteral } from './rows.ts'
+import { setStatementMax } from './sql/session.ts'
+import type { Statements } from './statements.ts'
+
+/**
+ * Refuses where a live record names a key that this process lacks, and notes the current keys for others to find.
+ *
+ * The list of key ids is what makes this cheap: a usual start reads it and nothing more. Only where it holds an id
+ * that this process lacks are the records read, and an id that none of them names is taken off the list, so
+ * that the next start need not read them again.
+ *
+ * A process that still has such a key may go on writing with it after that. Then a record names a key that is
+ * not on the list, and a later start without the key is not refused; it is told `fingerprint_key_unknown` or
+ * `seal_key_unknown` when it meets the record, and runs nothing. So the list warns early; safety does not
+ * depend on it. The next start of a process with that key puts it back.
+ */
+export async function checkKeys(
+  connections: Connections,
+  statements: Statements,
+  keys: KeyIds,
+): Promise<void> {
+  const listed = (await connections.run(bind(statements.readKeyIds))).rows[0]!.map(readKey)
+  const foreign = lacking(listed, keys)
+  if (foreign.length > 0) {
+    const named = await findNamed(connections, statements, foreign)
+    for (const key of foreign.filter((one) => !includes(named, one))) {
+      await connections.runBounded(bind(statements.deleteKeyId, key.purpose, key.key_id))
+    }
+    if (named.length > 0) throw keyRingIncomplete(named)
+  }
+  // Last: a process that is refused writes no record. And only what is new: a usual start writes nothing.
+  const fresh = currentOf(keys).filter((one) => !includes(listed, one))
+  if (fresh.length > 0) await connections.runBounded(bind(statements.insertKeyIds, ...columns(fresh)))
+}
+
+/** Reads records, and so has a bound of its own, which the server keeps: it would go on reading for nobody. */
+async function findNamed(
+  connections: Connections,
+  statements: Statements,
+  keys: readonly NamedKey[],
+): Promise<readonly NamedKey[]> {
+  const { key_check_max_ms, statement_max_ms } = connections.settings
+  const find = bind(statements.findNamedKeys, ...columns(keys))
+  const bound = bind(statement(setStatementMax(key_check_max_ms)))
+  try {
+    const { rows } = await connections.repeat(() =>
+      connections.use(
+        (client) => flush(client, [...connections.prefix(client), bound, find], connections.named),
+        key_check_max_ms + statement_max_ms,
+      ),
+    )
+    return rows.at(-1)!.map(readKey)
+  } catch (error) {
+    if (classify(error) === 'lock_wait') throw new OnlyonceError('store_unavailable', { cause: error })
+    if (sqlState(error) !== QUERY_CANCELED) throw error
+    // Not known is not absent: a key too many in the ring does no harm, one too few does.
+    const why = ` Whether records still name them could not be found out in ${key_check_max_ms} ms.`
+    throw keyRingIncomplete(keys, why, error)
+  }
+}
+
+const QUERY_CANCELED = '57014'
+
+/** New records are made with the current keys and no others. */
+function currentOf({ fingerprint, reply }: KeyIds): readonly NamedKey[] {
+  return [
+    ...fingerprint.slice(0, 1).map((key_id) => ({ purpose: 'fingerprint', key_id }) as const),
+    ...reply.slice(0, 1).map((key_id) => ({ purpose: 'reply', key_id }) as const),
+  ]
+}
+
+function columns(keys: readonly NamedKey[]): [string, string] {
+  return [arrayLiteral(keys.map((key) => key.purpose)), arrayLiteral(keys.map((key) => key.key_id))]
+}
+
+function readKey(row: Row): NamedKey {
+  return { purpose: row[0] as NamedKey['purpose'], key_id: row[1]! }
+}
+
+function includes(keys: readonly NamedKey[], { purpose, key_id }: NamedKey): boolean {
+  return keys.some((key) => key.purpose === purpose && key.key_id === key_id)
+}

@@ -1,0 +1,31 @@
+/** The whole list: one row for each key that is, or not long ago was, in use. */
+export const readKeyIds = (schema: string) => `
+SELECT purpose, key_id FROM ${schema}.key_ids ORDER BY purpose, key_id`
+
+/**
+ * Which of these keys a live record still names. Stops at the first such record; where there is none, it reads
+ * the whole table, because an index over key ids would cost every insert for the sake of a rare start.
+ * Parameters: 1 purposes, 2 key ids.
+ */
+export const findNamedKeys = (schema: string) => `
+SELECT k.purpose, k.key_id
+FROM unnest($1::text[], $2::text[]) AS k (purpose, key_id)
+WHERE CASE k.purpose
+  WHEN 'fingerprint' THEN EXISTS (
+    SELECT FROM ${schema}.records AS r WHERE r.fingerprint_key_id = k.key_id AND r.state <> 'expired')
+  ELSE EXISTS (
+    SELECT FROM ${schema}.records AS r WHERE r.reply_key_id = k.key_id AND r.state = 'completed')
+END
+ORDER BY k.purpose, k.key_id`
+
+/** In order, so that processes that start together never wait for each other in a ring. Parameters: as above. */
+export const insertKeyIds = (schema: string) => `
+INSERT INTO ${schema}.key_ids (purpose, key_id)
+SELECT k.purpose, k.key_id
+FROM unnest($1::text[], $2::text[]) AS k (purpose, key_id)
+ORDER BY k.purpose, k.key_id
+ON CONFLICT (purpose, key_id) DO NOTHING`
+
+/** One at a time, for the same reason. Parameters: 1 purpose, 2 key id. */
+export const deleteKeyId = (schema: string) => `
+DELETE FROM ${schema}.key_ids WHERE purpose = $1 AND key_id = $2`

@@ -1,0 +1,138 @@
+import type { Attempt, Decision, Failure, OnceRecord, RecordId, Reply } from '../record/index.ts'
+import type { Seal } from '../seal/index.ts'
+import type {
+  ClaimRequest,
+  CrashPoint,
+  KeyIds,
+  Owned,
+  Queryable,
+  Seen,
+  Store,
+  TransactionAttempt,
+  TransactionEnd,
+  WithinEnd,
+} from './contract.ts'
+
+/** Any store, with replies sealed on their way in and opened on their way out. Nothing else is changed. */
+export function sealed<Tx>(store: Store<Tx>, seal: Seal): Store<Tx> {
+  return new SealedStore(store, seal)
+}
+
+class SealedStore<Tx> implements Store<Tx> {
+  readonly #inner: Store<Tx>
+  readonly #seal: Seal
+
+  constructor(inner: Store<Tx>, seal: Seal) {
+    this.#inner = inner
+    this.#seal = seal
+  }
+
+  start(keys: KeyIds): Promise<void> {
+    return this.#inner.start(keys)
+  }
+
+  async look(id: RecordId): Promise<Seen | null> {
+    const seen = await this.#inner.look(id)
+    return seen === null ? null : { record: this.#opening(id, seen.record), now: seen.now }
+  }
+
+  history(id: RecordId): Promise<readonly Attempt[]> {
+    return this.#inner.history(id)
+  }
+
+  async claim(request: ClaimRequest): Promise<Decision> {
+    return this.#openingReplay(request.id, await this.#inner.claim(request))
+  }
+
+  complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
+    return this.#inner.complete(owned, this.#seal.sealReply(owned.id, reply), retention_ms)
+  }
+
+  release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
+    return this.#inner.release(owned, failure, retention_ms)
+  }
+
+  doubt(owned: Owned, failure: Failure): Promise<void> {
+    return this.#inner.doubt(owned, failure)
+  }
+
+  extend(owned: Owned, lease_ms: number): Promise<void> {
+    return this.#inner.extend(owned, lease_ms)
+  }
+
+  async transact(
+    attempt: TransactionAttempt,
+    work: (tx: Tx) => Promise<Reply>,
+    crashPoint: CrashPoint,
+  ): Promise<TransactionEnd> {
+    const sealing = this.#sealing(attempt.id, work)
+    const end = await this.#inner.transact(attempt, sealing.work, crashPoint)
+    const has_reply = end.end === 'committed' || end.end === 'in_doubt'
+    return has_reply ? { ...end, reply: sealing.plain ?? end.reply } : end
+  }
+
+  settle(attempt: TransactionAttempt): Promise<'committed' | 'rolled_back'> {
+    return this.#inner.settle(attempt)
+  }
+
+  leaveRetryable(attempt: TransactionAttempt, failure: Failure): Promise<boolean> {
+    return this.#inner.leaveRetryable(attempt, failure)
+  }
+
+  async within(
+    tx: Queryable,
+    request: ClaimRequest,
+    retention_ms: number,
+    work: (tx: Queryable) => Promise<Reply>,
+  ): Promise<WithinEnd> {
+    const sealing = this.#sealing(request.id, work)
+    const end = await this.#inner.within(tx, request, retention_ms, sealing.work)
+    switch (end.end) {
+      case 'completed':
+        return { end: 'completed', reply: sealing.plain ?? end.reply }
+      case 'decided':
+        return { end: 'decided', decision: this.#openingReplay(request.id, end.decision) }
+      case 'busy':
+        return end
+      default:
+        return end satisfies never
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close()
+  }
+
+  /** Work whose reply is sealed for the store, while what it gave itself is kept for the caller. */
+  #sealing<T>(id: RecordId, work: (tx: T) => Promise<Reply>) {
+    const sealing = {
+      plain: null as Reply | null,
+      work: async (tx: T): Promise<Reply> => {
+        sealing.plain = await work(tx)
+        return this.#seal.sealReply(id, sealing.plain)
+      },
+    }
+    return sealing
+  }
+
+  #openingReplay<D extends Decision>(id: RecordId, decision: D): D {
+    return decision.kind === 'replay' ? { ...decision, record: this.#opening(id, decision.record) } : decision
+  }
+
+  /**
+   * A sealed reply is opened when it is read, and not before. Whoever only wants to know the state, such as
+   * `explain()`, and whoever finds another's fingerprint needs no key, and is not kept from its answer by a
+   * seal that is broken.
+   */
+  #opening<R extends OnceRecord>(id: RecordId, record: R): R {
+    if (record.state !== 'completed' || record.reply.sealed_by === null) return record
+    const { reply, ...rest } = record
+    const seal = this.#seal
+    return {
+      ...rest,
+      get reply() {
+        return seal.openReply(id, reply)
+      },
+    } as R
+  }
+}
