@@ -1,3 +1,5 @@
+import { KEY_MUTANTS } from './key-mutants.ts'
+
 /** A fault that somebody might build in one day: a small change of one file, and the tests that must notice. */
 export interface Mutant {
   readonly name: string
@@ -131,8 +133,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/sql/claim.ts',
     edits: [
       {
-        from: `clock_timestamp() + \${interval('$8')}, $9, $10, $11, $12)\``,
-        to: `clock_timestamp() + \${interval('$8')}, $9, $10, $11, $12) ON CONFLICT DO NOTHING\``,
+        from: `clock_timestamp() + \${interval('$9')}, $10, $11, $12, $13, $14)\``,
+        to: `clock_timestamp() + \${interval('$9')}, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING\``,
       },
     ],
     tests: [CONFORMANCE],
@@ -228,4 +230,5 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [{ from: `if (busy.has(tx)) throw new OnlyonceError('within_busy')`, to: `` }],
     tests: ['test/contract/within-together.test.ts'],
   },
+  ...KEY_MUTANTS,
 ]
