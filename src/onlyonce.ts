@@ -47,7 +47,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
       throw new OnlyonceError('option_invalid', { detail: 'Pass a store, for example postgres({ pool }).' })
     }
     // Given and undefined is a setting that is missing, not a wish for plain text.
-    const encrypted = Object.hasOwn(options, 'encryption')
+    const encrypted = 'encryption' in options
     this.#seal = new Seal(encrypted ? keyRing(options.encryption as Secret, 'reply') : null)
     // Without a ring too: it is told there that a reply is sealed, instead of taken for a plain one.
     this.#store = sealed(options.store, this.#seal)
