@@ -140,12 +140,15 @@ export interface Store<Tx> {
    */
   leaveRetryable(attempt: TransactionAttempt, failure: Failure): Promise<boolean>
 
-  /** Claims and completes inside the caller's transaction, which it never aborts. */
+  /**
+   * Claims and completes inside the caller's transaction, which it never aborts. `work` is told which record it
+   * takes over; when it throws, the claim is undone.
+   */
   within(
     tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: (tx: Queryable) => Promise<Reply>,
+    work: (tx: Queryable, previous: OnceRecord | null) => Promise<Reply>,
   ): Promise<WithinEnd>
 
   close(): Promise<void>

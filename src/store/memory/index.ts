@@ -135,14 +135,14 @@ class MemoryStore implements Store<Queryable> {
     tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: (tx: Queryable) => Promise<Reply>,
+    work: (tx: Queryable, previous: OnceRecord | null) => Promise<Reply>,
   ): Promise<WithinEnd> {
     const at = address(request.id)
     const before = { record: this.#records.get(at), attempts: this.#attempts.get(at) }
     const decision = this.#claim(request)
     if (decision.kind !== 'run') return { end: 'decided', decision }
     try {
-      const reply = await work(tx)
+      const reply = await work(tx, before.record ?? null)
       this.#put(request.id, complete(decision.record, reply, retention_ms, this.#clock()))
       return { end: 'completed', reply }
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import { LIMITS } from '../../limits.ts'
-import type { Attempt, Decision, Failure, RecordId, Reply } from '../../record/index.ts'
+import type { Attempt, Decision, Failure, OnceRecord, RecordId, Reply } from '../../record/index.ts'
 import type {
   ClaimRequest,
   KeyIds,
@@ -107,7 +107,7 @@ export class PostgresStore implements Store<PostgresTx> {
     tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: (tx: Queryable) => Promise<Reply>,
+    work: (tx: Queryable, previous: OnceRecord | null) => Promise<Reply>,
   ): Promise<WithinEnd> {
     return within(tx, this.#statements, this.#settings, request, retention_ms, work)
   }

@@ -1,14 +1,17 @@
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
-import { decide, type InProgress, type Reply, reserve } from '../../record/index.ts'
-import type { ClaimRequest, Queryable, WithinEnd } from '../contract.ts'
+import { decide, type InProgress, type OnceRecord, reserve } from '../../record/index.ts'
+import type { ClaimRequest, Queryable, Store, WithinEnd } from '../contract.ts'
 import { classify, sqlState } from './classify.ts'
 import type { PostgresSettings } from './options.ts'
 import { readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
 import { identityValues, supersedeValues } from './values.ts'
 
-type Claimed = { readonly claimed: InProgress } | Exclude<WithinEnd, { end: 'completed' }>
+type Claimed =
+  | { readonly claimed: InProgress; readonly previous: OnceRecord | null }
+  | Exclude<WithinEnd, { end: 'completed' }>
+type WithinWork = Parameters<Store<unknown>['within']>[3]
 
 /**
  * Transactions that a call is working on. Savepoints are a stack: two calls side by side would undo each
@@ -26,7 +29,7 @@ export async function within(
   settings: PostgresSettings,
   request: ClaimRequest,
   retention_ms: number,
-  work: (tx: Queryable) => Promise<Reply>,
+  work: WithinWork,
 ): Promise<WithinEnd> {
   if (busy.has(tx)) throw new OnlyonceError('within_busy')
   busy.add(tx)
@@ -53,7 +56,7 @@ async function behindSavepoint(
   settings: PostgresSettings,
   request: ClaimRequest,
   retention_ms: number,
-  work: (tx: Queryable) => Promise<Reply>,
+  work: WithinWork,
 ): Promise<WithinEnd> {
   try {
     const claim = await claimBounded(tx, statements, settings, request)
@@ -61,7 +64,7 @@ async function behindSavepoint(
       await tx.query('RELEASE SAVEPOINT onlyonce')
       return claim
     }
-    const reply = await work({ query: (text, values) => tx.query(text, values) })
+    const reply = await work({ query: (text, values) => tx.query(text, values) }, claim.previous)
     const { account, operation, key } = request.id
     const owned = [account, operation, key, `${claim.claimed.fence}`]
     const done = await tx.query(statements.complete.text, [
@@ -112,7 +115,7 @@ async function insertOrDecide(
     const inserted = await tx.query(statements.insertInProgress.text, insert)
     if (inserted.rows.length === 1) {
       const [created_at] = Object.values(inserted.rows[0])
-      return { claimed: reserve(null, claimant, lease_ms, Number(created_at)) }
+      return { claimed: reserve(null, claimant, lease_ms, Number(created_at)), previous: null }
     }
     const row = (await tx.query(statements.lookOne.text, where)).rows[0]
     if (row === undefined) continue
@@ -125,7 +128,7 @@ async function insertOrDecide(
       statements.supersede.text,
       supersedeValues(attempt, { state: 'in_progress', lease_ms }),
     )
-    if (taken.rows.length === 1) return { claimed: decision.record }
+    if (taken.rows.length === 1) return { claimed: decision.record, previous: record }
   }
   return { end: 'busy' }
 }

@@ -5,7 +5,10 @@ export const WITHIN: Cases = {
   'completes inside a transaction of the caller': async ({ store, begin }) => {
     const claim = claimOf(newId())
     const { tx, commit } = await begin()
-    const end = await store.within(tx, claim, LONG_MS, async () => reply('inside'))
+    const end = await store.within(tx, claim, LONG_MS, async (_, previous) => {
+      assert.equal(previous, null)
+      return reply('inside')
+    })
     assert.equal(end.end, 'completed')
     await commit()
     const decision = await store.claim(claimOf(claim.id))
@@ -43,7 +46,13 @@ export const WITHIN: Cases = {
     const id = newId()
     await store.release(await run(store, claimOf(id)), FAILURE, LONG_MS)
     const { tx, commit } = await begin()
-    assert.equal((await store.within(tx, claimOf(id), LONG_MS, async () => reply('{}'))).end, 'completed')
+    const states: unknown[] = []
+    const end = await store.within(tx, claimOf(id), LONG_MS, async (_, previous) => {
+      states.push(previous?.state)
+      return reply('{}')
+    })
+    assert.equal(end.end, 'completed')
+    assert.deepEqual(states, ['retryable'])
     await commit()
     const seen = await store.look(id)
     assert.equal(seen?.record.state, 'completed')
