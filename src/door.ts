@@ -1,5 +1,6 @@
 /** What one can ask of the front door, and what it answers. */
 import type { Explanation } from './explain.ts'
+import type { IssuedKey } from './issuer.ts'
 import type { KeyRules } from './key/index.ts'
 import type { HandlerContext } from './protect/handler.ts'
 import type { Secret } from './ring.ts'
@@ -22,6 +23,8 @@ export interface OnlyonceOptions<Tx> {
   readonly retention_ms?: number
   /** How long one call may try, all its attempts together. */
   readonly deadline_ms?: number
+  /** Milliseconds since the epoch, for the expiry of issued keys alone; records go by the store's clock. */
+  readonly clock?: () => number
   /** Called at named places; tests inject one that ends the process there. */
   readonly crash_point?: CrashPoint
 }
@@ -50,6 +53,14 @@ export interface HandlerCall extends ProtectedCall {
   readonly in_progress_max_ms?: number
   /** You say that running the work twice does no harm: then a crash or a throw lets a retry run it again. */
   readonly rerunnable?: boolean
+}
+
+/** What a key is wanted for. */
+export interface IssueKeyCall {
+  readonly account: string
+  readonly operation: string
+  /** How long the key may start something new; at most as long as records are kept. Its result replays afterwards too. */
+  readonly expires_in_ms?: number
 }
 
 /** What became of a protected call. Switch over `outcome`; there is no other case. */
@@ -104,6 +115,16 @@ export interface Onlyonce<Tx> {
    * })
    */
   handler<T>(call: HandlerCall, work: (context: HandlerContext) => Promise<T>): Promise<Result<Stored<T>>>
+
+  /**
+   * Hands out a key for one action of this account. It is signed, and nothing is written, sent or awaited: no other
+   * account or operation can use it, and once it has expired it starts nothing new. With
+   * `keys: { issued: 'required' }` only such keys are accepted.
+   *
+   * @example
+   * const { key, expires_at } = once.issueKey({ account, operation: 'payments.create' })
+   */
+  issueKey(call: IssueKeyCall): IssuedKey
 
   /**
    * Tells the state of a key, every attempt, why it is so and what happens next.

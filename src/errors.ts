@@ -77,6 +77,28 @@ const TABLE = {
     false,
     'The idempotency key looks like a social-security number. Send a random key, never personal data.',
   ),
+  key_not_issued: entry(400, false, 'Only keys that this service issued are accepted. Ask it for one.'),
+  key_forged: entry(
+    400,
+    false,
+    'The idempotency key begins like an issued one, and was not issued for this account and operation. Send an issued key unchanged, or a key of your own that begins otherwise.',
+  ),
+  key_expired: entry(
+    400,
+    false,
+    'The idempotency key has expired and starts nothing new; this request was not executed. Ask for a new key, but if this one was used long ago, find out first what came of it.',
+  ),
+  key_just_expired: entry(
+    503,
+    true,
+    'The idempotency key has just expired, and a request with it may still be under way. Send the same request with the same key again: it tells.',
+  ),
+  key_signer_unknown: entry(503, true, 'The key names a secret that is not in the key ring. Add it there.'),
+  clocks_disagree: entry(
+    503,
+    true,
+    'The idempotency key expires later than any issued key can: the clock of this process, or of the one that issued it, is wrong. Set it right.',
+  ),
   business_key_invalid: entry(
     500,
     false,

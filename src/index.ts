@@ -6,6 +6,7 @@
  */
 export type {
   HandlerCall,
+  IssueKeyCall,
   Onlyonce,
   OnlyonceOptions,
   ProtectedCall,
@@ -14,6 +15,7 @@ export type {
 } from './door.ts'
 export { ERRORS, type ErrorCode, notExecuted, OnlyonceError } from './errors.ts'
 export type { Explanation } from './explain.ts'
+export type { IssuedKey } from './issuer.ts'
 export { businessKey, derivedKey, type KeyRules, parseKeyHeader } from './key/index.ts'
 export { LIMITS } from './limits.ts'
 export { onlyonce } from './onlyonce.ts'

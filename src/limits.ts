@@ -11,6 +11,12 @@ export const LIMITS = {
   name_length_max: 255,
   /** How many identifiers a business key may be made of. */
   business_key_parts_max: 16,
+  /** Time enough to fill in a form and send it; a key that leaked is soon worth nothing. */
+  issued_key_lifetime_ms: 3_600_000,
+  /** No form stays open longer. An expiry further ahead is not ours, or a clock is wrong. */
+  issued_key_lifetime_max_ms: 7 * 24 * 3_600_000,
+  /** How far the clocks of two processes may be apart. Synchronised ones differ by milliseconds. */
+  issued_key_skew_ms: 60_000,
 
   /** A protected request body is read whole to fingerprint it. */
   body_size_max_bytes: 1_048_576,

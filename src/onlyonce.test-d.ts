@@ -1,5 +1,7 @@
 import { assertType, describe, expectTypeOf, it } from 'vitest'
 import {
+  type IssuedKey,
+  type KeyRules,
   memory,
   type Onlyonce,
   onlyonce,
@@ -33,6 +35,20 @@ describe('the front door', () => {
     once.transaction({ account: 'a', key: 'k' }, async () => 1)
     // @ts-expect-error isolation is one of three
     once.transaction({ ...call, isolation: 'chaos' }, async () => 1)
+  })
+
+  it('issues keys at once, for an account and an operation', () => {
+    expectTypeOf(once.issueKey({ account: 'a', operation: 'o' })).toEqualTypeOf<IssuedKey>()
+    expectTypeOf<IssuedKey>().toEqualTypeOf<{ readonly key: string; readonly expires_at: number }>()
+    expectTypeOf<KeyRules['issued']>().toEqualTypeOf<'accepted' | 'required' | undefined>()
+    // @ts-expect-error a key is issued to somebody
+    once.issueKey({ operation: 'o' })
+    // @ts-expect-error for something
+    once.issueKey({ account: 'a' })
+    // @ts-expect-error it expires after a time, not at one
+    once.issueKey({ account: 'a', operation: 'o', expires_in_ms: new Date() })
+    // @ts-expect-error issued keys are accepted or required
+    onlyonce({ store: memory(), secret: '', keys: { issued: 'never' } })
   })
 
   it('tells what a value is after it was stored', () => {

@@ -1,5 +1,6 @@
 import type {
   HandlerCall,
+  IssueKeyCall,
   Onlyonce,
   OnlyonceOptions,
   ProtectedCall,
@@ -8,6 +9,7 @@ import type {
 } from './door.ts'
 import { OnlyonceError } from './errors.ts'
 import { type Explanation, explain } from './explain.ts'
+import type { IssuedKey } from './issuer.ts'
 import { LIMITS } from './limits.ts'
 import { Flights } from './protect/flights.ts'
 import { type HandlerContext, runHandler, type WorkEnd } from './protect/handler.ts'
@@ -98,8 +100,12 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     return resultOf<T>(outcome, false)
   }
 
+  issueKey(call: IssueKeyCall): IssuedKey {
+    return this.#requests.issueKey(call)
+  }
+
   async explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation> {
-    const id = this.#requests.idOf(call)
+    const id = this.#requests.idToLookAt(call)
     if (!this.#ready) await this.#startToLook()
     return await explain(this.#store, id)
   }

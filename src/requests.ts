@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import type { HandlerCall, OnlyonceOptions, ProtectedCall, TransactionCall } from './door.ts'
+import type { HandlerCall, IssueKeyCall, OnlyonceOptions, ProtectedCall, TransactionCall } from './door.ts'
 import { OnlyonceError } from './errors.ts'
 import { matches, prepareInput, sign } from './fingerprint/index.ts'
+import { type IssuedKey, Issuer } from './issuer.ts'
 import { checkKey, keyRules, type ResolvedKeyRules, scopeOf } from './key/index.ts'
 import { LIMITS } from './limits.ts'
 import type { HandlerRequest } from './protect/handler.ts'
@@ -14,17 +15,24 @@ import type { Isolation } from './store/contract.ts'
 /** Turns calls into requests: everything that a caller can get wrong is refused here, before anything runs. */
 export class Requests {
   readonly #ring: KeyRing
+  readonly #issuer: Issuer
   readonly #rules: ResolvedKeyRules
+  /** To look at a key is not to use it: what was used before the rules changed can still be looked at. */
+  readonly #rules_to_look: ResolvedKeyRules
   readonly #retention_ms: number
   readonly #deadline_ms: number
   /** Who we are in the history: a person can find the process by it. */
   readonly #owner = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`
 
-  constructor(options: Pick<OnlyonceOptions<unknown>, 'secret' | 'keys' | 'retention_ms' | 'deadline_ms'>) {
+  constructor(
+    options: Pick<OnlyonceOptions<unknown>, 'secret' | 'keys' | 'retention_ms' | 'deadline_ms' | 'clock'>,
+  ) {
     this.#ring = keyRing(options.secret, 'fingerprint')
     this.#rules = keyRules(options.keys ?? {})
+    this.#rules_to_look = keyRules({ ...options.keys, issued: 'accepted' })
     this.#retention_ms = positive('retention_ms', options.retention_ms ?? LIMITS.retention_ms)
     this.#deadline_ms = positive('deadline_ms', options.deadline_ms ?? LIMITS.deadline_ms)
+    this.#issuer = new Issuer(this.#ring, { clock: options.clock, retention_ms: this.#retention_ms })
   }
 
   /** The ids of the keys that fingerprints are made with, the current one first. */
@@ -33,7 +41,9 @@ export class Requests {
   }
 
   transaction(call: TransactionCall): TransactionRequest {
-    const id = this.idOf(call)
+    const id = idOf(call, this.#rules)
+    const deadline_ms = positive('deadline_ms', call.deadline_ms ?? this.#deadline_ms)
+    const lapsed = this.#issuer.lapseOf(id, deadline_ms)
     const preimage = prepareInput({ operation: id.operation, input: call.input })
     return {
       id,
@@ -41,8 +51,9 @@ export class Requests {
       fingerprint: sign(this.#ring, preimage),
       trace: null,
       matches: (stored) => matches(this.#ring, preimage, stored),
+      lapsed,
       retention_ms: positive('retention_ms', call.retention_ms ?? this.#retention_ms),
-      deadline_ms: positive('deadline_ms', call.deadline_ms ?? this.#deadline_ms),
+      deadline_ms,
       isolation: isolationOf(call.isolation),
       exclusive: call.exclusive === true,
       rerun: true,
@@ -50,7 +61,8 @@ export class Requests {
   }
 
   handler(call: HandlerCall): HandlerRequest {
-    const { id, owner, fingerprint, trace, matches, retention_ms, deadline_ms } = this.transaction(call)
+    const { id, owner, fingerprint, trace, matches, lapsed, retention_ms, deadline_ms } =
+      this.transaction(call)
     const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = call
     return {
       id,
@@ -58,6 +70,7 @@ export class Requests {
       fingerprint,
       trace,
       matches,
+      lapsed,
       retention_ms,
       deadline_ms,
       lease_ms: positive('lease_ms', lease_ms),
@@ -66,10 +79,19 @@ export class Requests {
     }
   }
 
-  idOf(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): RecordId {
-    const { account, operation } = scopeOf(call.account, call.operation)
-    return { account, operation, key: checkKey(call.key, this.#rules) }
+  idToLookAt(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): RecordId {
+    return idOf(call, this.#rules_to_look)
   }
+
+  issueKey({ account, operation, expires_in_ms }: IssueKeyCall): IssuedKey {
+    if (expires_in_ms !== undefined) positive('expires_in_ms', expires_in_ms)
+    return this.#issuer.issue(scopeOf(account, operation), expires_in_ms)
+  }
+}
+
+function idOf(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>, rules: ResolvedKeyRules): RecordId {
+  const { account, operation } = scopeOf(call.account, call.operation)
+  return { account, operation, key: checkKey(call.key, rules) }
 }
 
 function isolationOf(given: Isolation | undefined): Isolation | null {

@@ -1,22 +1,30 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { looksIssued, refuseMalformedIssued } from './issued.ts'
 import { KEY_RULES_DEFAULT, type KeyRules, keyRules } from './rules.ts'
 import { findSensitive } from './sensitive.ts'
 
 /**
  * Checks a key that comes from code and gives it back. Any printable ASCII is allowed, commas, semicolons
- * and quotes included: header syntax plays no part here.
+ * and quotes included: header syntax plays no part here. Of an issued key only the form is checked; whom it was
+ * issued to is known where account and operation are.
  *
  * @example
  * checkKey('8e03978e-40d5-43e8-bc93-6894a57f9324')
  */
 export function checkKey(key: unknown, rules: KeyRules = KEY_RULES_DEFAULT): string {
-  const { length_min, allow_sensitive } = keyRules(rules)
+  const { length_min, allow_sensitive, issued } = keyRules(rules)
   if (typeof key !== 'string') throw new OnlyonceError('key_not_a_string')
   if (key.length === 0) throw new OnlyonceError('key_empty')
   if (key.length > LIMITS.key_length_max) throw new OnlyonceError('key_too_long')
   refuseUnprintable(key)
   if (isBlank(key)) throw new OnlyonceError('key_blank')
+  if (looksIssued(key)) {
+    // Its looks are chance: random digits are no card number, and it is as long as it was made.
+    refuseMalformedIssued(key)
+    return key
+  }
+  if (issued === 'required') throw new OnlyonceError('key_not_issued')
   if (key.length < length_min) {
     throw new OnlyonceError('key_too_short', { detail: `At least ${length_min} characters are needed.` })
   }

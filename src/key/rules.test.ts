@@ -7,6 +7,8 @@ const optionInvalid = expect.objectContaining({ code: 'option_invalid' })
 describe('keyRules', () => {
   it('fills in the defaults', () => {
     expect(keyRules()).toMatchObject({ length_min: LIMITS.key_length_min, allow_sensitive: false })
+    expect(keyRules().issued).toBe('accepted')
+    expect(keyRules({ issued: 'required' }).issued).toBe('required')
     expect(keyRules({ length_min: 20 })).toMatchObject({ length_min: 20, allow_sensitive: false })
   })
 
@@ -20,7 +22,10 @@ describe('keyRules', () => {
     expect(() => keyRules({ length_min } as KeyRules)).toThrow(optionInvalid)
   })
 
-  it.each([null, 'rules', { allow_sensitive: 1 }, { minLength: 3 }])('refuses %j', (rules) => {
-    expect(() => keyRules(rules as unknown as KeyRules)).toThrow(optionInvalid)
-  })
+  it.each([null, 'rules', { allow_sensitive: 1 }, { minLength: 3 }, { issued: 'never' }, { issued: true }])(
+    'refuses %j',
+    (rules) => {
+      expect(() => keyRules(rules as unknown as KeyRules)).toThrow(optionInvalid)
+    },
+  )
 })

@@ -2,6 +2,7 @@ import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 
 const resolved: unique symbol = Symbol('resolved')
+const NAMES: readonly string[] = ['length_min', 'allow_sensitive', 'issued']
 
 /**
  * What a key must look like, beyond what no key may be.
@@ -14,6 +15,11 @@ export interface KeyRules {
   readonly length_min?: number
   /** Accept keys that look like card numbers, e-mail addresses, phone or social-security numbers. */
   readonly allow_sensitive?: boolean
+  /**
+   * Whether clients may bring keys of their own (`accepted`, the default), or only such as `once.issueKey` gave
+   * them (`required`). A key that begins like an issued one is verified in either case.
+   */
+  readonly issued?: 'accepted' | 'required'
 }
 
 /**
@@ -25,6 +31,7 @@ export interface KeyRules {
 export interface ResolvedKeyRules {
   readonly length_min: number
   readonly allow_sensitive: boolean
+  readonly issued: 'accepted' | 'required'
   readonly [resolved]: true
 }
 
@@ -39,14 +46,15 @@ export function keyRules(options: KeyRules | ResolvedKeyRules = {}): ResolvedKey
   if (typeof options !== 'object' || options === null) refuse('Key rules are an object.')
   if (resolved in options) return options
   for (const name of Object.keys(options)) {
-    if (name !== 'length_min' && name !== 'allow_sensitive') refuse(`Key rules have no option ${name}.`)
+    if (!NAMES.includes(name)) refuse(`Key rules have no option ${name}.`)
   }
-  const { length_min = LIMITS.key_length_min, allow_sensitive = false } = options
+  const { length_min = LIMITS.key_length_min, allow_sensitive = false, issued = 'accepted' } = options
   if (!Number.isInteger(length_min) || length_min < 1 || length_min > LIMITS.key_length_max) {
     refuse(`length_min is a whole number from 1 to ${LIMITS.key_length_max}.`)
   }
   if (typeof allow_sensitive !== 'boolean') refuse('allow_sensitive is true or false.')
-  return Object.freeze({ length_min, allow_sensitive, [resolved]: true as const })
+  if (issued !== 'accepted' && issued !== 'required') refuse('issued is accepted or required.')
+  return Object.freeze({ length_min, allow_sensitive, issued, [resolved]: true as const })
 }
 
 /**

@@ -6,13 +6,14 @@ import type { Claimant, Decision, Reply } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Owned, Store } from '../store/contract.ts'
 import { Heartbeat } from './heartbeat.ts'
+import { refuseNewWork } from './lapsed.ts'
 import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
 
 /** Work whose effects are anywhere, with everything that decides about it. */
 export interface HandlerRequest
   extends Pick<
     TransactionRequest,
-    'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'retention_ms' | 'deadline_ms'
+    'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'lapsed' | 'retention_ms' | 'deadline_ms'
   > {
   readonly lease_ms: number
   readonly in_progress_max_ms: number
@@ -47,7 +48,9 @@ export async function runHandler<Tx>(
   running: Set<Owned>,
   crashPoint: CrashPoint,
 ): Promise<Outcome> {
-  const { id, owner, fingerprint, trace } = request
+  const { id, owner, fingerprint, trace, lapsed } = request
+  // The claim decides by writing, and a key that has expired must not leave a trace: in this rare case, look first.
+  if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record ?? null)
   const claimant: Claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
   crashPoint('handler.claim.before')
   const decision = await claim(store, request, claimant)

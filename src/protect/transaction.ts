@@ -14,6 +14,7 @@ import {
 } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Isolation, Seen, Store, TransactionAttempt } from '../store/contract.ts'
+import { refuseNewWork } from './lapsed.ts'
 
 /** Work whose effects are all in the store's database, with everything that decides about it. */
 export interface TransactionRequest {
@@ -22,6 +23,8 @@ export interface TransactionRequest {
   readonly fingerprint: Fingerprint
   readonly trace: string | null
   readonly matches: (stored: Fingerprint) => boolean
+  /** Why the key may start nothing new, or null. What is there already is answered as ever. */
+  readonly lapsed: OnlyonceError | null
   readonly retention_ms: number
   readonly deadline_ms: number
   readonly isolation: Isolation | null
@@ -63,6 +66,7 @@ export async function runTransaction<Tx>(
     crashPoint('transaction.look.before')
     const seen = await store.look(request.id)
     crashPoint('transaction.look.after')
+    refuseNewWork(request.lapsed, seen?.record ?? null)
     const decision = decideFrom(seen, request, claimant)
     if (decision.kind !== 'run') return outcomeOf(decision)
     // Work that cannot run twice has had its run; only another's reply could have helped.

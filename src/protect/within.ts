@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { LIMITS } from '../limits.ts'
 import type { Reply } from '../record/index.ts'
 import type { CrashPoint, Queryable, Store } from '../store/contract.ts'
+import { refuseNewWork } from './lapsed.ts'
 import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
 
 /**
@@ -12,18 +13,23 @@ import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.
 export async function runWithin<Tx>(
   store: Store<Tx>,
   tx: Queryable,
-  request: Pick<TransactionRequest, 'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'retention_ms'>,
+  request: Pick<
+    TransactionRequest,
+    'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'lapsed' | 'retention_ms'
+  >,
   work: (tx: Queryable) => Promise<Reply>,
   crashPoint: CrashPoint,
 ): Promise<Outcome> {
-  const { id, owner, fingerprint, trace, matches, retention_ms } = request
+  const { id, owner, fingerprint, trace, matches, lapsed, retention_ms } = request
   const claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
   crashPoint('within.claim.before')
   const end = await store.within(
     tx,
     { id, claimant, matches, lease_ms: LIMITS.lease_ms, takeover: 'doubt' },
     retention_ms,
-    async (inner) => {
+    async (inner, previous) => {
+      // The claim is undone with what is thrown here. A look beforehand would need a second connection.
+      refuseNewWork(lapsed, previous)
       crashPoint('within.work.before')
       const reply = await work(inner)
       crashPoint('within.work.after')

@@ -83,7 +83,7 @@ class SealedStore<Tx> implements Store<Tx> {
     tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: (tx: Queryable) => Promise<Reply>,
+    work: Parameters<Store<Tx>['within']>[3],
   ): Promise<WithinEnd> {
     const sealing = this.#sealing(request.id, work)
     const end = await this.#inner.within(tx, request, retention_ms, sealing.work)
@@ -104,11 +104,11 @@ class SealedStore<Tx> implements Store<Tx> {
   }
 
   /** Work whose reply is sealed for the store, while what it gave itself is kept for the caller. */
-  #sealing<T>(id: RecordId, work: (tx: T) => Promise<Reply>) {
+  #sealing<Given extends unknown[]>(id: RecordId, work: (...given: Given) => Promise<Reply>) {
     const sealing = {
       plain: null as Reply | null,
-      work: async (tx: T): Promise<Reply> => {
-        sealing.plain = await work(tx)
+      work: async (...given: Given): Promise<Reply> => {
+        sealing.plain = await work(...given)
         return this.#seal.sealReply(id, sealing.plain)
       },
     }
