@@ -1,3 +1,4 @@
+import { ISSUED_KEY_MUTANTS } from './issued-keys.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
 
 /** A fault that somebody might build in one day: a small change of one file, and the tests that must notice. */
@@ -231,4 +232,5 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['test/contract/within-together.test.ts'],
   },
   ...KEY_MUTANTS,
+  ...ISSUED_KEY_MUTANTS,
 ]

@@ -1,0 +1,80 @@
+import type { Mutant } from './mutants.ts'
+
+const ISSUED = 'test/contract/issued.test.ts'
+
+/** Faults in the making and the judging of issued keys. */
+export const ISSUED_KEY_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'bind an issued key to no account',
+    file: 'src/key/issued.ts',
+    edits: [
+      {
+        from: `encodeParts(DOMAIN, VERSION, key_id, account, operation,`,
+        to: `encodeParts(DOMAIN, VERSION, key_id, account.slice(0, 0), operation,`,
+      },
+    ],
+    tests: [ISSUED],
+  },
+  {
+    name: 'take any key that looks issued for an issued one',
+    file: 'src/key/issued.ts',
+    edits: [
+      {
+        from: `if (!timingSafeEqual(mac, macOf(signing_key, { key_id, scope, expires_at_s, nonce }))) refuse()`,
+        to: `void timingSafeEqual(mac, macOf(signing_key, { key_id, scope, expires_at_s, nonce }))`,
+      },
+    ],
+    tests: [ISSUED],
+  },
+  {
+    name: 'start new work under an issued key that has expired',
+    file: 'src/protect/lapsed.ts',
+    edits: [{ from: `(record === null || record.state`, to: `(record !== null && record.state` }],
+    tests: [ISSUED],
+  },
+  {
+    name: 'claim in a handler before looking whether the key may start anything',
+    file: 'src/protect/handler.ts',
+    edits: [
+      {
+        from: `  if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record ?? null)\n`,
+        to: ``,
+      },
+      {
+        from: `  if (decision.kind !== 'run') return outcomeOf(decision)\n`,
+        to: `  if (decision.kind !== 'run') return outcomeOf(decision)\n  if (decision.record.fence === 1) refuseNewWork(lapsed, null)\n`,
+      },
+    ],
+    tests: [ISSUED],
+  },
+  {
+    name: 'refuse the reply of a completed request because its key has expired',
+    file: 'src/protect/lapsed.ts',
+    edits: [
+      {
+        from: `if (lapsed !== null && (record === null || record.state === 'expired')) throw`,
+        to: `void record\n  if (lapsed !== null) throw`,
+      },
+    ],
+    tests: [ISSUED],
+  },
+  {
+    name: 'send for a new key while the first attempt may still be under way',
+    file: 'src/issuer.ts',
+    edits: [
+      {
+        from: `return age_ms <= settled_ms ? 'key_just_expired' : 'key_expired'`,
+        to: `return age_ms <= settled_ms ? 'key_expired' : 'key_expired'`,
+      },
+    ],
+    tests: [ISSUED],
+  },
+  {
+    name: 'accept keys of the client where issued ones are required',
+    file: 'src/key/check.ts',
+    edits: [
+      { from: `if (issued === 'required') throw new OnlyonceError('key_not_issued')`, to: `void issued` },
+    ],
+    tests: [ISSUED],
+  },
+]
