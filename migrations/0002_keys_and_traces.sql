@@ -18,6 +18,11 @@ CREATE TABLE key_ids (
 INSERT INTO key_ids (purpose, key_id)
 SELECT DISTINCT 'fingerprint', fingerprint_key_id FROM records WHERE state <> 'expired';
 
+-- Room on each page for the updates of a handler's life: without it half of them went to another page and into
+-- the index again. With 64 callers the share of updates in place (HOT) was measured: 56% at 100, 89% at 60, all at
+-- 40, and a handled request took the least time at 60. A finished record is larger than a claim by its reply.
+ALTER TABLE records SET (fillfactor = 60);
+
 ALTER TABLE records
   -- The key that headers and body of the reply are sealed with; NULL: they are plain.
   ADD COLUMN reply_key_id text COLLATE "C",
