@@ -50,7 +50,7 @@ export async function runHandler<Tx>(
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, lapsed } = request
   // The claim decides by writing, and a key that has expired must not leave a trace: in this rare case, look first.
-  if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record ?? null)
+  if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record.state ?? 'none')
   const claimant: Claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
   crashPoint('handler.claim.before')
   const decision = await claim(store, request, claimant)

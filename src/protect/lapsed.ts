@@ -1,10 +1,10 @@
 import type { OnlyonceError } from '../errors.ts'
-import type { OnceRecord } from '../record/index.ts'
+import type { State } from '../record/index.ts'
 
 /**
  * Refuses to start something new under a key that has expired. A record that is there was begun in time, and is
  * answered as ever: who retries a completed payment a minute too late gets its reply, not a refusal.
  */
-export function refuseNewWork(lapsed: OnlyonceError | null, record: OnceRecord | null): void {
-  if (lapsed !== null && (record === null || record.state === 'expired')) throw lapsed
+export function refuseNewWork(lapsed: OnlyonceError | null, before: State | 'none'): void {
+  if (lapsed !== null && (before === 'none' || before === 'expired')) throw lapsed
 }

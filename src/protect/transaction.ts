@@ -66,7 +66,7 @@ export async function runTransaction<Tx>(
     crashPoint('transaction.look.before')
     const seen = await store.look(request.id)
     crashPoint('transaction.look.after')
-    refuseNewWork(request.lapsed, seen?.record ?? null)
+    refuseNewWork(request.lapsed, seen?.record.state ?? 'none')
     const decision = decideFrom(seen, request, claimant)
     if (decision.kind !== 'run') return outcomeOf(decision)
     // Work that cannot run twice has had its run; only another's reply could have helped.

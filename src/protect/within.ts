@@ -27,9 +27,9 @@ export async function runWithin<Tx>(
     tx,
     { id, claimant, matches, lease_ms: LIMITS.lease_ms, takeover: 'doubt' },
     retention_ms,
-    async (inner, previous) => {
+    async (inner, claimed) => {
       // The claim is undone with what is thrown here. A look beforehand would need a second connection.
-      refuseNewWork(lapsed, previous)
+      refuseNewWork(lapsed, claimed.from)
       crashPoint('within.work.before')
       const reply = await work(inner)
       crashPoint('within.work.after')

@@ -76,6 +76,18 @@ export type OnceRecord = InProgress | Completed | Retryable | Unknown | Parked |
 
 export type State = OnceRecord['state']
 
+/** The states that wait for somebody: an owner, whoever finds out, or an operator. Their records are never removed. */
+export type UnfinishedState = 'in_progress' | 'unknown' | 'parked'
+
+/** How many unfinished records are older than they should be. */
+export interface StuckCount {
+  readonly count: number
+  /** Since the start of its last attempt, by the store's clock; 0 when there is none. */
+  readonly oldest_age_ms: number
+}
+
+export type Stuck = Readonly<Record<UnfinishedState, StuckCount>>
+
 /** An attempt that a later one superseded, as the history keeps it. */
 export interface Attempt {
   readonly fence: number

@@ -122,6 +122,7 @@ class World {
     const same_request = before === null || sameRequest(before, who)
     const decision = decide(before, { claimant: who, same_request, lease_ms: LEASE_MS, takeover }, this.now)
     expect(decision.kind).toBe(modelClaim(this.model, request, takeover, this.now))
+    if (decision.kind === 'run') expect(decision.from).toBe(this.model.state)
     if (decision.kind === 'run') {
       this.record = decision.record
       expect(decision.record.attempt_id).toBe(who.attempt_id)

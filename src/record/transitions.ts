@@ -39,9 +39,16 @@ export interface Claimant {
 /** What becomes of a record whose lease ran out: an operation resumes, a plain handler is in doubt. */
 export type Takeover = 'resume' | 'doubt'
 
+/** The caller owns the record now. `from` is what was there before: a retry is told from a first attempt by it. */
+export interface Run {
+  readonly kind: 'run'
+  readonly record: InProgress
+  readonly from: State | 'none'
+}
+
 /** What a caller who brings a key is told. */
 export type Decision =
-  | { readonly kind: 'run'; readonly record: InProgress }
+  | Run
   | { readonly kind: 'vanished'; readonly record: Unknown }
   | { readonly kind: 'replay'; readonly record: Completed }
   | { readonly kind: 'in_progress'; readonly retry_after_ms: number }
@@ -82,20 +89,20 @@ export function decide(
   now: number,
 ): Decision {
   if (record === null || record.state === 'expired') {
-    return { kind: 'run', record: reserve(record, claim.claimant, claim.lease_ms, now) }
+    return run(record, claim, now)
   }
   if (!claim.same_request) return { kind: 'key_reused' }
   switch (record.state) {
     case 'completed':
       return { kind: 'replay', record }
     case 'retryable':
-      return { kind: 'run', record: reserve(record, claim.claimant, claim.lease_ms, now) }
+      return run(record, claim, now)
     case 'in_progress':
       if (record.lease_until > now) {
         return { kind: 'in_progress', retry_after_ms: record.lease_until - now }
       }
       return claim.takeover === 'resume'
-        ? { kind: 'run', record: reserve(record, claim.claimant, claim.lease_ms, now) }
+        ? run(record, claim, now)
         : { kind: 'vanished', record: doubt(record, OWNER_VANISHED, now) }
     case 'unknown':
       return { kind: 'unknown', record }
@@ -104,6 +111,23 @@ export function decide(
     default:
       return unreachable(record)
   }
+}
+
+function run(
+  record: OnceRecord | null,
+  claim: { readonly claimant: Claimant; readonly lease_ms: number },
+  now: number,
+): Run {
+  const { claimant, lease_ms } = claim
+  return { kind: 'run', record: reserve(record, claimant, lease_ms, now), from: record?.state ?? 'none' }
+}
+
+/**
+ * A claim that turns out to have been made already: by an earlier try of the same attempt, whose answer was lost.
+ * What was there before can only be told by the fence then.
+ */
+export function ownRun(record: InProgress): Run {
+  return { kind: 'run', record, from: record.fence === 1 ? 'none' : 'retryable' }
 }
 
 export const OWNER_VANISHED: Failure = {

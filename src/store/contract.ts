@@ -8,6 +8,8 @@ import type {
   OnceRecord,
   RecordId,
   Reply,
+  Run,
+  Stuck,
   Takeover,
 } from '../record/index.ts'
 
@@ -86,7 +88,7 @@ export type TransactionEnd =
 /** How a claim inside somebody else's transaction ended. */
 export type WithinEnd =
   | { readonly end: 'completed'; readonly reply: Reply }
-  | { readonly end: 'decided'; readonly decision: Exclude<Decision, { kind: 'run' }> }
+  | { readonly end: 'decided'; readonly decision: Exclude<Decision, Run> }
   | { readonly end: 'busy' }
 
 /**
@@ -141,14 +143,20 @@ export interface Store<Tx> {
   leaveRetryable(attempt: TransactionAttempt, failure: Failure): Promise<boolean>
 
   /**
-   * Claims and completes inside the caller's transaction, which it never aborts. `work` is told which record it
-   * takes over; when it throws, the claim is undone.
+   * Counts unfinished records of all accounts whose last attempt began at least this long ago, by the store's
+   * clock. Locks nothing.
+   */
+  stuck(older_than_ms: number): Promise<Stuck>
+
+  /**
+   * Claims and completes inside the caller's transaction, which it never aborts. `work` is told what was claimed;
+   * when it throws, the claim is undone.
    */
   within(
     tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: (tx: Queryable, previous: OnceRecord | null) => Promise<Reply>,
+    work: (tx: Queryable, claimed: Run) => Promise<Reply>,
   ): Promise<WithinEnd>
 
   close(): Promise<void>

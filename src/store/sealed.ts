@@ -1,4 +1,4 @@
-import type { Attempt, Decision, Failure, OnceRecord, RecordId, Reply } from '../record/index.ts'
+import type { Attempt, Decision, Failure, OnceRecord, RecordId, Reply, Stuck } from '../record/index.ts'
 import type { Seal } from '../seal/index.ts'
 import type {
   ClaimRequest,
@@ -77,6 +77,10 @@ class SealedStore<Tx> implements Store<Tx> {
 
   leaveRetryable(attempt: TransactionAttempt, failure: Failure): Promise<boolean> {
     return this.#inner.leaveRetryable(attempt, failure)
+  }
+
+  stuck(older_than_ms: number): Promise<Stuck> {
+    return this.#inner.stuck(older_than_ms)
   }
 
   async within(

@@ -10,11 +10,14 @@ import {
   type Failure,
   type InProgress,
   type OnceRecord,
+  ownRun,
   owns,
   type RecordId,
   type Reply,
+  type Run,
   release,
   reserve,
+  type Stuck,
 } from '../../record/index.ts'
 import type {
   ClaimRequest,
@@ -131,18 +134,30 @@ class MemoryStore implements Store<Queryable> {
     return true
   }
 
+  async stuck(older_than_ms: number): Promise<Stuck> {
+    const now = this.#clock()
+    const countOf = (state: keyof Stuck) => {
+      const ages = [...this.#records.values()]
+        .filter((record) => record.state === state)
+        .map((record) => now - record.attempted_at)
+        .filter((age_ms) => age_ms >= older_than_ms)
+      return { count: ages.length, oldest_age_ms: ages.reduce((a, b) => Math.max(a, b), 0) }
+    }
+    return { in_progress: countOf('in_progress'), unknown: countOf('unknown'), parked: countOf('parked') }
+  }
+
   async within(
     tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: (tx: Queryable, previous: OnceRecord | null) => Promise<Reply>,
+    work: (tx: Queryable, claimed: Run) => Promise<Reply>,
   ): Promise<WithinEnd> {
     const at = address(request.id)
     const before = { record: this.#records.get(at), attempts: this.#attempts.get(at) }
     const decision = this.#claim(request)
     if (decision.kind !== 'run') return { end: 'decided', decision }
     try {
-      const reply = await work(tx, before.record ?? null)
+      const reply = await work(tx, decision)
       this.#put(request.id, complete(decision.record, reply, retention_ms, this.#clock()))
       return { end: 'completed', reply }
     } catch (error) {
@@ -158,8 +173,7 @@ class MemoryStore implements Store<Queryable> {
 
   #claim({ id, claimant, matches, lease_ms, takeover }: ClaimRequest): Decision {
     const record = this.#records.get(address(id)) ?? null
-    if (record?.state === 'in_progress' && record.attempt_id === claimant.attempt_id)
-      return { kind: 'run', record }
+    if (record?.state === 'in_progress' && record.attempt_id === claimant.attempt_id) return ownRun(record)
     const same_request = record === null || record.state === 'expired' || matches(record.fingerprint)
     const decision = decide(record, { claimant, same_request, lease_ms, takeover }, this.#clock())
     if (decision.kind === 'run' || decision.kind === 'vanished') this.#put(id, decision.record)

@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
-import { type Decision, decide, reserve } from '../../record/index.ts'
+import { type Decision, decide, ownRun, reserve } from '../../record/index.ts'
 import type { ClaimRequest } from '../contract.ts'
 import { classify } from './classify.ts'
 import type { Connections } from './connections.ts'
@@ -50,13 +50,14 @@ export class Claims {
     const { id, claimant, lease_ms, takeover } = request
     for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
       const created_at = await this.#group.run(this.#insert, request)
-      if (created_at !== null) return { kind: 'run', record: reserve(null, claimant, lease_ms, created_at) }
+      if (created_at !== null) {
+        return { kind: 'run', record: reserve(null, claimant, lease_ms, created_at), from: 'none' }
+      }
       const row = await this.#look(request)
       if (row === undefined) continue
       const { record, now } = readRecord(row)
       // Ours, by an earlier try of the same attempt whose answer was lost.
-      if (record.attempt_id === claimant.attempt_id && record.state === 'in_progress')
-        return { kind: 'run', record }
+      if (record.attempt_id === claimant.attempt_id && record.state === 'in_progress') return ownRun(record)
       const same_request = record.state === 'expired' || request.matches(record.fingerprint)
       const decision = decide(record, { claimant, same_request, lease_ms, takeover }, now)
       if (decision.kind === 'run') {

@@ -1,4 +1,4 @@
-import type { Attempt, AttemptOutcome, Failure, OnceRecord, Reply } from '../../record/index.ts'
+import type { Attempt, AttemptOutcome, Failure, OnceRecord, Reply, Stuck } from '../../record/index.ts'
 import type { Seen } from '../contract.ts'
 import type { Row } from './flush.ts'
 
@@ -75,6 +75,15 @@ export function readAttempt(row: Row): Attempt {
     outcome: outcome as AttemptOutcome,
     failure: code === null ? null : readFailure(code!, message!),
   }
+}
+
+/** Turns the rows of `countStuck` into counts; a state without a row has none. */
+export function readStuck(rows: readonly Row[]): Stuck {
+  const countOf = (state: keyof Stuck) => {
+    const row = rows.find((candidate) => candidate[0] === state)
+    return { count: Number(row?.[1] ?? 0), oldest_age_ms: Number(row?.[2] ?? 0) }
+  }
+  return { in_progress: countOf('in_progress'), unknown: countOf('unknown'), parked: countOf('parked') }
 }
 
 function readFailure(code: string, message: string | null): Failure {

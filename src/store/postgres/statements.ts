@@ -6,6 +6,7 @@ import * as group from './sql/group.ts'
 import * as keyIds from './sql/key-ids.ts'
 import * as look from './sql/look.ts'
 import * as session from './sql/session.ts'
+import * as stuck from './sql/stuck.ts'
 
 export const BEGIN = {
   default: statement('BEGIN'),
@@ -31,6 +32,7 @@ function texts(schema: string) {
     lookOne: look.lookOne(schema),
     lookHistory: look.lookHistory(schema),
     lookAttempt: look.lookAttempt(schema),
+    countStuck: stuck.countStuck(schema),
     insertInProgress: claim.insertInProgress(schema),
     insertManyInProgress: group.insertManyInProgress(schema),
     insertCompleted: claim.insertCompleted(schema),

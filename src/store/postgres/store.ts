@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import { LIMITS } from '../../limits.ts'
-import type { Attempt, Decision, Failure, OnceRecord, RecordId, Reply } from '../../record/index.ts'
+import type { Attempt, Decision, Failure, RecordId, Reply, Run, Stuck } from '../../record/index.ts'
 import type {
   ClaimRequest,
   KeyIds,
@@ -21,7 +21,7 @@ import { Looker } from './looker.ts'
 import { isMigrated, migrate } from './migrate.ts'
 import type { PostgresSettings } from './options.ts'
 import { OwnerWrites } from './owner.ts'
-import { readAttempt } from './rows.ts'
+import { readAttempt, readStuck } from './rows.ts'
 import { settle, writeRetryable } from './settle.ts'
 import { type Statements, statementsFor } from './statements.ts'
 import { transact } from './transact.ts'
@@ -103,11 +103,16 @@ export class PostgresStore implements Store<PostgresTx> {
     return writeRetryable(this.#connections, this.#statements, attempt, failure)
   }
 
+  async stuck(older_than_ms: number): Promise<Stuck> {
+    const { rows } = await this.#connections.run(bind(this.#statements.countStuck, `${older_than_ms}`))
+    return readStuck(rows[0]!)
+  }
+
   within(
     tx: Queryable,
     request: ClaimRequest,
     retention_ms: number,
-    work: (tx: Queryable, previous: OnceRecord | null) => Promise<Reply>,
+    work: (tx: Queryable, claimed: Run) => Promise<Reply>,
   ): Promise<WithinEnd> {
     return within(tx, this.#statements, this.#settings, request, retention_ms, work)
   }

@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
-import { decide, type InProgress, type OnceRecord, reserve } from '../../record/index.ts'
+import { decide, type Run, reserve } from '../../record/index.ts'
 import type { ClaimRequest, Queryable, Store, WithinEnd } from '../contract.ts'
 import { classify, sqlState } from './classify.ts'
 import type { PostgresSettings } from './options.ts'
@@ -8,9 +8,7 @@ import { readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
 import { identityValues, supersedeValues } from './values.ts'
 
-type Claimed =
-  | { readonly claimed: InProgress; readonly previous: OnceRecord | null }
-  | Exclude<WithinEnd, { end: 'completed' }>
+type Claimed = { readonly claimed: Run } | Exclude<WithinEnd, { end: 'completed' }>
 type WithinWork = Parameters<Store<unknown>['within']>[3]
 
 /**
@@ -64,9 +62,9 @@ async function behindSavepoint(
       await tx.query('RELEASE SAVEPOINT onlyonce')
       return claim
     }
-    const reply = await work({ query: (text, values) => tx.query(text, values) }, claim.previous)
+    const reply = await work({ query: (text, values) => tx.query(text, values) }, claim.claimed)
     const { account, operation, key } = request.id
-    const owned = [account, operation, key, `${claim.claimed.fence}`]
+    const owned = [account, operation, key, `${claim.claimed.record.fence}`]
     const done = await tx.query(statements.complete.text, [
       ...owned,
       `${retention_ms}`,
@@ -115,7 +113,8 @@ async function insertOrDecide(
     const inserted = await tx.query(statements.insertInProgress.text, insert)
     if (inserted.rows.length === 1) {
       const [created_at] = Object.values(inserted.rows[0])
-      return { claimed: reserve(null, claimant, lease_ms, Number(created_at)), previous: null }
+      const record = reserve(null, claimant, lease_ms, Number(created_at))
+      return { claimed: { kind: 'run', record, from: 'none' } }
     }
     const row = (await tx.query(statements.lookOne.text, where)).rows[0]
     if (row === undefined) continue
@@ -128,7 +127,7 @@ async function insertOrDecide(
       statements.supersede.text,
       supersedeValues(attempt, { state: 'in_progress', lease_ms }),
     )
-    if (taken.rows.length === 1) return { claimed: decision.record, previous: record }
+    if (taken.rows.length === 1) return { claimed: decision }
   }
   return { end: 'busy' }
 }

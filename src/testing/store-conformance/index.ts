@@ -3,6 +3,7 @@ import { ENDS } from './ends.ts'
 import { KEY_RULES } from './keys.ts'
 import { LEASES } from './leases.ts'
 import { KEYS, type StoreUnderTest } from './shared.ts'
+import { STUCK } from './stuck.ts'
 import { TRANSACTIONS } from './transactions.ts'
 import { WITHIN } from './within.ts'
 
@@ -30,6 +31,7 @@ export function storeConformance(
       ...CLAIMS,
       ...ENDS,
       ...LEASES,
+      ...STUCK,
       ...TRANSACTIONS,
       ...WITHIN,
       ...KEY_RULES,

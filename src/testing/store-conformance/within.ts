@@ -5,7 +5,7 @@ export const WITHIN: Cases = {
   'completes inside a transaction of the caller': async ({ store, begin }) => {
     const claim = claimOf(newId())
     const { tx, commit } = await begin()
-    const end = await store.within(tx, claim, LONG_MS, async (_, previous) => {
+    const end = await store.within(tx, claim, LONG_MS, async (_, claimed) => {
       assert.equal(previous, null)
       return reply('inside')
     })
@@ -47,8 +47,8 @@ export const WITHIN: Cases = {
     await store.release(await run(store, claimOf(id)), FAILURE, LONG_MS)
     const { tx, commit } = await begin()
     const states: unknown[] = []
-    const end = await store.within(tx, claimOf(id), LONG_MS, async (_, previous) => {
-      states.push(previous?.state)
+    const end = await store.within(tx, claimOf(id), LONG_MS, async (_, claimed) => {
+      states.push(claimed.from)
       return reply('{}')
     })
     assert.equal(end.end, 'completed')

@@ -46,6 +46,9 @@ export const ATTEMPT_COLUMNS = [
   'error_message',
 ]
 
+/** How long ago a time is, in whole milliseconds. */
+export const ageOf = (time: string) => milliseconds(`(now() - ${time})`)
+
 /** A duration given in milliseconds as an interval; NULL stays NULL. */
 export const interval = (parameter: string) => `(${parameter}::float8 * interval '1 millisecond')`
 
