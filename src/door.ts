@@ -2,7 +2,9 @@
 import type { Explanation } from './explain.ts'
 import type { IssuedKey } from './issuer.ts'
 import type { KeyRules } from './key/index.ts'
+import type { Observer } from './observe/index.ts'
 import type { HandlerContext } from './protect/handler.ts'
+import type { Stuck } from './record/index.ts'
 import type { Secret } from './ring.ts'
 import type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
 import type { Stored } from './value.ts'
@@ -25,6 +27,12 @@ export interface OnlyonceOptions<Tx> {
   readonly deadline_ms?: number
   /** Milliseconds since the epoch, for the expiry of issued keys alone; records go by the store's clock. */
   readonly clock?: () => number
+  /** Who is told what happens: `prometheus(…)`, `openTelemetry(…)`, `logTo(logger)`, or your own; one or several. */
+  readonly observe?: Observer | readonly Observer[]
+  /** From which age on an unfinished record counts as stuck. */
+  readonly stuck_after_ms?: number
+  /** How often stuck records are counted. Only where somebody observes. */
+  readonly stuck_check_every_ms?: number
   /** Called at named places; tests inject one that ends the process there. */
   readonly crash_point?: CrashPoint
 }
@@ -133,6 +141,16 @@ export interface Onlyonce<Tx> {
    * const { state, why, next } = await once.explain({ account, operation, key })
    */
   explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation>
+
+  /**
+   * Counts the records of all accounts that nobody finishes: in progress, unknown or parked for longer than
+   * `stuck_after_ms`, or than you say.
+   *
+   * @example
+   * const { in_progress, unknown } = await once.stuck({ older_than_ms: 600_000 })
+   * if (in_progress.count + unknown.count > 0) page(`the oldest is ${in_progress.oldest_age_ms} ms old`)
+   */
+  stuck(options?: { readonly older_than_ms?: number }): Promise<Stuck>
 
   /** Checks the store now instead of at the first call. */
   start(): Promise<void>

@@ -2,7 +2,8 @@
  * onlyonce: a request that moves money takes effect once, however often it is sent.
  *
  * The stores are here and also behind doors of their own (`onlyonce/postgres`, `onlyonce/memory`); a database
- * to start with is behind `onlyonce/embedded`, what tests need behind `onlyonce/testing`.
+ * to start with is behind `onlyonce/embedded`, what tests need behind `onlyonce/testing`. Metrics and traces are behind
+ * `onlyonce/prometheus` and `onlyonce/opentelemetry`, because they need packages that not everybody has.
  */
 export type {
   HandlerCall,
@@ -18,9 +19,25 @@ export type { Explanation } from './explain.ts'
 export type { IssuedKey } from './issuer.ts'
 export { businessKey, derivedKey, type KeyRules, parseKeyHeader } from './key/index.ts'
 export { LIMITS } from './limits.ts'
+export {
+  type CallEnded,
+  type CallOutcome,
+  type CallTrace,
+  type LogFields,
+  type Logger,
+  logFields,
+  logTo,
+  type Observer,
+  type Protection,
+  type Reserved,
+  type Signal,
+  type StoreStep,
+  type TracedCall,
+  type TraceLink,
+} from './observe/index.ts'
 export { onlyonce } from './onlyonce.ts'
 export type { HandlerContext } from './protect/handler.ts'
-export type { Attempt, AttemptOutcome, Failure, State } from './record/index.ts'
+export type { Attempt, AttemptOutcome, Failure, RecordId, State, Stuck, StuckCount } from './record/index.ts'
 export type { Secret } from './ring.ts'
 export type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
 export { memory } from './store/memory/index.ts'

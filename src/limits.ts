@@ -98,6 +98,18 @@ export const LIMITS = {
   pool_end_max_ms: 1_000,
   /** What a client that met another's attempt is told to wait. */
   retry_after_ms: 1_000,
+  /** An attempt that began so long ago and is not finished has been forgotten by everybody. */
+  stuck_after_ms: 3_600_000,
+  /** How often stuck records are counted, where anybody observes. */
+  stuck_check_every_ms: 60_000,
+  /** A timer of Node.js that is set to more than this fires at once. */
+  timer_max_ms: 2_147_483_647,
+  /** The retry rate is that of the last minute, counted in stretches of a second. */
+  retry_rate_window_ms: 60_000,
+  retry_rate_slots: 60,
+  /** Hexadecimal characters of a key's digest in logs and spans: chance does not make two of them equal. */
+  key_digest_length: 12,
+
   /** How long a process waits for another one that migrates. */
   migration_wait_max_ms: 120_000,
   /** The one time that a start reads the records: after a key was taken out of a ring. */

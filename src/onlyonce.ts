@@ -11,10 +11,19 @@ import { OnlyonceError } from './errors.ts'
 import { type Explanation, explain } from './explain.ts'
 import type { IssuedKey } from './issuer.ts'
 import { LIMITS } from './limits.ts'
+import {
+  type CallSignals,
+  Observers,
+  type Protection,
+  StuckAlarm,
+  signalsOf,
+  WatchedStore,
+} from './observe/index.ts'
 import { Flights } from './protect/flights.ts'
-import { type HandlerContext, runHandler, type WorkEnd } from './protect/handler.ts'
-import { type Outcome, runTransaction } from './protect/transaction.ts'
+import { type HandlerContext, type HandlerRequest, runHandler, type WorkEnd } from './protect/handler.ts'
+import { type Outcome, runTransaction, type TransactionRequest } from './protect/transaction.ts'
 import { runWithin } from './protect/within.ts'
+import type { Stuck } from './record/index.ts'
 import { positive, Requests } from './requests.ts'
 import { Deadline } from './retry.ts'
 import { keyRing, type Secret } from './ring.ts'
@@ -40,6 +49,9 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   readonly #crashPoint: CrashPoint
   readonly #flights = new Flights<Outcome>()
   readonly #running = new Set<Owned>()
+  readonly #observers: Observers
+  readonly #stuck_after_ms: number
+  readonly #alarm: StuckAlarm
   #started: Promise<void> | null = null
   #ready = false
   #closing: Promise<void> | null = null
@@ -51,21 +63,36 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     // Given and undefined is a setting that is missing, not a wish for plain text.
     const encrypted = 'encryption' in options
     this.#seal = new Seal(encrypted ? keyRing(options.encryption as Secret, 'reply') : null)
+    this.#observers = new Observers(options.observe)
+    const store = this.#observers.none ? options.store : new WatchedStore(options.store, this.#observers)
     // Without a ring too: it is told there that a reply is sealed, instead of taken for a plain one.
-    this.#store = sealed(options.store, this.#seal)
+    this.#store = sealed(store, this.#seal)
     this.#requests = new Requests(options)
     this.#crashPoint = options.crash_point ?? (() => {})
+    this.#stuck_after_ms = positive('stuck_after_ms', options.stuck_after_ms ?? LIMITS.stuck_after_ms)
+    const every_ms = positive(
+      'stuck_check_every_ms',
+      options.stuck_check_every_ms ?? LIMITS.stuck_check_every_ms,
+    )
+    this.#alarm = new StuckAlarm((age_ms) => this.#store.stuck(age_ms), this.#observers, {
+      older_than_ms: this.#stuck_after_ms,
+      every_ms,
+    })
   }
 
   async transaction<T>(call: TransactionCall, work: (tx: Tx) => Promise<T>): Promise<Result<Stored<T>>> {
     this.#refuseWhenClosing()
     const request = this.#requests.transaction(call)
     if (!this.#ready) await this.start()
-    const boarding = this.#flights.board(request.id, request.fingerprint.digest, () =>
-      runTransaction(this.#store, request, async (tx) => encodeValue(await work(tx)), this.#crashPoint),
+    return await this.#fly<T, TransactionRequest>('transaction', request, (traced, signals) =>
+      runTransaction(
+        this.#store,
+        traced,
+        async (tx) => encodeValue(await work(tx)),
+        this.#crashPoint,
+        signals,
+      ),
     )
-    if (boarding.role === 'refused') return { outcome: 'key_reused' }
-    return resultOf<T>(await boarding.landed, boarding.role === 'joined')
   }
 
   async handler<T>(
@@ -75,11 +102,16 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     this.#refuseWhenClosing()
     const request = this.#requests.handler(call)
     if (!this.#ready) await this.start()
-    const boarding = this.#flights.board(request.id, request.fingerprint.digest, () =>
-      runHandler(this.#store, request, (context) => endOf(work, context), this.#running, this.#crashPoint),
+    return await this.#fly<T, HandlerRequest>('handler', request, (traced, signals) =>
+      runHandler(
+        this.#store,
+        traced,
+        (context) => endOf(work, context),
+        this.#running,
+        this.#crashPoint,
+        signals,
+      ),
     )
-    if (boarding.role === 'refused') return { outcome: 'key_reused' }
-    return resultOf<T>(await boarding.landed, boarding.role === 'joined')
   }
 
   async within<T>(
@@ -90,14 +122,14 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     this.#refuseWhenClosing()
     const request = this.#requests.transaction(call)
     if (!this.#ready) await this.start()
-    const outcome = await runWithin(
-      this.#store,
-      tx,
-      request,
-      async (inner) => encodeValue(await work(inner)),
-      this.#crashPoint,
-    )
-    return resultOf<T>(outcome, false)
+    const signals = signalsOf(this.#observers, 'within', request.id)
+    return await signals.run(async () => {
+      const traced = withTrace(request, signals)
+      const encoded = async (inner: Queryable) => encodeValue(await work(inner))
+      const outcome = await runWithin(this.#store, tx, traced, encoded, this.#crashPoint, signals)
+      signals.told(outcome)
+      return resultOf<T>(outcome, false)
+    })
   }
 
   issueKey(call: IssueKeyCall): IssuedKey {
@@ -110,12 +142,19 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     return await explain(this.#store, id)
   }
 
+  async stuck(options: { readonly older_than_ms?: number } = {}): Promise<Stuck> {
+    const older_than_ms = positive('older_than_ms', options.older_than_ms ?? this.#stuck_after_ms)
+    if (!this.#ready) await this.start()
+    return await this.#store.stuck(older_than_ms)
+  }
+
   /** The store is asked until it has answered once; a database that is away now may be there later. */
   async start(): Promise<void> {
     this.#started ??= this.#store.start({ fingerprint: this.#requests.key_ids, reply: this.#seal.key_ids })
     try {
       await this.#started
       this.#ready = true
+      this.#alarm.start()
     } catch (error) {
       this.#started = null
       throw error
@@ -136,6 +175,34 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     }
   }
 
+  /** Takes off, or joins whoever has taken off with this key already, and tells what came of it. */
+  #fly<T, R extends Traceable>(
+    protection: Protection,
+    request: R,
+    take_off: (traced: R, signals: CallSignals) => Promise<Outcome>,
+  ): Promise<Result<Stored<T>>> {
+    const signals = signalsOf(this.#observers, protection, request.id)
+    return signals.run(async () => {
+      const { id, fingerprint } = request
+      const boarding = this.#flights.board(id, fingerprint.digest, signals.trace, () =>
+        take_off(withTrace(request, signals), signals),
+      )
+      if (boarding.role === 'refused') {
+        signals.told({ outcome: 'key_reused' })
+        return { outcome: 'key_reused' }
+      }
+      const joined = boarding.role === 'joined'
+      if (joined) signals.joined(boarding.flight.trace)
+      try {
+        const outcome = await boarding.landed
+        signals.told(outcome)
+        return resultOf<T>(outcome, joined)
+      } finally {
+        if (!joined) signals.landed(boarding.flight.callers)
+      }
+    })
+  }
+
   #refuseWhenClosing(): void {
     if (this.#closing !== null) throw new OnlyonceError('closed')
   }
@@ -146,7 +213,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     const enough = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, deadline.left_ms)
     })
-    await Promise.race([this.#flights.landed(), enough])
+    await Promise.race([Promise.all([this.#flights.landed(), this.#alarm.stop()]), enough])
     clearTimeout(timer)
     await this.#handOver()
     await this.#store.close()
@@ -156,6 +223,13 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   async #handOver(): Promise<void> {
     await Promise.allSettled([...this.#running].map((owned) => this.#store.extend(owned, 0)))
   }
+}
+
+type Traceable = Pick<TransactionRequest, 'id' | 'fingerprint' | 'trace'>
+
+/** The record is to name the span of its attempt. Untraced requests, the most, are not copied. */
+function withTrace<R extends Traceable>(request: R, { trace }: CallSignals): R {
+  return trace === null ? request : { ...request, trace }
 }
 
 /** Runs work and tells how it ended. What cannot be stored has still been done, so it counts as thrown. */

@@ -4,12 +4,16 @@ import type { RecordId } from '../record/index.ts'
 
 interface Flight<T> {
   readonly digest: Buffer
+  /** The span of the call that took off first. */
+  readonly trace: string | null
   readonly landed: Promise<T>
+  /** The first and all who joined. */
+  callers: number
 }
 
 /** How a caller fares: alone and first, with another's flight, or not at all. */
 export type Boarding<T> =
-  | { readonly role: 'first' | 'joined'; readonly landed: Promise<T> }
+  | { readonly role: 'first' | 'joined'; readonly landed: Promise<T>; readonly flight: Flight<T> }
   | { readonly role: 'refused' }
 
 /**
@@ -33,29 +37,32 @@ export class Flights<T> {
    * Runs `take_off`, or joins the flight that has this id already. A flight with another fingerprint under the
    * same id is not joined: the key was reused.
    */
-  board(id: RecordId, digest: Buffer, take_off: () => Promise<T>): Boarding<T> {
+  board(id: RecordId, digest: Buffer, trace: string | null, take_off: () => Promise<T>): Boarding<T> {
     const address = `${id.account}\0${id.operation}\0${id.key}`
     const flight = this.#flights.get(address)
-    if (flight === undefined) return { role: 'first', landed: this.#fly(address, digest, take_off) }
+    if (flight === undefined) {
+      const first = { digest, trace, landed: take_off(), callers: 1 }
+      return { role: 'first', landed: this.#fly(address, first), flight: first }
+    }
     if (!flight.digest.equals(digest)) return { role: 'refused' }
     if (this.#joined >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
-    return { role: 'joined', landed: this.#join(flight) }
+    return { role: 'joined', landed: this.#join(flight), flight }
   }
 
-  async #fly(address: string, digest: Buffer, take_off: () => Promise<T>): Promise<T> {
-    const landed = take_off()
-    this.#flights.set(address, { digest, landed })
+  async #fly(address: string, flight: Flight<T>): Promise<T> {
+    this.#flights.set(address, flight)
     try {
-      return await landed
+      return await flight.landed
     } finally {
       this.#flights.delete(address)
     }
   }
 
-  async #join({ landed }: Flight<T>): Promise<T> {
+  async #join(flight: Flight<T>): Promise<T> {
+    flight.callers += 1
     this.#joined += 1
     try {
-      return await landed
+      return await flight.landed
     } finally {
       this.#joined -= 1
     }

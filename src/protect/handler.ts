@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
+import type { CallSignals } from '../observe/index.ts'
 import type { Claimant, Decision, Reply } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Owned, Store } from '../store/contract.ts'
@@ -47,6 +48,7 @@ export async function runHandler<Tx>(
   work: (context: HandlerContext) => Promise<WorkEnd>,
   running: Set<Owned>,
   crashPoint: CrashPoint,
+  signals: CallSignals,
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, lapsed } = request
   // The claim decides by writing, and a key that has expired must not leave a trace: in this rare case, look first.
@@ -55,15 +57,21 @@ export async function runHandler<Tx>(
   crashPoint('handler.claim.before')
   const decision = await claim(store, request, claimant)
   crashPoint('handler.claim.after')
+  signals.decided(decision)
   if (decision.kind !== 'run') return outcomeOf(decision)
   const owned: Owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
-  const heartbeat = new Heartbeat(store, owned, request.lease_ms, request.in_progress_max_ms)
+  let working = true
+  const heartbeat = new Heartbeat(store, owned, request, () => {
+    // When the work is done the save tells: a beat that overtakes its answer finds no owner either.
+    if (working) signals.leaseLost()
+  })
   running.add(owned)
   try {
     crashPoint('handler.work.before')
     const end = await work(contextOf(owned, heartbeat))
+    working = false
     crashPoint('handler.work.after')
-    await save(store, request, owned, end, crashPoint)
+    await save(store, request, owned, end, crashPoint, signals)
     if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
     throw end.error
   } finally {
@@ -109,6 +117,7 @@ async function save<Tx>(
   owned: Owned,
   end: WorkEnd,
   crashPoint: CrashPoint,
+  signals: CallSignals,
 ): Promise<void> {
   const deadline = new Deadline(Math.min(request.deadline_ms, LIMITS.save_max_ms))
   for (let tries = 0; ; tries += 1) {
@@ -118,7 +127,10 @@ async function save<Tx>(
       crashPoint('handler.save.after')
       return
     } catch (error) {
-      if (error instanceof OnlyonceError && error.code === 'lease_lost') throw error
+      if (error instanceof OnlyonceError && error.code === 'lease_lost') {
+        signals.leaseLost()
+        throw error
+      }
       if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause: error })
     }
   }

@@ -12,16 +12,23 @@ export class Heartbeat<Tx> {
   readonly #owned: Owned
   readonly #lease_ms: number
   readonly #end: Deadline
+  readonly #onLost: () => void
   #lost: AbortController | null = null
   #reason: OnlyonceError | null = null
   #timer: NodeJS.Timeout | undefined
   #stopped = false
 
-  constructor(store: Store<Tx>, owned: Owned, lease_ms: number, in_progress_max_ms: number) {
+  constructor(
+    store: Store<Tx>,
+    owned: Owned,
+    bounds: { readonly lease_ms: number; readonly in_progress_max_ms: number },
+    onLost: () => void,
+  ) {
     this.#store = store
     this.#owned = owned
-    this.#lease_ms = lease_ms
-    this.#end = new Deadline(in_progress_max_ms)
+    this.#lease_ms = bounds.lease_ms
+    this.#end = new Deadline(bounds.in_progress_max_ms)
+    this.#onLost = onLost
     this.#plan()
   }
 
@@ -61,6 +68,7 @@ export class Heartbeat<Tx> {
     } catch (error) {
       // A store that is away is asked again with the next beat; the lease says how long that is good for.
       if (error instanceof OnlyonceError && error.code === 'lease_lost' && !this.#stopped) {
+        this.#onLost()
         this.#lose(error)
         return
       }

@@ -3,14 +3,15 @@ import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import type { Fingerprint } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
+import type { CallSignals, Origin } from '../observe/index.ts'
 import {
   type Claimant,
-  type Completed,
   type Decision,
   decide,
   type Failure,
   type RecordId,
   type Reply,
+  type Run,
 } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Isolation, Seen, Store, TransactionAttempt } from '../store/contract.ts'
@@ -35,11 +36,18 @@ export interface TransactionRequest {
 
 /** What became of a protected call, before its reply is turned into a value or a response. */
 export type Outcome =
-  | { readonly outcome: 'executed' | 'replayed'; readonly reply: Reply }
+  | { readonly outcome: 'executed'; readonly reply: Reply }
+  /** `origin` is the attempt that the caller met. */
+  | { readonly outcome: 'replayed'; readonly reply: Reply; readonly origin: Origin }
   | { readonly outcome: 'in_progress'; readonly retry_after_ms: number }
   | { readonly outcome: 'key_reused' }
-  | { readonly outcome: 'unknown'; readonly failure: Failure; readonly retry_after_ms: number }
-  | { readonly outcome: 'parked'; readonly failure: Failure }
+  | {
+      readonly outcome: 'unknown'
+      readonly failure: Failure
+      readonly retry_after_ms: number
+      readonly origin: Origin
+    }
+  | { readonly outcome: 'parked'; readonly failure: Failure; readonly origin: Origin }
 
 /**
  * Runs work in one transaction and one commit together with its record.
@@ -52,6 +60,7 @@ export async function runTransaction<Tx>(
   request: TransactionRequest,
   work: (tx: Tx) => Promise<Reply>,
   crashPoint: CrashPoint,
+  signals: CallSignals,
 ): Promise<Outcome> {
   const deadline = new Deadline(request.deadline_ms)
   let last: unknown
@@ -68,11 +77,12 @@ export async function runTransaction<Tx>(
     crashPoint('transaction.look.after')
     refuseNewWork(request.lapsed, seen?.record.state ?? 'none')
     const decision = decideFrom(seen, request, claimant)
+    signals.decided(decision)
     if (decision.kind !== 'run') return outcomeOf(decision)
     // Work that cannot run twice has had its run; only another's reply could have helped.
     if (tries > 0 && !request.rerun) break
     const attempt = attemptOf(request, claimant, seen, deadline)
-    const step = await runOnce(store, attempt, work, crashPoint)
+    const step = await runOnce(store, attempt, work, crashPoint, signals)
     if (step.next === 'done') return step.outcome
     last = step.error
     if (step.next === 'rerun' && !request.rerun) break
@@ -90,6 +100,7 @@ async function runOnce<Tx>(
   attempt: TransactionAttempt,
   work: (tx: Tx) => Promise<Reply>,
   crashPoint: CrashPoint,
+  signals: CallSignals,
 ): Promise<Step> {
   const end = await store.transact(attempt, work, crashPoint)
   switch (end.end) {
@@ -110,7 +121,7 @@ async function runOnce<Tx>(
         : { next: 'rerun', error: end.error }
     }
     case 'ended_inside':
-      await leaveUnknown(store, attempt, end.error)
+      await leaveUnknown(store, attempt, end.error, signals)
       throw end.error
     case 'failed':
       return await afterFailure(store, attempt, end.error, crashPoint)
@@ -152,11 +163,16 @@ const NOT_WORTH_A_WRITE: readonly string[] = [
  * The function ended its own transaction, so what it did may have been committed without its record. If not
  * even that can be noted, the caller must not hear that nothing happened.
  */
-async function leaveUnknown<Tx>(store: Store<Tx>, attempt: TransactionAttempt, error: Error): Promise<void> {
+async function leaveUnknown<Tx>(
+  store: Store<Tx>,
+  attempt: TransactionAttempt,
+  error: Error,
+  signals: CallSignals,
+): Promise<void> {
   const deadline = new Deadline(LIMITS.save_max_ms)
   for (let tries = 0; ; tries += 1) {
     try {
-      return await leaveUnknownOnce(store, attempt, error)
+      return await leaveUnknownOnce(store, attempt, error, signals)
     } catch {
       // Without this record a retry would run as if nothing had happened: it is worth waiting for.
       if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause: error })
@@ -168,12 +184,15 @@ async function leaveUnknownOnce<Tx>(
   store: Store<Tx>,
   { id, claimant }: TransactionAttempt,
   error: Error,
+  signals: CallSignals,
 ): Promise<void> {
   const claim = { id, claimant, matches: () => true, lease_ms: LIMITS.lease_ms, takeover: 'resume' } as const
   const decision = await store.claim(claim)
   if (decision.kind !== 'run') return
   const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
-  await store.doubt(owned, failureOf(error))
+  const failure = failureOf(error)
+  await store.doubt(owned, failure)
+  signals.doubted(failure)
 }
 
 function attemptOf(
@@ -194,10 +213,10 @@ function decideFrom(seen: Seen | null, request: TransactionRequest, claimant: Cl
   return decide(record, claim, seen?.now ?? 0)
 }
 
-export function outcomeOf(decision: Exclude<Decision, { kind: 'run' }>): Outcome {
+export function outcomeOf(decision: Exclude<Decision, Run>): Outcome {
   switch (decision.kind) {
     case 'replay':
-      return replayOf(decision.record)
+      return { outcome: 'replayed', reply: decision.record.reply, origin: decision.record }
     case 'in_progress':
       return {
         outcome: 'in_progress',
@@ -207,14 +226,15 @@ export function outcomeOf(decision: Exclude<Decision, { kind: 'run' }>): Outcome
       return { outcome: 'key_reused' }
     case 'vanished':
     case 'unknown':
-      return { outcome: 'unknown', failure: decision.record.failure, retry_after_ms: LIMITS.retry_after_ms }
+      return {
+        outcome: 'unknown',
+        failure: decision.record.failure,
+        retry_after_ms: LIMITS.retry_after_ms,
+        origin: decision.record,
+      }
     case 'parked':
-      return { outcome: 'parked', failure: decision.record.failure }
+      return { outcome: 'parked', failure: decision.record.failure, origin: decision.record }
     default:
       return decision satisfies never
   }
-}
-
-function replayOf(record: Completed): Outcome {
-  return { outcome: 'replayed', reply: record.reply }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { LIMITS } from '../limits.ts'
+import type { CallSignals } from '../observe/index.ts'
 import type { Reply } from '../record/index.ts'
 import type { CrashPoint, Queryable, Store } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
@@ -19,6 +20,7 @@ export async function runWithin<Tx>(
   >,
   work: (tx: Queryable) => Promise<Reply>,
   crashPoint: CrashPoint,
+  signals: CallSignals,
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, matches, lapsed, retention_ms } = request
   const claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
@@ -30,6 +32,7 @@ export async function runWithin<Tx>(
     async (inner, claimed) => {
       // The claim is undone with what is thrown here. A look beforehand would need a second connection.
       refuseNewWork(lapsed, claimed.from)
+      signals.decided(claimed)
       crashPoint('within.work.before')
       const reply = await work(inner)
       crashPoint('within.work.after')
@@ -43,6 +46,7 @@ export async function runWithin<Tx>(
     case 'busy':
       return { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
     case 'decided':
+      signals.decided(end.decision)
       return outcomeOf(end.decision)
     default:
       return end satisfies never

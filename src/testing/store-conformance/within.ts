@@ -6,7 +6,7 @@ export const WITHIN: Cases = {
     const claim = claimOf(newId())
     const { tx, commit } = await begin()
     const end = await store.within(tx, claim, LONG_MS, async (_, claimed) => {
-      assert.equal(previous, null)
+      assert.equal(claimed.from, 'none')
       return reply('inside')
     })
     assert.equal(end.end, 'completed')

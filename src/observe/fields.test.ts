@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { logFields, redactKey, showText } from './fields.ts'
+import type { Signal } from './signals.ts'
+
+const KEY = '9f1c2d7e-3b58-4d34-9d59-0e1a3a1f2b77'
+const id = { account: 'acct_1', operation: 'transfers.create', key: KEY }
+const digest = createHash('sha256').update(KEY).digest('hex').slice(0, 12)
+
+describe('a redacted key', () => {
+  it('is its first four characters and a digest', () => {
+    expect(redactKey(KEY)).toBe(`9f1c…${digest}`)
+  })
+  it('tells keys apart that begin alike', () => {
+    expect(redactKey(`${KEY}a`)).not.toBe(redactKey(`${KEY}b`))
+  })
+})
+
+describe('a text of somebody else', () => {
+  it('loses its card numbers before it is cut', () => {
+    const text = `${'x'.repeat(290)} 4242 4242 4242 4242`
+    expect(showText(text)).toBe(`${'x'.repeat(290)} [card num`)
+  })
+})
+
+const SIGNALS: readonly [Signal, object][] = [
+  [{ signal: 'call_started', protection: 'within', id }, { protection: 'within' }],
+  [
+    {
+      signal: 'call_ended',
+      protection: 'handler',
+      id,
+      outcome: 'failed',
+      failure: { code: 'E4242424242424242', message: 'card 4242-4242-4242-4242' },
+      code: 'thrown',
+      fence: 2,
+      joined: false,
+      duration_ms: 1.7,
+    },
+    {
+      outcome: 'failed',
+      code: 'thrown',
+      fence: 2,
+      joined: false,
+      duration_ms: 2,
+      error_code: 'E[card number]',
+      error_message: 'card [card number]',
+    },
+  ],
+  [
+    { signal: 'reserved', protection: 'handler', id, kind: 'replay', fence: 1 },
+    { kind: 'replay', fence: 1 },
+  ],
+  [{ signal: 'key_misuse', security: true, protection: 'transaction', id }, { security: true }],
+  [{ signal: 'zombie_key', protection: 'handler', id }, {}],
+  [{ signal: 'lease_lost', protection: 'handler', id, fence: 3 }, { fence: 3 }],
+  [{ signal: 'herd', protection: 'handler', id, size: 7 }, { size: 7 }],
+  [
+    { signal: 'store_error', step: 'claim', code: 'store_unavailable', message: 'gone', id },
+    { step: 'claim', error_code: 'store_unavailable', error_message: 'gone' },
+  ],
+  [
+    { signal: 'reconcile_scheduled', id, failure: { code: 'owner_vanished', message: 'm' } },
+    { error_code: 'owner_vanished', error_message: 'm' },
+  ],
+  [
+    { signal: 'reconcile_failed', id, failure: { code: 'c', message: 'm' } },
+    { error_code: 'c', error_message: 'm' },
+  ],
+  [{ signal: 'reconcile_resolved', id, state: 'completed' }, { state: 'completed' }],
+]
+
+describe('the fields of a signal', () => {
+  it.each(SIGNALS)('are flat and name the record by a redacted key: $signal', (signal, told) => {
+    const fields = logFields(signal)
+    expect(fields).toMatchObject({ ...told, account: 'acct_1', operation: 'transfers.create' })
+    expect(fields.key).toBe(redactKey(KEY))
+    expect(fields.signal).toBe(signal.signal)
+    expect(Object.values(fields).filter((value) => typeof value === 'object' && value !== null)).toEqual([])
+    expect(JSON.stringify(fields)).not.toContain(KEY)
+  })
+
+  it('leave the record out where there is none', () => {
+    const error = { signal: 'store_error', step: 'start', code: 'other', message: '', id: null } as const
+    expect(logFields(error)).not.toHaveProperty('account')
+    expect(logFields({ signal: 'ttl_pruned', count: 3 })).toEqual({ signal: 'ttl_pruned', count: 3 })
+  })
+
+  it('tell the counts of stuck records one by one', () => {
+    const none = { count: 0, oldest_age_ms: 0 }
+    const stuck = { in_progress: { count: 2, oldest_age_ms: 9 }, unknown: none, parked: none }
+    expect(logFields({ signal: 'stuck', older_than_ms: 5, stuck })).toMatchObject({
+      older_than_ms: 5,
+      in_progress: 2,
+      in_progress_oldest_age_ms: 9,
+      unknown: 0,
+    })
+  })
+})

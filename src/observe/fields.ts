@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto'
+import { maskCardNumbers } from '../key/index.ts'
+import { LIMITS } from '../limits.ts'
+import type { Failure, RecordId } from '../record/index.ts'
+import type { Signal } from './signals.ts'
+
+export type LogFields = Readonly<Record<string, string | number | boolean | null>>
+
+/**
+ * A key as it may be shown: its first four characters and a short digest, by which lines about the same key are
+ * found, and nothing that could be sent again.
+ *
+ * @example
+ * redactKey('9f1c2d7e-…') // '9f1c…7d2b9c04e1aa'
+ */
+export function redactKey(key: string): string {
+  return `${key.slice(0, 4)}…${digestKey(key)}`
+}
+
+/** The digest alone, for where even four characters are too many. */
+export function digestKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex').slice(0, LIMITS.key_digest_length)
+}
+
+/** A text of somebody else's, as it may be shown: without card numbers, and short. */
+export function showText(text: string): string {
+  return maskCardNumbers(text).slice(0, LIMITS.error_message_length_max)
+}
+
+/**
+ * A signal as flat fields that are safe to log. Members are named one by one: what is not named here, such as the
+ * input, the reply, its headers or the fingerprint, is in no signal and in no line.
+ *
+ * @example
+ * logger.warn(logFields(signal), 'a key was reused')
+ */
+export function logFields(signal: Signal): LogFields {
+  switch (signal.signal) {
+    case 'call_started':
+    case 'zombie_key':
+      return { signal: signal.signal, ...callFields(signal) }
+    case 'call_ended': {
+      const { outcome, code, fence, joined } = signal
+      const duration_ms = Math.round(signal.duration_ms)
+      const told = { outcome, code, fence, joined, duration_ms }
+      return { signal: signal.signal, ...callFields(signal), ...told, ...failureFields(signal.failure) }
+    }
+    case 'reserved':
+      return { signal: signal.signal, ...callFields(signal), kind: signal.kind, fence: signal.fence }
+    case 'key_misuse':
+      return { signal: signal.signal, security: true, ...callFields(signal) }
+    case 'lease_lost':
+      return { signal: signal.signal, ...callFields(signal), fence: signal.fence }
+    case 'herd':
+      return { signal: signal.signal, ...callFields(signal), size: signal.size }
+    case 'store_error': {
+      const failure = { code: signal.code, message: signal.message }
+      return { signal: signal.signal, step: signal.step, ...idFields(signal.id), ...failureFields(failure) }
+    }
+    case 'reconcile_scheduled':
+    case 'reconcile_failed':
+      return { signal: signal.signal, ...idFields(signal.id), ...failureFields(signal.failure) }
+    case 'reconcile_resolved':
+      return { signal: signal.signal, ...idFields(signal.id), state: signal.state }
+    case 'ttl_pruned':
+      return { signal: signal.signal, count: signal.count }
+    case 'stuck':
+      return { signal: signal.signal, older_than_ms: signal.older_than_ms, ...stuckFields(signal.stuck) }
+    default:
+      return signal satisfies never
+  }
+}
+
+function callFields({ protection, id }: { readonly protection: string; readonly id: RecordId }): LogFields {
+  return { protection, ...idFields(id) }
+}
+
+function idFields(id: RecordId | null): LogFields {
+  if (id === null) return {}
+  return { account: showText(id.account), operation: showText(id.operation), key: redactKey(id.key) }
+}
+
+function failureFields(failure: Failure | null): LogFields {
+  if (failure === null) return {}
+  return { error_code: showText(failure.code), error_message: showText(failure.message) }
+}
+
+function stuckFields({
+  in_progress,
+  unknown,
+  parked,
+}: Extract<Signal, { signal: 'stuck' }>['stuck']): LogFields {
+  return {
+    in_progress: in_progress.count,
+    in_progress_oldest_age_ms: in_progress.oldest_age_ms,
+    unknown: unknown.count,
+    unknown_oldest_age_ms: unknown.oldest_age_ms,
+    parked: parked.count,
+    parked_oldest_age_ms: parked.oldest_age_ms,
+  }
+}

@@ -1,0 +1,162 @@
+import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import type { Decision, Failure, RecordId, Run } from '../record/index.ts'
+import type { CallSignals, Told } from './call-signals.ts'
+import type { ObservedTrace, Observers } from './observers.ts'
+import type { CallEnded, CallOutcome, Protection, Reserved, TraceLink } from './signals.ts'
+import { monotonicMs } from './stopwatch.ts'
+
+/** A call that somebody observes. Gathers what happens and tells it in signals, each fact once. */
+export class LiveCall implements CallSignals {
+  readonly trace: string | null
+  readonly #observers: Observers
+  readonly #call: { readonly protection: Protection; readonly id: RecordId }
+  readonly #traces: readonly ObservedTrace[]
+  readonly #links: TraceLink[] = []
+  readonly #began_ms = monotonicMs()
+  #run: Run | null = null
+  #told: Told | null = null
+  #reserved = false
+  #joined = false
+  #lease_lost = false
+
+  constructor(observers: Observers, protection: Protection, id: RecordId) {
+    this.#observers = observers
+    this.#call = { protection, id }
+    this.#traces = observers.trace(this.#call)
+    this.trace = this.#traces.find(({ trace }) => trace.traceparent !== null)?.trace.traceparent ?? null
+  }
+
+  async run<T>(call: () => Promise<T>): Promise<T> {
+    this.#observers.emit({ signal: 'call_started', ...this.#call })
+    try {
+      const value = await this.#inside(call, this.#traces)
+      this.#end(null, null)
+      return value
+    } catch (error) {
+      this.#end(codeOf(error), failureOf(error))
+      throw error
+    }
+  }
+
+  decided(decision: Decision): void {
+    if (decision.kind === 'vanished' || (decision.kind === 'run' && decision.from === 'in_progress')) {
+      this.#observers.emit({ signal: 'zombie_key', ...this.#call })
+    }
+    // A handler's claim is durable at once. In a transaction it stands, or has given way to another's, at the end.
+    const durable = this.#call.protection === 'handler'
+    if (decision.kind === 'run') {
+      this.#run = decision
+      if (durable) this.#reserve(kindOf(decision))
+    } else if (decision.kind === 'vanished' && durable) this.doubted(decision.record.failure)
+  }
+
+  doubted(failure: Failure): void {
+    this.#observers.emit({ signal: 'reconcile_scheduled', id: this.#call.id, failure })
+  }
+
+  /** The heartbeat may notice, and the save after it once more. */
+  leaseLost(): void {
+    if (this.#lease_lost) return
+    this.#lease_lost = true
+    this.#observers.emit({ signal: 'lease_lost', ...this.#call, fence: this.#fence })
+  }
+
+  joined(flight_trace: string | null): void {
+    this.#joined = true
+    if (flight_trace !== null) this.#links.push({ to: 'flight', traceparent: flight_trace })
+  }
+
+  landed(callers: number): void {
+    if (callers > 1) this.#observers.emit({ signal: 'herd', ...this.#call, size: callers })
+  }
+
+  told(told: Told): void {
+    this.#told = told
+    const original = told.origin?.trace ?? null
+    if (original !== null) this.#links.push({ to: 'original', traceparent: original })
+  }
+
+  /** One span inside the other. An observer that fails, or runs nothing, does not keep the call from running. */
+  #inside<T>(call: () => Promise<T>, traces: readonly ObservedTrace[]): Promise<T> {
+    const [outer, ...inner] = traces
+    if (outer === undefined) return call()
+    let running: Promise<T> | undefined
+    const run = () => {
+      running ??= this.#inside(call, inner)
+      return running
+    }
+    this.#observers.guard(outer.observer, () => void outer.trace.run(run))
+    return run()
+  }
+
+  #end(code: string | null, failure: Failure | null): void {
+    const outcome = this.#outcome()
+    const met = this.#met(outcome)
+    if (met === 'key_misuse') this.#observers.emit({ signal: 'key_misuse', security: true, ...this.#call })
+    else if (met !== null) this.#reserve(met)
+    const ended: CallEnded = {
+      signal: 'call_ended',
+      ...this.#call,
+      outcome,
+      failure,
+      code,
+      fence: this.#fence,
+      joined: this.#joined,
+      duration_ms: monotonicMs() - this.#began_ms,
+    }
+    this.#observers.emit(ended)
+    for (const { observer, trace } of this.#traces) {
+      this.#observers.guard(observer, () => trace.end(ended, this.#links))
+    }
+  }
+
+  /** Of the attempt that was met, or of the call's own. */
+  get #fence(): number | null {
+    return this.#told?.origin?.fence ?? this.#run?.record.fence ?? null
+  }
+
+  #outcome(): CallOutcome {
+    if (this.#told === null) return 'failed'
+    // What the flight executed is a replay to whoever joined it.
+    return this.#joined && this.#told.outcome === 'executed' ? 'replayed' : this.#told.outcome
+  }
+
+  /** What the caller met under its key; null where it was never looked up. */
+  #met(outcome: CallOutcome): Reserved | 'key_misuse' | null {
+    switch (outcome) {
+      case 'executed':
+        return this.#run === null ? 'created' : kindOf(this.#run)
+      case 'replayed':
+        return 'replay'
+      case 'key_reused':
+        return 'key_misuse'
+      case 'in_progress':
+      case 'unknown':
+      case 'parked':
+        return outcome
+      case 'failed':
+        // Whoever joined a flight that failed has met another at work, and no more is known.
+        if (this.#joined) return 'in_progress'
+        return this.#run === null ? null : kindOf(this.#run)
+      default:
+        return outcome satisfies never
+    }
+  }
+
+  #reserve(kind: Reserved): void {
+    if (this.#reserved) return
+    this.#reserved = true
+    this.#observers.emit({ signal: 'reserved', ...this.#call, kind, fence: this.#fence })
+  }
+}
+
+/** An expired record counts as none: its key is new again. */
+function kindOf({ from }: Run): Reserved {
+  return from === 'none' || from === 'expired' ? 'created' : 'failed_retry'
+}
+
+/** A code that can be a label: ours, or none in particular. What work throws may have a code of any kind. */
+function codeOf(error: unknown): string {
+  return error instanceof OnlyonceError ? error.code : 'thrown'
+}

@@ -1,0 +1,72 @@
+import { expect, it } from 'vitest'
+import { type Logger, logTo } from './log.ts'
+import type { CallEnded, Signal } from './signals.ts'
+
+const id = { account: 'acct_1', operation: 'transfers.create', key: 'a-key-of-some-length' }
+const of_call = { protection: 'handler', id } as const
+const failure = { code: 'c', message: 'm' }
+const none = { count: 0, oldest_age_ms: 0 }
+const some = { count: 1, oldest_age_ms: 5_000_000 }
+const ended: CallEnded = {
+  signal: 'call_ended',
+  ...of_call,
+  outcome: 'executed',
+  failure: null,
+  code: null,
+  fence: 1,
+  joined: false,
+  duration_ms: 1,
+}
+const error = { signal: 'store_error', step: 'look', message: '', id } as const
+const stuck = { signal: 'stuck', older_than_ms: 1 } as const
+
+const LEVELS: readonly [Signal, string | null][] = [
+  [{ signal: 'call_started', ...of_call }, null],
+  [ended, 'debug'],
+  [{ ...ended, outcome: 'failed', code: 'thrown' }, 'debug'],
+  [{ ...ended, outcome: 'failed', code: 'outcome_unknown' }, 'warn'],
+  [{ signal: 'reserved', ...of_call, kind: 'created', fence: 1 }, null],
+  [{ signal: 'reserved', ...of_call, kind: 'replay', fence: 1 }, null],
+  [{ signal: 'reserved', ...of_call, kind: 'unknown', fence: 1 }, 'warn'],
+  [{ signal: 'reserved', ...of_call, kind: 'parked', fence: 1 }, 'warn'],
+  [{ signal: 'key_misuse', security: true, ...of_call }, 'warn'],
+  [{ signal: 'zombie_key', ...of_call }, 'warn'],
+  [{ signal: 'lease_lost', ...of_call, fence: 1 }, 'warn'],
+  [{ signal: 'herd', ...of_call, size: 2 }, 'debug'],
+  [{ ...error, code: 'store_unavailable' }, 'error'],
+  [{ ...error, code: '40001' }, 'debug'],
+  [{ signal: 'reconcile_scheduled', id, failure }, 'warn'],
+  [{ signal: 'reconcile_failed', id, failure }, 'error'],
+  [{ signal: 'reconcile_resolved', id, state: 'completed' }, 'info'],
+  [{ signal: 'ttl_pruned', count: 0 }, null],
+  [{ signal: 'ttl_pruned', count: 1 }, 'info'],
+  [{ ...stuck, stuck: { in_progress: none, unknown: none, parked: none } }, null],
+  [{ ...stuck, stuck: { in_progress: none, unknown: none, parked: some } }, 'error'],
+]
+
+it.each(LEVELS)('%j', (signal, level) => {
+  const lines: unknown[] = []
+  const at = (name: string) => (fields: object, message: string) => lines.push([name, fields, message])
+  const logger: Logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  logTo(logger).signal?.(signal)
+  if (level === null) return expect(lines).toEqual([])
+  expect(lines).toEqual([[level, expect.objectContaining({ signal: signal.signal }), expect.any(String)]])
+})
+
+it('needs no debug of a logger, and calls its methods as its own', () => {
+  class Plain implements Logger {
+    readonly lines: string[] = []
+    info(): void {
+      this.lines.push('info')
+    }
+    warn(): void {
+      this.lines.push('warn')
+    }
+    error(): void {
+      this.lines.push('error')
+    }
+  }
+  const logger = new Plain()
+  for (const [signal] of LEVELS) logTo(logger).signal?.(signal)
+  expect(new Set(logger.lines)).toEqual(new Set(['info', 'warn', 'error']))
+})

@@ -1,0 +1,74 @@
+import { type LogFields, logFields } from './fields.ts'
+import type { Observer, Signal } from './signals.ts'
+
+/** A logger in the shape of pino's: fields first, then the message. */
+export interface Logger {
+  debug?(fields: LogFields, message: string): void
+  info(fields: LogFields, message: string): void
+  warn(fields: LogFields, message: string): void
+  error(fields: LogFields, message: string): void
+}
+
+type Line = readonly [level: 'debug' | 'info' | 'warn' | 'error', message: string]
+
+/**
+ * Logs what somebody should know. Ordinary calls are one line each at `debug`; where the logger has no such level
+ * they are not logged at all.
+ *
+ * @example
+ * const once = onlyonce({ store, secret, observe: logTo(pino()) })
+ */
+export function logTo(logger: Logger): Observer {
+  return {
+    signal(signal) {
+      const line = lineOf(signal)
+      if (line === null) return
+      const [level, message] = line
+      logger[level]?.(logFields(signal), message)
+    },
+  }
+}
+
+/** How loud a signal is, and what it says to a person; null for what another line says already. */
+function lineOf(signal: Signal): Line | null {
+  switch (signal.signal) {
+    case 'call_started':
+      return null
+    case 'call_ended':
+      return signal.code === 'outcome_unknown'
+        ? ['warn', 'nobody could find out whether a call took effect']
+        : ['debug', 'a protected call ended']
+    case 'reserved':
+      if (signal.kind === 'unknown') return ['warn', 'a call met a record whose outcome is unknown']
+      return signal.kind === 'parked' ? ['warn', 'a call met a record that waits for an operator'] : null
+    case 'key_misuse':
+      return ['warn', 'a key was used again for another request']
+    case 'zombie_key':
+      return ['warn', 'a record was found in progress whose owner has vanished']
+    case 'lease_lost':
+      return ['warn', 'an owner found that its record has another owner']
+    case 'herd':
+      return ['debug', 'several callers shared one flight']
+    case 'store_error':
+      // Collisions are the everyday life of a database, and are run again.
+      return signal.code.startsWith('40')
+        ? ['debug', 'a transaction collided with another']
+        : ['error', 'the store failed']
+    case 'reconcile_scheduled':
+      return ['warn', 'the outcome of a record is unknown and has to be found out']
+    case 'reconcile_resolved':
+      return ['info', 'an unknown record was settled']
+    case 'reconcile_failed':
+      return ['error', 'an unknown record could not be settled']
+    case 'ttl_pruned':
+      return signal.count > 0 ? ['info', 'records were removed after their retention'] : null
+    case 'stuck': {
+      const { in_progress, unknown, parked } = signal.stuck
+      return in_progress.count + unknown.count + parked.count > 0
+        ? ['error', 'records are stuck: nobody finishes them']
+        : null
+    }
+    default:
+      return signal satisfies never
+  }
+}

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { METRICS, measure, prometheusName } from './metrics.ts'
+
+const OF_THE_TRADE = [
+  'reserve.created',
+  'reserve.replay',
+  'reserve.in_progress',
+  'reserve.key_misuse',
+  'reserve.failed_retry',
+  'reserve.unknown',
+  'store.error',
+  'zombie_key',
+  'ttl_pruned',
+  'reconcile.scheduled',
+  'reconcile.resolved',
+  'reconcile.failed',
+]
+
+describe('the table of metrics', () => {
+  it('has the names that the trade knows', () => {
+    const names = Object.values(METRICS).map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(OF_THE_TRADE.map((name) => `api.idempotency.${name}.count`)))
+    expect(new Set(names).size).toBe(names.length)
+  })
+
+  it('has names and labels that Prometheus takes, each name once', () => {
+    const names = Object.values(METRICS).map(prometheusName)
+    expect(names.filter((name) => !/^[a-z_]+$/.test(name))).toEqual([])
+    expect(new Set(names).size).toBe(names.length)
+    expect(prometheusName(METRICS.reserve_created)).toBe('api_idempotency_reserve_created_total')
+    expect(prometheusName(METRICS.call_duration)).toBe('api_idempotency_call_duration_seconds')
+    expect(prometheusName(METRICS.stuck_records)).toBe('api_idempotency_stuck_records')
+  })
+
+  it('has no label that has as many values as there are customers or requests', () => {
+    const labels = new Set(Object.values(METRICS).flatMap(({ labels }) => labels))
+    expect([...labels].sort()).toEqual(['code', 'operation', 'outcome', 'protection', 'state', 'step'])
+  })
+})
+
+describe('measurements', () => {
+  const id = { account: 'acct_1', operation: 'cards.4242424242424242', key: 'k' }
+  const failure = { code: 'c', message: 'm' }
+  it.each([
+    [{ signal: 'ttl_pruned', count: 5 } as const, 'ttl_pruned', 5],
+    [{ signal: 'reconcile_scheduled', id, failure } as const, 'reconcile_scheduled', 1],
+    [{ signal: 'reconcile_failed', id, failure } as const, 'reconcile_failed', 1],
+    [{ signal: 'reconcile_resolved', id, state: 'completed' } as const, 'reconcile_resolved', 1],
+    [{ signal: 'herd', protection: 'handler', id, size: 9 } as const, 'herd_size', 9],
+  ])('have the labels of their metric, masked: %j', (signal, metric, value) => {
+    const [measured, ...more] = measure(signal)
+    expect(more).toEqual([])
+    expect(measured).toMatchObject({ metric, value })
+    expect(Object.keys(measured!.labels).sort()).toEqual([...METRICS[measured!.metric].labels].sort())
+    expect(JSON.stringify(measured)).not.toContain('4242')
+  })
+})

@@ -1,0 +1,165 @@
+/**
+ * Every metric in one table, and how a signal becomes measurements. What Prometheus and OpenTelemetry are given is
+ * made from here, and docs/observability.md holds the same rows.
+ *
+ * No label is an account or a key: there are as many of them as there are customers and requests, and each new value
+ * of a label is a new time series for ever.
+ */
+import { showText } from './fields.ts'
+import type { Signal } from './signals.ts'
+
+export interface Metric {
+  /** As OpenTelemetry names it. */
+  readonly name: string
+  /** `sampled`: read when it is asked for, by whoever has the number. */
+  readonly kind: 'counter' | 'up_down' | 'gauge' | 'histogram' | 'sampled'
+  readonly unit: '1' | 's'
+  readonly labels: readonly string[]
+  readonly help: string
+  readonly buckets?: readonly number[]
+}
+
+/** From a replay out of memory to the longest that a call may take. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+const CALLERS = [2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
+
+const OF_CALL = ['operation', 'protection']
+
+const TABLE = {
+  reserve_created: counter('reserve.created', OF_CALL, 'Calls whose key was new.'),
+  reserve_replay: counter('reserve.replay', OF_CALL, 'Calls that got the reply of an earlier one.'),
+  reserve_in_progress: counter('reserve.in_progress', OF_CALL, 'Calls that met another one at work.'),
+  reserve_key_misuse: counter('reserve.key_misuse', OF_CALL, 'Calls whose key belongs to another request.'),
+  reserve_failed_retry: counter(
+    'reserve.failed_retry',
+    OF_CALL,
+    'Calls that ran what had not completed before.',
+  ),
+  reserve_unknown: counter('reserve.unknown', OF_CALL, 'Calls that met a record whose outcome nobody knows.'),
+  reserve_parked: counter('reserve.parked', OF_CALL, 'Calls that met a record that waits for an operator.'),
+  store_error: counter('store.error', ['step', 'code'], 'Errors of the store, retried ones included.'),
+  zombie_key: counter('zombie_key', OF_CALL, 'Records found in progress with their lease run out.'),
+  lease_lost: counter('lease_lost', OF_CALL, 'Owners that found their record in other hands.'),
+  ttl_pruned: counter('ttl_pruned', [], 'Records removed after their retention.'),
+  reconcile_scheduled: counter('reconcile.scheduled', ['operation'], 'Records that became unknown.'),
+  reconcile_resolved: counter(
+    'reconcile.resolved',
+    ['operation', 'state'],
+    'Unknown records that were settled.',
+  ),
+  reconcile_failed: counter('reconcile.failed', ['operation'], 'Tries to settle an unknown record in vain.'),
+  call_duration: {
+    name: 'api.idempotency.call.duration',
+    kind: 'histogram',
+    unit: 's',
+    labels: ['protection', 'outcome'],
+    help: 'How long protected calls took, work included.',
+    buckets: SECONDS,
+  },
+  herd_size: {
+    name: 'api.idempotency.herd.size',
+    kind: 'histogram',
+    unit: '1',
+    labels: OF_CALL,
+    help: 'Callers that shared one flight, for every flight with more than one.',
+    buckets: CALLERS,
+  },
+  calls_in_flight: {
+    name: 'api.idempotency.calls.in_flight',
+    kind: 'up_down',
+    unit: '1',
+    labels: ['protection'],
+    help: 'Protected calls under way in this process.',
+  },
+  retry_rate: {
+    name: 'api.idempotency.retry.rate',
+    kind: 'sampled',
+    unit: '1',
+    labels: [],
+    help: 'Share of the calls of the last minute that were not first attempts, in this process.',
+  },
+  stuck_records: {
+    name: 'api.idempotency.stuck.records',
+    kind: 'gauge',
+    unit: '1',
+    labels: ['state'],
+    help: 'Unfinished records older than the threshold, in the whole store.',
+  },
+  stuck_oldest_age: {
+    name: 'api.idempotency.stuck.oldest_age',
+    kind: 'gauge',
+    unit: 's',
+    labels: ['state'],
+    help: 'Age of the oldest stuck record, in the whole store; 0 when there is none.',
+  },
+} as const satisfies Record<string, Metric>
+
+export type MetricKey = keyof typeof TABLE
+
+export const METRICS: Readonly<Record<MetricKey, Metric>> = TABLE
+
+export type Labels = Readonly<Record<string, string>>
+
+/** Added, set or observed, as the kind of the metric says. */
+export interface Measurement {
+  readonly metric: MetricKey
+  readonly value: number
+  readonly labels: Labels
+}
+
+/** As Prometheus names a metric: underscores, `_total` for what only rises, the unit last. */
+export function prometheusName({ name, kind, unit }: Metric): string {
+  const plain = name.replace(/\.count$/, '').replaceAll('.', '_')
+  if (kind === 'counter') return `${plain}_total`
+  return unit === 's' ? `${plain}_seconds` : plain
+}
+
+/** What a signal says in numbers. */
+export function measure(signal: Signal): readonly Measurement[] {
+  switch (signal.signal) {
+    case 'call_started':
+      return [{ metric: 'calls_in_flight', value: 1, labels: { protection: signal.protection } }]
+    case 'call_ended': {
+      const { protection, outcome, duration_ms } = signal
+      return [
+        { metric: 'calls_in_flight', value: -1, labels: { protection } },
+        { metric: 'call_duration', value: duration_ms / 1_000, labels: { protection, outcome } },
+      ]
+    }
+    case 'reserved':
+      return [{ metric: `reserve_${signal.kind}`, value: 1, labels: labelsOf(signal) }]
+    case 'key_misuse':
+      return [{ metric: 'reserve_key_misuse', value: 1, labels: labelsOf(signal) }]
+    case 'zombie_key':
+    case 'lease_lost':
+      return [{ metric: signal.signal, value: 1, labels: labelsOf(signal) }]
+    case 'herd':
+      return [{ metric: 'herd_size', value: signal.size, labels: labelsOf(signal) }]
+    case 'store_error':
+      return [{ metric: 'store_error', value: 1, labels: { step: signal.step, code: signal.code } }]
+    case 'reconcile_scheduled':
+    case 'reconcile_failed':
+      return [{ metric: signal.signal, value: 1, labels: { operation: showText(signal.id.operation) } }]
+    case 'reconcile_resolved': {
+      const labels = { operation: showText(signal.id.operation), state: signal.state }
+      return [{ metric: signal.signal, value: 1, labels }]
+    }
+    case 'ttl_pruned':
+      return [{ metric: 'ttl_pruned', value: signal.count, labels: {} }]
+    case 'stuck':
+      return Object.entries(signal.stuck).flatMap(([state, { count, oldest_age_ms }]) => [
+        { metric: 'stuck_records', value: count, labels: { state } },
+        { metric: 'stuck_oldest_age', value: oldest_age_ms / 1_000, labels: { state } },
+      ])
+    default:
+      return signal satisfies never
+  }
+}
+
+function labelsOf(signal: Extract<Signal, { readonly protection: string }>): Labels {
+  return { operation: showText(signal.id.operation), protection: signal.protection }
+}
+
+function counter(name: string, labels: readonly string[], help: string) {
+  return { name: `api.idempotency.${name}.count`, kind: 'counter', unit: '1', labels, help } as const
+}

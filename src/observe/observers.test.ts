@@ -1,0 +1,117 @@
+import { setImmediate } from 'node:timers/promises'
+import { afterEach, describe, expect, it } from 'vitest'
+import { NO_SIGNALS, signalsOf } from './call-signals.ts'
+import { Observers } from './observers.ts'
+import type { Observer, Signal } from './signals.ts'
+
+const id = { account: 'a', operation: 'o', key: 'k' }
+const STARTED: Signal = { signal: 'call_started', protection: 'handler', id }
+const warnings: string[] = []
+const listen = (warning: Error) => warnings.push(`${warning.name} ${warning.message}`)
+process.on('warning', listen)
+afterEach(() => {
+  warnings.length = 0
+})
+
+/** Warnings come in a later turn; ours come in order. */
+async function warningsSoFar(): Promise<string[]> {
+  process.emitWarning('the last one')
+  while (!warnings.some((warning) => warning.includes('the last one'))) await setImmediate()
+  return warnings.filter((warning) => warning.includes('OnlyonceObserverWarning'))
+}
+
+describe('observers that fail', () => {
+  it('harm nobody, and are told of once', async () => {
+    const heard: string[] = []
+    const observers = new Observers([
+      { signal: () => Promise.reject(new Error('late, with 4242 4242 4242 4242')) },
+      {
+        signal() {
+          throw new Error('at once')
+        },
+      },
+      { signal: ({ signal }) => void heard.push(signal) },
+    ])
+    observers.emit(STARTED)
+    observers.emit(STARTED)
+    expect(heard).toEqual(['call_started', 'call_started'])
+    await Promise.resolve()
+    const told = await warningsSoFar()
+    expect(told).toHaveLength(2)
+    expect(told.join()).toMatch(/at once.*late, with \[card number\]/)
+  })
+
+  it.each<[string, NonNullable<Observer['trace']>]>([
+    [
+      'throw at the start',
+      () => {
+        throw new Error('no')
+      },
+    ],
+    [
+      'throw instead of running',
+      () => ({
+        traceparent: null,
+        run() {
+          throw new Error('no')
+        },
+        end() {},
+      }),
+    ],
+    ['run nothing', () => ({ traceparent: null, run: () => undefined as never, end() {} })],
+    [
+      'run twice, and throw at the end',
+      () => ({
+        traceparent: null,
+        run(work) {
+          work()
+          return work()
+        },
+        end() {
+          throw new Error('no')
+        },
+      }),
+    ],
+  ])('%s: the call runs, once', async (_, trace) => {
+    const heard: string[] = []
+    const observers = new Observers([{ trace }, { signal: ({ signal }) => void heard.push(signal) }])
+    let runs = 0
+    const signals = signalsOf(observers, 'handler', id)
+    const value = await signals.run(async () => {
+      runs += 1
+      return 'value'
+    })
+    expect([value, runs]).toEqual(['value', 1])
+    expect(heard).toEqual(['call_started', 'call_ended'])
+    await warningsSoFar()
+  })
+})
+
+describe('observers', () => {
+  it('may be one, several or none', () => {
+    expect(new Observers().none).toBe(true)
+    expect(new Observers([]).none).toBe(true)
+    expect(new Observers({ signal() {} }).none).toBe(false)
+    expect(new Observers([{ signal() {} }, { trace: () => null }]).none).toBe(false)
+  })
+
+  it('cost one object for all calls where there are none', () => {
+    const none = new Observers()
+    expect(signalsOf(none, 'handler', id)).toBe(NO_SIGNALS)
+  })
+
+  it('are refused at the door when they are none', () => {
+    expect(() => new Observers({} as Observer)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
+    expect(() => new Observers([null as unknown as Observer])).toThrow(/logTo\(logger\)/)
+  })
+
+  it('hand on the first span that there is', () => {
+    const trace = (traceparent: string | null) => () => ({
+      traceparent,
+      run: <T>(work: () => T) => work(),
+      end() {},
+    })
+    const observers = new Observers([{ trace: trace(null) }, { trace: trace('a') }, { trace: trace('b') }])
+    expect(signalsOf(observers, 'handler', id).trace).toBe('a')
+  })
+})

@@ -1,0 +1,64 @@
+import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import type { CallTrace, Observer, Signal, TracedCall } from './signals.ts'
+
+/** All observers of one front door. Whatever they throw stays here: no request is harmed by being observed. */
+export class Observers {
+  readonly #observers: readonly Observer[]
+  readonly #warned = new Set<Observer>()
+
+  constructor(given: Observer | readonly Observer[] = []) {
+    this.#observers = ([] as readonly Observer[]).concat(given)
+    for (const observer of this.#observers) {
+      if (typeof observer?.signal !== 'function' && typeof observer?.trace !== 'function') {
+        throw new OnlyonceError('option_invalid', {
+          detail: 'observe takes observers, for example logTo(logger): objects with signal() or trace().',
+        })
+      }
+    }
+  }
+
+  get none(): boolean {
+    return this.#observers.length === 0
+  }
+
+  emit(signal: Signal): void {
+    for (const observer of this.#observers) this.guard(observer, () => observer.signal?.(signal))
+  }
+
+  /** Tells those who trace that a call starts. */
+  trace(call: TracedCall): readonly ObservedTrace[] {
+    return this.#observers.flatMap((observer) => {
+      const trace = this.guard(observer, () => observer.trace?.(call))
+      return trace === null || trace === undefined ? [] : [{ observer, trace }]
+    })
+  }
+
+  /** Does what concerns one observer. Its first error is told as a warning of the process, the others not at all. */
+  guard<T>(observer: Observer, concern: () => T): T | null {
+    try {
+      const value = concern()
+      // An observer may be an async function, and a rejection that nobody hears would end the process.
+      if (value instanceof Promise) value.catch((error) => this.#warn(observer, error))
+      return value
+    } catch (error) {
+      this.#warn(observer, error)
+      return null
+    }
+  }
+
+  #warn(observer: Observer, error: unknown): void {
+    if (this.#warned.has(observer)) return
+    this.#warned.add(observer)
+    const { code, message } = failureOf(error)
+    process.emitWarning(`An observer failed; its errors are not told again. ${code}: ${message}`, {
+      type: 'OnlyonceObserverWarning',
+    })
+  }
+}
+
+/** A trace, and whose it is. */
+export interface ObservedTrace {
+  readonly observer: Observer
+  readonly trace: CallTrace
+}

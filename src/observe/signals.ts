@@ -1,0 +1,126 @@
+/**
+ * What there is to notice about protected calls and their records: one vocabulary, free of any vendor. Metrics,
+ * log lines and alarms are made from it, and from nothing else.
+ */
+import type { Failure, RecordId, State, Stuck } from '../record/index.ts'
+
+export type Protection = 'transaction' | 'within' | 'handler'
+
+/** What became of a call; `failed` when it threw before anything could be told. */
+export type CallOutcome =
+  | 'executed'
+  | 'replayed'
+  | 'in_progress'
+  | 'key_reused'
+  | 'unknown'
+  | 'parked'
+  | 'failed'
+
+/**
+ * What a caller met under its key. `created`: nothing, it was the first. `failed_retry`: a record that may run
+ * again, and it did. Every call whose key was looked up is told by exactly one of these, or by `key_misuse`.
+ */
+export type Reserved = 'created' | 'replay' | 'in_progress' | 'failed_retry' | 'unknown' | 'parked'
+
+/** The step of the store in which an error came. */
+export type StoreStep =
+  | 'start'
+  | 'look'
+  | 'history'
+  | 'claim'
+  | 'complete'
+  | 'release'
+  | 'doubt'
+  | 'extend'
+  | 'transact'
+  | 'settle'
+  | 'leave_retryable'
+  | 'within'
+  | 'stuck'
+
+interface OfCall {
+  readonly protection: Protection
+  /** With the whole key, for code alone. What is shown to anybody goes through `logFields`. */
+  readonly id: RecordId
+}
+
+export interface CallEnded extends OfCall {
+  readonly signal: 'call_ended'
+  readonly outcome: CallOutcome
+  /** The error that the caller got, also beside an outcome: a replayed failure is both. Masked and short. */
+  readonly failure: Failure | null
+  /** A code of the table of errors; `thrown` for what the work threw; null without an error. */
+  readonly code: string | null
+  /** Of the attempt that ran, or that is replayed; null where none is known. */
+  readonly fence: number | null
+  /** It waited for another call of this process with the same key. */
+  readonly joined: boolean
+  readonly duration_ms: number
+}
+
+export type Signal =
+  | (OfCall & { readonly signal: 'call_started' })
+  | CallEnded
+  | (OfCall & { readonly signal: 'reserved'; readonly kind: Reserved; readonly fence: number | null })
+  /** Same key, other request: a client's bug, or somebody who tries. */
+  | (OfCall & { readonly signal: 'key_misuse'; readonly security: true })
+  /** A record in progress was found whose lease had run out. */
+  | (OfCall & { readonly signal: 'zombie_key' })
+  /** An owner found that another has its record. */
+  | (OfCall & { readonly signal: 'lease_lost'; readonly fence: number | null })
+  /** So many callers, more than one, shared one flight. */
+  | (OfCall & { readonly signal: 'herd'; readonly size: number })
+  | {
+      readonly signal: 'store_error'
+      readonly step: StoreStep
+      /** A code of the table of errors, or PostgreSQL's five characters, or `other`. */
+      readonly code: string
+      readonly message: string
+      readonly id: RecordId | null
+    }
+  /** A record became unknown: somebody has to find out. */
+  | { readonly signal: 'reconcile_scheduled'; readonly id: RecordId; readonly failure: Failure }
+  | { readonly signal: 'reconcile_resolved'; readonly id: RecordId; readonly state: State }
+  | { readonly signal: 'reconcile_failed'; readonly id: RecordId; readonly failure: Failure }
+  | { readonly signal: 'ttl_pruned'; readonly count: number }
+  | { readonly signal: 'stuck'; readonly older_than_ms: number; readonly stuck: Stuck }
+
+/** One call, as it is told to whoever traces it. */
+export interface TracedCall {
+  readonly protection: Protection
+  readonly id: RecordId
+}
+
+/** A span that belongs to the same action: of the attempt whose reply is replayed, or of the flight that was shared. */
+export interface TraceLink {
+  readonly to: 'original' | 'flight'
+  /** As W3C trace context writes it. Comes from the database: it may be anything. */
+  readonly traceparent: string
+}
+
+/** One call under way, in the eyes of one observer. */
+export interface CallTrace {
+  /** The span of the call, as W3C trace context writes it; its record keeps it. */
+  readonly traceparent: string | null
+  /** Runs the call inside the span, so that what it does becomes a part of it. */
+  run<T>(work: () => T): T
+  end(end: CallEnded, links: readonly TraceLink[]): void
+}
+
+/**
+ * Somebody who wants to know. What it throws never reaches a caller.
+ *
+ * @example
+ * const siem: Observer = {
+ *   signal(signal) {
+ *     if (signal.signal === 'key_misuse') queue.push(logFields(signal))
+ *   },
+ * }
+ * const once = onlyonce({ store, secret, observe: [siem, logTo(logger)] })
+ */
+export interface Observer {
+  /** Called with every signal, in the middle of a request: be quick. */
+  signal?(signal: Signal): void
+  /** Called at the start of every call. */
+  trace?(call: TracedCall): CallTrace | null
+}

@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { makeRecorder } from '../../test/setup/recorder.ts'
+import { memory, onlyonce } from '../index.ts'
+
+const EVERY_MS = 1_000
+const secret = 'a secret of more than thirty-two bytes.'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** A store that takes its time to count stuck records, and keeps count of that. */
+function slowStore(takes_ms: number) {
+  const counts = { asked: 0, now: 0, most_at_once: 0 }
+  const store = memory()
+  const count = store.stuck.bind(store)
+  store.stuck = async (older_than_ms) => {
+    counts.asked += 1
+    counts.now += 1
+    counts.most_at_once = Math.max(counts.most_at_once, counts.now)
+    await new Promise((resolve) => setTimeout(resolve, takes_ms))
+    counts.now -= 1
+    return await count(older_than_ms)
+  }
+  return { store, counts }
+}
+
+it('counts about once in each period, the first time within the first', async () => {
+  const { store, counts } = slowStore(1)
+  const heard = makeRecorder()
+  const once = onlyonce({ store, secret, observe: heard, stuck_check_every_ms: EVERY_MS })
+  await vi.advanceTimersByTimeAsync(10 * EVERY_MS)
+  expect(counts.asked).toBe(0)
+  await once.start()
+  await once.start()
+  await vi.advanceTimersByTimeAsync(EVERY_MS + 1)
+  expect(counts.asked).toBeGreaterThanOrEqual(1)
+  await vi.advanceTimersByTimeAsync(100 * EVERY_MS)
+  expect(counts.asked).toBeGreaterThanOrEqual(90)
+  expect(counts.asked).toBeLessThanOrEqual(113)
+  expect(heard.of('stuck').length).toBeGreaterThanOrEqual(counts.asked - 1)
+})
+
+it('never asks twice at once', async () => {
+  const { store, counts } = slowStore(5 * EVERY_MS)
+  const once = onlyonce({ store, secret, observe: makeRecorder(), stuck_check_every_ms: EVERY_MS })
+  await once.start()
+  await vi.advanceTimersByTimeAsync(60 * EVERY_MS)
+  expect(counts.asked).toBeGreaterThanOrEqual(9)
+  expect(counts.most_at_once).toBe(1)
+})
+
+it('ends at close, which waits for a count that is under way', async () => {
+  const { store, counts } = slowStore(100)
+  const heard = makeRecorder()
+  const once = onlyonce({ store, secret, observe: heard, stuck_check_every_ms: EVERY_MS })
+  await once.start()
+  while (counts.now === 0) await vi.advanceTimersByTimeAsync(10)
+  const closed = once.close()
+  await vi.advanceTimersByTimeAsync(100)
+  await closed
+  expect(heard.of('stuck')).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(100 * EVERY_MS)
+  expect(counts).toMatchObject({ asked: 1, now: 0 })
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+it('asks nothing when nobody observes', async () => {
+  const { store, counts } = slowStore(1)
+  const once = onlyonce({ store, secret, stuck_check_every_ms: EVERY_MS })
+  await once.start()
+  await vi.advanceTimersByTimeAsync(100 * EVERY_MS)
+  expect(counts.asked).toBe(0)
+})
+
+it('asks Node.js for no timer that would fire at once', async () => {
+  const set = vi.spyOn(globalThis, 'setTimeout')
+  const stuck_check_every_ms = Number.MAX_SAFE_INTEGER
+  const once = onlyonce({ store: memory(), secret, observe: makeRecorder(), stuck_check_every_ms })
+  await once.start()
+  expect(set.mock.calls.map(([, in_ms]) => in_ms)).toEqual([2 ** 31 - 1])
+})

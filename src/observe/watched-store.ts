@@ -1,0 +1,147 @@
+import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import type { Attempt, Decision, Failure, RecordId, Reply, Run, Stuck } from '../record/index.ts'
+import type {
+  ClaimRequest,
+  CrashPoint,
+  KeyIds,
+  Owned,
+  Queryable,
+  Seen,
+  Store,
+  TransactionAttempt,
+  TransactionEnd,
+  WithinEnd,
+} from '../store/contract.ts'
+import { sqlState } from '../store/postgres/classify.ts'
+import type { Observers } from './observers.ts'
+import type { StoreStep } from './signals.ts'
+
+/**
+ * A store whose errors are told, also those that are retried or swallowed further up. Between the front door and the
+ * store only where somebody observes.
+ */
+export class WatchedStore<Tx> implements Store<Tx> {
+  readonly #store: Store<Tx>
+  readonly #observers: Observers
+
+  constructor(store: Store<Tx>, observers: Observers) {
+    this.#store = store
+    this.#observers = observers
+  }
+
+  start(keys: KeyIds): Promise<void> {
+    return this.#watch('start', null, this.#store.start(keys))
+  }
+
+  look(id: RecordId): Promise<Seen | null> {
+    return this.#watch('look', id, this.#store.look(id))
+  }
+
+  history(id: RecordId): Promise<readonly Attempt[]> {
+    return this.#watch('history', id, this.#store.history(id))
+  }
+
+  claim(request: ClaimRequest): Promise<Decision> {
+    return this.#watch('claim', request.id, this.#store.claim(request))
+  }
+
+  complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
+    return this.#watch('complete', owned.id, this.#store.complete(owned, reply, retention_ms))
+  }
+
+  release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
+    return this.#watch('release', owned.id, this.#store.release(owned, failure, retention_ms))
+  }
+
+  doubt(owned: Owned, failure: Failure): Promise<void> {
+    return this.#watch('doubt', owned.id, this.#store.doubt(owned, failure))
+  }
+
+  extend(owned: Owned, lease_ms: number): Promise<void> {
+    return this.#watch('extend', owned.id, this.#store.extend(owned, lease_ms))
+  }
+
+  async transact(
+    attempt: TransactionAttempt,
+    work: (tx: Tx) => Promise<Reply>,
+    crashPoint: CrashPoint,
+  ): Promise<TransactionEnd> {
+    const end = await this.#watch('transact', attempt.id, this.#store.transact(attempt, work, crashPoint))
+    const of_store =
+      end.end === 'rerun' || end.end === 'in_doubt' || (end.end === 'failed' && isStoreAway(end.error))
+    if (of_store) this.#tell('transact', attempt.id, end.error)
+    return end
+  }
+
+  settle(attempt: TransactionAttempt): Promise<'committed' | 'rolled_back'> {
+    return this.#watch('settle', attempt.id, this.#store.settle(attempt))
+  }
+
+  leaveRetryable(attempt: TransactionAttempt, failure: Failure): Promise<boolean> {
+    return this.#watch('leave_retryable', attempt.id, this.#store.leaveRetryable(attempt, failure))
+  }
+
+  stuck(older_than_ms: number): Promise<Stuck> {
+    return this.#watch('stuck', null, this.#store.stuck(older_than_ms))
+  }
+
+  async within(
+    tx: Queryable,
+    request: ClaimRequest,
+    retention_ms: number,
+    work: (tx: Queryable, claimed: Run) => Promise<Reply>,
+  ): Promise<WithinEnd> {
+    let thrown_by_work: unknown
+    const told = (inner: Queryable, claimed: Run) =>
+      work(inner, claimed).catch((error) => {
+        thrown_by_work = error
+        throw error
+      })
+    try {
+      return await this.#store.within(tx, request, retention_ms, told)
+    } catch (error) {
+      if (error !== thrown_by_work) this.#tell('within', request.id, error)
+      throw error
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#store.close()
+  }
+
+  async #watch<T>(step: StoreStep, id: RecordId | null, answer: Promise<T>): Promise<T> {
+    try {
+      return await answer
+    } catch (error) {
+      this.#tell(step, id, error)
+      throw error
+    }
+  }
+
+  #tell(step: StoreStep, id: RecordId | null, error: unknown): void {
+    if (error instanceof OnlyonceError && OF_THE_CALLER.includes(error.code)) return
+    const code = error instanceof OnlyonceError ? error.code : (sqlState(error) ?? 'other')
+    this.#observers.emit({ signal: 'store_error', step, code, message: failureOf(error).message, id })
+  }
+}
+
+/** What a store says about its caller, and not about itself. */
+const OF_THE_CALLER: readonly string[] = [
+  'lease_lost',
+  'within_busy',
+  'transaction_required',
+  'fingerprint_key_unknown',
+]
+
+/** An error of the work, unless it says that the store was not there for it. */
+function isStoreAway(error: unknown): boolean {
+  return error instanceof OnlyonceError && STORE_AWAY.includes(error.code)
+}
+
+const STORE_AWAY: readonly string[] = [
+  'store_unavailable',
+  'pool_exhausted',
+  'overloaded',
+  'statement_not_prepared',
+]
