@@ -2,13 +2,18 @@ import { assertType, describe, expectTypeOf, it } from 'vitest'
 import {
   type IssuedKey,
   type KeyRules,
+  logFields,
+  logTo,
   memory,
+  type Observer,
   type Onlyonce,
   onlyonce,
   type PostgresTx,
   postgres,
   type Result,
+  type Signal,
   type Stored,
+  type Stuck,
 } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
@@ -62,6 +67,16 @@ describe('the front door', () => {
     expectTypeOf<Stored<undefined>>().toEqualTypeOf<undefined>()
     const result = once.transaction(call, async () => ({ at: new Date(), run: () => 1 }))
     expectTypeOf(result).resolves.toEqualTypeOf<Result<{ at: string }>>()
+  })
+
+  it('takes one observer or several, and no other thing', () => {
+    const observer: Observer = { signal: (signal) => void signal.signal }
+    onlyonce({ store: memory(), secret: '', observe: observer })
+    onlyonce({ store: memory(), secret: '', observe: [observer, logTo(console)] })
+    // @ts-expect-error a function is no observer
+    onlyonce({ store: memory(), secret: '', observe: () => {} })
+    expectTypeOf(once.stuck()).resolves.toEqualTypeOf<Stuck>()
+    expectTypeOf(logFields).parameter(0).toEqualTypeOf<Signal>()
   })
 
   it('has a result that a switch exhausts', () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { ERRORS } from '../src/errors.ts'
+import { METRICS, prometheusName } from '../src/observe/metrics.ts'
 import { EDGES } from '../src/record/index.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -40,4 +41,31 @@ it('docs/testing.md names every crash point, and no other', () => {
     .flatMap((line) => [...line.matchAll(/`(\w+\.\w+\.\w+)`/g)])
   const names = (found: RegExpMatchArray[]) => [...new Set(found.map((match) => match[1]))].sort()
   expect(names(listed)).toEqual(names(called))
+})
+
+it('docs/observability.md has the table of metrics', () => {
+  const rows = read('docs/observability.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| `api.'))
+  const expected = Object.values(METRICS).map((metric) => {
+    const labels = metric.labels.map((label) => `\`${label}\``).join(', ') || 'none'
+    const names = `\`${metric.name}\` | \`${prometheusName(metric)}\``
+    return `| ${names} | ${metric.kind.replaceAll('_', '-')} | ${labels} | ${metric.help} |`
+  })
+  expect(rows).toEqual(expected)
+})
+
+it('docs/observability.md asks only for metrics that there are', () => {
+  const names = new Set(Object.values(METRICS).map(prometheusName))
+  const asked = [...read('docs/observability.md').matchAll(/\bapi_idempotency_\w+(?=[[{) ]|$)/gm)].map(
+    (found) => found[0].replace(/_bucket$/, ''),
+  )
+  expect(asked.length).toBeGreaterThan(5)
+  expect(asked.filter((name) => !names.has(name))).toEqual([])
+})
+
+it('docs/observability.md tells every attribute of a span', () => {
+  const set = [...read('src/observe/opentelemetry.ts').matchAll(/'(onlyonce\.\w+)'/g)].map(([, name]) => name)
+  const told = [...read('docs/observability.md').matchAll(/`(onlyonce\.\w+)`/g)].map(([, name]) => name)
+  expect([...new Set(told)].sort()).toEqual([...new Set(set)].sort())
 })

@@ -62,6 +62,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', 'index'],
 }
 
+/** Optional packages, and the one file that may import each; that file is an export, and nobody imports it. */
+const OPTIONAL: Readonly<Record<string, string>> = {
+  'prom-client': 'src/observe/prometheus.ts',
+  '@opentelemetry/api': 'src/observe/opentelemetry.ts',
+}
+
 /** What the rooms without I/O may import from outside. */
 const PURE_ROOMS = ['errors', 'limits', 'key', 'ring', 'fingerprint', 'record', 'seal']
 const PURE_PACKAGES = ['node:crypto', 'node:buffer', 'node:util', 'canonicalize', 'structured-headers']
@@ -114,6 +120,14 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       sample('src/protect/b.ts', `export * from '../testing/index.ts'`),
       sample('src/errors.ts', `import './retry.ts'`),
       sample('src/attic/a.ts', ''),
+    ],
+  },
+  'packages that not everybody has stand behind a door of their own': {
+    rule: findOptionalPackages,
+    caught: [
+      sample('src/observe/log.ts', `import { register } from 'prom-client'`),
+      sample('src/onlyonce.ts', `const { trace } = await import('@opentelemetry/api')`),
+      sample('src/index.ts', `export { prometheus } from './observe/prometheus.ts'`),
     ],
   },
   'account leads every key of every table': {
@@ -242,10 +256,7 @@ function findUpward(files: readonly SourceFile[]): string[] {
       const room = roomOf(path)
       const allowed = MAY_IMPORT[room]
       if (allowed === undefined) return [`${path} is in a room that the table does not know`]
-      const code = blank(text, ['comment', 'regexp'])
-      const imports = [...code.matchAll(/(?:^|[\s;}])(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].map(
-        (found) => found[1]!,
-      )
+      const imports = importsOf(text)
       const isAllowed = (name: string) => {
         if (!name.startsWith('.')) return !PURE_ROOMS.includes(room) || PURE_PACKAGES.includes(name)
         const target = roomOf(join(path, '..', name))
@@ -253,6 +264,23 @@ function findUpward(files: readonly SourceFile[]): string[] {
       }
       return imports.filter((name) => !isAllowed(name)).map((name) => `${path} imports ${name}`)
     })
+}
+
+function findOptionalPackages(files: readonly SourceFile[]): string[] {
+  const doors = Object.values(OPTIONAL)
+  return files
+    .filter(({ path }) => path.startsWith('src/') && path.endsWith('.ts') && !isTest(path))
+    .flatMap(({ path, text }) =>
+      importsOf(text)
+        .filter((name) => (name.startsWith('.') ? doors.includes(join(path, '..', name)) : name in OPTIONAL))
+        .filter((name) => OPTIONAL[name] !== path)
+        .map((name) => `${path} imports ${name}`),
+    )
+}
+
+function importsOf(text: string): string[] {
+  const code = blank(text, ['comment', 'regexp'])
+  return [...code.matchAll(/(?:^|[\s;}])(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].map((found) => found[1]!)
 }
 
 function findKeysWithoutAccount(files: readonly SourceFile[]): string[] {

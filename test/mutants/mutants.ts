@@ -1,5 +1,6 @@
 import { ISSUED_KEY_MUTANTS } from './issued-keys.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
+import { OBSERVE_MUTANTS } from './observe-mutants.ts'
 
 /** A fault that somebody might build in one day: a small change of one file, and the tests that must notice. */
 export interface Mutant {
@@ -231,6 +232,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [{ from: `if (busy.has(tx)) throw new OnlyonceError('within_busy')`, to: `` }],
     tests: ['test/contract/within-together.test.ts'],
   },
+  ...OBSERVE_MUTANTS,
   ...KEY_MUTANTS,
   ...ISSUED_KEY_MUTANTS,
 ]

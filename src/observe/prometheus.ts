@@ -1,0 +1,62 @@
+import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client'
+import { type Labels, METRICS, type MetricKey, measure, prometheusName } from './metrics.ts'
+import { RetryRate } from './retry-rate.ts'
+import type { Observer } from './signals.ts'
+
+export interface PrometheusOptions {
+  /** Where the metrics are registered; prom-client's own registry by default. */
+  readonly registry?: Registry
+}
+
+type Take = (value: number, labels: Labels) => void
+
+/**
+ * Metrics for prom-client. Names and labels are in docs/observability.md. A registry takes each name once: give one
+ * observer to all front doors that share a registry.
+ *
+ * @example
+ * const once = onlyonce({ store, secret, observe: prometheus({ registry }) })
+ */
+export function prometheus(options: PrometheusOptions = {}): Observer {
+  const registry = options.registry ?? register
+  const retry_rate = new RetryRate()
+  const takes = Object.fromEntries(
+    Object.keys(METRICS).map((key) => [key, registerOne(key as MetricKey, registry, retry_rate)]),
+  ) as Record<MetricKey, Take>
+  return {
+    signal(signal) {
+      retry_rate.hear(signal)
+      for (const { metric, value, labels } of measure(signal)) takes[metric](value, labels)
+    },
+  }
+}
+
+function registerOne(key: MetricKey, registry: Registry, retry_rate: RetryRate): Take {
+  const metric = METRICS[key]
+  const { kind, help, labels } = metric
+  const common = { name: prometheusName(metric), help, labelNames: [...labels], registers: [registry] }
+  switch (kind) {
+    case 'counter': {
+      const counter = new Counter(common)
+      return (value, of) => counter.inc(of, value)
+    }
+    case 'up_down': {
+      const gauge = new Gauge(common)
+      return (value, of) => gauge.inc(of, value)
+    }
+    case 'gauge': {
+      const gauge = new Gauge(common)
+      return (value, of) => gauge.set(of, value)
+    }
+    case 'histogram': {
+      const histogram = new Histogram({ ...common, buckets: [...(metric.buckets ?? [])] })
+      return (value, of) => histogram.observe(of, value)
+    }
+    case 'sampled': {
+      const gauge: Gauge = new Gauge({ ...common, collect: () => gauge.set(retry_rate.value) })
+      return () => {}
+    }
+    default:
+      return kind satisfies never
+  }
+}
