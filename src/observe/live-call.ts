@@ -5,6 +5,7 @@ import type { CallSignals, Told } from './call-signals.ts'
 import type { ObservedTrace, Observers } from './observers.ts'
 import type { CallEnded, CallOutcome, Protection, Reserved, TraceLink } from './signals.ts'
 import { monotonicMs } from './stopwatch.ts'
+import { parseTraceParent } from './traceparent.ts'
 
 /** A call that somebody observes. Gathers what happens and tells it in signals, each fact once. */
 export class LiveCall implements CallSignals {
@@ -24,7 +25,7 @@ export class LiveCall implements CallSignals {
     this.#observers = observers
     this.#call = { protection, id }
     this.#traces = observers.trace(this.#call)
-    this.trace = this.#traces.find(({ trace }) => trace.traceparent !== null)?.trace.traceparent ?? null
+    this.trace = firstSpan(this.#traces)
   }
 
   async run<T>(call: () => Promise<T>): Promise<T> {
@@ -149,6 +150,15 @@ export class LiveCall implements CallSignals {
     this.#reserved = true
     this.#observers.emit({ signal: 'reserved', ...this.#call, kind, fence: this.#fence })
   }
+}
+
+/** What goes into the record has to be a traceparent: the database may refuse other texts, and the call with them. */
+function firstSpan(traces: readonly ObservedTrace[]): string | null {
+  for (const { trace } of traces) {
+    const { traceparent } = trace
+    if (traceparent !== null && parseTraceParent(traceparent) !== null) return traceparent
+  }
+  return null
 }
 
 /** An expired record counts as none: its key is new again. */

@@ -105,13 +105,14 @@ describe('observers', () => {
     expect(() => new Observers([null as unknown as Observer])).toThrow(/logTo\(logger\)/)
   })
 
-  it('hand on the first span that there is', () => {
-    const trace = (traceparent: string | null) => () => ({
-      traceparent,
-      run: <T>(work: () => T) => work(),
-      end() {},
-    })
-    const observers = new Observers([{ trace: trace(null) }, { trace: trace('a') }, { trace: trace('b') }])
-    expect(signalsOf(observers, 'handler', id).trace).toBe('a')
+  it('hand on the first span that there is, and nothing that is none', () => {
+    const span = (n: number) => `00-0af7651916cd43dd8448eb211c80319c-000000000000000${n}-01`
+    const given = [null, 'nul\0', undefined as unknown as string, span(1), span(2)]
+    const observers = new Observers(
+      given.map((traceparent) => ({
+        trace: () => ({ traceparent, run: <T>(work: () => T) => work(), end() {} }),
+      })),
+    )
+    expect(signalsOf(observers, 'handler', id).trace).toBe(span(1))
   })
 })
