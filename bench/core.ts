@@ -53,9 +53,11 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
   )
   const handle: Side = () => once.handler(callOf(randomUUID()), () => inPlainTransaction(pool))
   const handled = await alternate({ unprotected: () => inPlainTransaction(pool), handler: handle }, load)
-  const commits = await commitsPerRequest(pool, protect)
-  // The work of the handler is a commit of its own, which is not the protection's.
-  const handler_commits = (await commitsPerRequest(pool, handle)) - 1
+  const commits = await commitsPerRequest(pool, protect, CALLERS)
+  // The work of the handler is a commit of its own, which is not the protection's. Alone, each claim and each
+  // completion is one more; many at once share theirs.
+  const handler_commits = (await commitsPerRequest(pool, handle, 1)) - 1
+  const handler_commits_shared = (await commitsPerRequest(pool, handle, CALLERS)) - 1
 
   const replayed = await fill(pool, 2_000, protect)
   const reads = await alternate(
@@ -90,7 +92,11 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
       'replay/read': 0.9,
       'claim_1m/claim_empty': 0.9,
     },
-    commits_per_request: { transaction: commits, handler: handler_commits },
+    commits_per_request: {
+      transaction: commits,
+      handler_alone: handler_commits,
+      handler_under_load: handler_commits_shared,
+    },
     notes: [
       `${CALLERS} callers, ${CONNECTIONS} connections, ${rounds} rounds of ${round_ms} ms a side.`,
       'transaction: with postgres({ connection_string }); lent_pool: with postgres({ pool }) and a pool as pg makes it; prepared: with prepare_work: true.',
@@ -121,14 +127,14 @@ async function inPlainTransaction(pool: pg.Pool): Promise<unknown> {
 }
 
 /** Transactions that wrote anything get an id; how many ids were used says how many committed writes there were. */
-async function commitsPerRequest(pool: pg.Pool, side: Side): Promise<number> {
+async function commitsPerRequest(pool: pg.Pool, side: Side, callers: number): Promise<number> {
   const nextId = async () =>
     BigInt((await pool.query('SELECT pg_snapshot_xmax(pg_current_snapshot()) AS id')).rows[0].id)
   const before = await nextId()
   const requests = 1_000
   let left = requests
   await Promise.all(
-    Array.from({ length: CALLERS }, async () => {
+    Array.from({ length: callers }, async () => {
       while (left-- > 0) await side()
     }),
   )
