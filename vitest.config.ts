@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: ['test/debian/**', 'node_modules/**'],
+    exclude: ['test/debian/**', 'test/pgbouncer/**', 'node_modules/**'],
     globalSetup: ['test/setup/cluster.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

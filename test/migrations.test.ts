@@ -9,6 +9,7 @@ import { migrate } from '../src/store/postgres/migrate.ts'
 import { runProgram } from '../src/testing/crash-run.ts'
 import { cleanUpLater } from './setup/clean-up.ts'
 import { freshDatabase } from './setup/database.ts'
+import { POOLER } from './setup/pooler.ts'
 
 const SHIPPED = new URL('../migrations/', import.meta.url)
 const MIGRATIONS = (await readdir(SHIPPED)).sort()
@@ -36,12 +37,10 @@ async function newerFolder(text: string): Promise<URL> {
 
 describe('migrations', () => {
   it('are done once when twenty processes start at once, and none fails', { timeout: 120_000 }, async () => {
-    const { url } = await freshDatabase()
+    const { url, environment } = await freshDatabase()
     const program = new URL('./programs/migrate.ts', import.meta.url)
     const results = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        runProgram({ program, env: { DATABASE_URL: url }, timeout_ms: 100_000 }, null),
-      ),
+      Array.from({ length: 20 }, () => runProgram({ program, env: environment, timeout_ms: 100_000 }, null)),
     )
     expect(results.map(({ code, stdout, stderr }) => ({ code, stdout, stderr }))).toEqual(
       results.map(() => ({ code: 0, stdout: 'executed', stderr: '' })),
@@ -79,7 +78,10 @@ describe('migrations', () => {
     await migrate(client, { schema: SCHEMA, mode: 'apply', folder })
     const pool = database.pool()
     for (const mode of ['apply', 'verify'] as const) {
-      const once = onlyonce({ store: postgres({ pool, schema: SCHEMA, migrate: mode }), secret })
+      const once = onlyonce({
+        store: postgres({ pool, pooler: POOLER, schema: SCHEMA, migrate: mode }),
+        secret,
+      })
       await expect(once.start()).rejects.toMatchObject({
         code: 'schema_too_new',
         message: expect.stringContaining(NEWER),
@@ -137,19 +139,22 @@ describe('migrations', () => {
     url.username = role
     url.password = 'clerk'
     const pool = database.pool({ connectionString: url.href })
-    const once = onlyonce({ store: postgres({ pool, schema: SCHEMA, migrate: 'verify' }), secret })
+    const once = onlyonce({
+      store: postgres({ pool, pooler: POOLER, schema: SCHEMA, migrate: 'verify' }),
+      secret,
+    })
     const call = { account: 'a', operation: 'o', key: 'key-of-a-clerk' }
     expect(await once.transaction(call, async () => 1)).toEqual({ outcome: 'executed', value: 1 })
     expect(await once.transaction(call, async () => 1)).toEqual({ outcome: 'replayed', value: 1 })
     const rotated = onlyonce({
-      store: postgres({ pool, schema: SCHEMA, migrate: 'verify' }),
+      store: postgres({ pool, pooler: POOLER, schema: SCHEMA, migrate: 'verify' }),
       secret: { current: 'next', keys: { next: secret } },
     })
     await expect(rotated.start()).rejects.toMatchObject({ code: 'key_ring_incomplete' })
     await client.query(`DELETE FROM ${SCHEMA}.records`)
     await rotated.start()
     expect((await client.query(`SELECT key_id FROM ${SCHEMA}.key_ids`)).rows).toEqual([{ key_id: 'next' }])
-    const denied = onlyonce({ store: postgres({ pool, schema: 'another_schema' }), secret })
+    const denied = onlyonce({ store: postgres({ pool, pooler: POOLER, schema: 'another_schema' }), secret })
     await expect(denied.start()).rejects.toMatchObject({ code: '42501' })
   })
 

@@ -5,6 +5,7 @@ import {
   makeGate,
   openProxy,
   openShop,
+  PLACES,
   POOLERS,
   type Shop,
   settleWithin,
@@ -18,116 +19,121 @@ beforeAll(async () => {
   shop = await openShop()
 })
 
-describe.each(POOLERS)('a winner whose host vanished without a word, with pooler %s', (pooler) => {
-  const bounds = {
-    pooler,
-    idle_in_transaction_max_ms: 500,
-    transaction_max_ms: 3_000,
-    statement_max_ms: 1_000,
-    connection_wait_max_ms: 2_000,
-    settle_max_ms: 10_000,
-  }
+const WAYS = POOLERS.flatMap((pooler) => PLACES.map((place) => ({ pooler, place })))
 
-  /** A door through a proxy whose connections have fallen silent while its function was at work. */
-  async function loseWinner(call: ReturnType<typeof makeCall> & { exclusive?: boolean }) {
-    const { proxy, pool } = await openProxy(shop)
-    const once = shop.open({ pool, store: bounds, deadline_ms: 10_000 })
-    const gate = makeGate()
-    const told = once
-      .transaction(call, async (tx) => {
+describe.each(WAYS)(
+  'a winner that vanished $place without a word, with pooler $pooler',
+  ({ pooler, place }) => {
+    const bounds = {
+      pooler,
+      idle_in_transaction_max_ms: 500,
+      transaction_max_ms: 3_000,
+      statement_max_ms: 1_000,
+      connection_wait_max_ms: 2_000,
+      settle_max_ms: 10_000,
+    }
+
+    /** A door through a proxy whose connections have fallen silent while its function was at work. */
+    async function loseWinner(call: ReturnType<typeof makeCall> & { exclusive?: boolean }) {
+      const { proxy, pool } = await openProxy(shop, { place })
+      const once = shop.open({ pool, store: bounds, deadline_ms: 10_000 })
+      const gate = makeGate()
+      const told = once
+        .transaction(call, async (tx) => {
+          await tx.query('INSERT INTO transfers VALUES ($1, 5)', [call.key])
+          await gate.pass()
+          return 'the vanished one'
+        })
+        .then(
+          (result) => ({ result, code: null }),
+          (error: { code?: string }) => ({ result: null, code: error.code ?? String(error) }),
+        )
+      await gate.reached
+      proxy.setFault({ kind: 'black_hole' })
+      await proxy.waitFor(({ connections_black_holed }) => connections_black_holed > 0)
+      // New connections are sound; those that fell silent stay so.
+      proxy.setFault(null)
+      return { gate, told }
+    }
+
+    async function countTransfers(reference: string): Promise<number> {
+      const { rows } = await shop.observer.query('SELECT 1 FROM transfers WHERE reference = $1', [reference])
+      return rows.length
+    }
+
+    test('frees a row that a duplicate waits for, and is told what became of it', async () => {
+      const call = makeCall()
+      const { gate, told } = await loseWinner(call)
+      const once = shop.open({ store: { pooler, lock_wait_max_ms: 20_000 } })
+      const duplicate = await settleWithin(
+        SOON_MS,
+        once.transaction(call, async (tx) => {
+          await tx.query('INSERT INTO transfers VALUES ($1, 5)', [call.key])
+          return 'the duplicate'
+        }),
+      )
+      expect(duplicate).toEqual({ outcome: 'executed', value: 'the duplicate' })
+      gate.open()
+      const { result, code } = await settleWithin(SOON_MS, told)
+      if (result === null) expect(code).toBe('outcome_unknown')
+      else expect(result).toEqual({ outcome: 'replayed', value: 'the duplicate' })
+      expect(await countTransfers(call.key)).toBe(1)
+    })
+
+    test('frees an exclusive key', async () => {
+      const call = { ...makeCall(), exclusive: true }
+      const { gate, told } = await loseWinner(call)
+      const once = shop.open({ store: { pooler } })
+      let outcome = ''
+      await waitUntil('the key is free', async () => {
+        const result = await once.transaction(call, async (tx) => {
+          await tx.query('INSERT INTO transfers VALUES ($1, 5)', [call.key])
+          return 'the duplicate'
+        })
+        outcome = result.outcome
+        return outcome !== 'in_progress'
+      })
+      expect(outcome).toBe('executed')
+      gate.open()
+      const { result, code } = await settleWithin(SOON_MS, told)
+      if (result === null) expect(code).toBe('outcome_unknown')
+      else expect(result).toEqual({ outcome: 'replayed', value: 'the duplicate' })
+      expect(await countTransfers(call.key)).toBe(1)
+    })
+
+    test('and nobody retries: it takes effect once at most, and what is told is what is there', async () => {
+      const call = makeCall()
+      const { gate, told } = await loseWinner(call)
+      gate.open()
+      const { result, code } = await settleWithin(SOON_MS, told)
+      const transfers = await countTransfers(call.key)
+      if (result !== null) expect([result.outcome, transfers]).toEqual(['executed', 1])
+      else if (code !== 'outcome_unknown') expect([code, transfers]).toEqual([code, 0])
+      const once = shop.open({ store: { pooler } })
+      const last = await once.transaction(call, async (tx) => {
         await tx.query('INSERT INTO transfers VALUES ($1, 5)', [call.key])
-        await gate.pass()
         return 'the vanished one'
       })
-      .then(
-        (result) => ({ result, code: null }),
-        (error: { code?: string }) => ({ result: null, code: error.code ?? String(error) }),
+      expect(last).toEqual({ outcome: transfers === 1 ? 'replayed' : 'executed', value: 'the vanished one' })
+      expect(await countTransfers(call.key)).toBe(1)
+    })
+
+    test('only the answers are lost: it did take effect, and that is told', async () => {
+      const { proxy, pool } = await openProxy(shop, { place })
+      const once = shop.open({ pool, store: bounds, deadline_ms: 10_000 })
+      const call = makeCall()
+      const told = await settleWithin(
+        SOON_MS,
+        once.transaction(call, async (tx) => {
+          await leaveEffect(tx, call.key)
+          proxy.setFault({ kind: 'black_hole', direction: 'to_client' })
+          await proxy.waitFor(({ connections_black_holed }) => connections_black_holed > 0)
+          proxy.setFault(null)
+          return 'done'
+        }),
       )
-    await gate.reached
-    proxy.setFault({ kind: 'black_hole' })
-    await proxy.waitFor(({ connections_black_holed }) => connections_black_holed > 0)
-    // New connections are sound; those that fell silent stay so.
-    proxy.setFault(null)
-    return { gate, told }
-  }
-
-  async function countTransfers(reference: string): Promise<number> {
-    const { rows } = await shop.observer.query('SELECT 1 FROM transfers WHERE reference = $1', [reference])
-    return rows.length
-  }
-
-  test('frees a row that a duplicate waits for, and is told what became of it', async () => {
-    const call = makeCall()
-    const { gate, told } = await loseWinner(call)
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 20_000 } })
-    const duplicate = await settleWithin(
-      SOON_MS,
-      once.transaction(call, async (tx) => {
-        await tx.query('INSERT INTO transfers VALUES ($1, 5)', [call.key])
-        return 'the duplicate'
-      }),
-    )
-    expect(duplicate).toEqual({ outcome: 'executed', value: 'the duplicate' })
-    gate.open()
-    const { result, code } = await settleWithin(SOON_MS, told)
-    if (result === null) expect(code).toBe('outcome_unknown')
-    else expect(result).toEqual({ outcome: 'replayed', value: 'the duplicate' })
-    expect(await countTransfers(call.key)).toBe(1)
-  })
-
-  test('frees an exclusive key', async () => {
-    const call = { ...makeCall(), exclusive: true }
-    const { gate, told } = await loseWinner(call)
-    const once = shop.open({ store: { pooler } })
-    let outcome = ''
-    await waitUntil('the key is free', async () => {
-      const result = await once.transaction(call, async (tx) => {
-        await tx.query('INSERT INTO transfers VALUES ($1, 5)', [call.key])
-        return 'the duplicate'
-      })
-      outcome = result.outcome
-      return outcome !== 'in_progress'
+      expect(told).toMatchObject({ value: 'done' })
+      expect(await shop.countEffects(call.key)).toBe(1)
     })
-    expect(outcome).toBe('executed')
-    gate.open()
-    const { result, code } = await settleWithin(SOON_MS, told)
-    if (result === null) expect(code).toBe('outcome_unknown')
-    else expect(result).toEqual({ outcome: 'replayed', value: 'the duplicate' })
-    expect(await countTransfers(call.key)).toBe(1)
-  })
-
-  test('and nobody retries: it takes effect once at most, and what is told is what is there', async () => {
-    const call = makeCall()
-    const { gate, told } = await loseWinner(call)
-    gate.open()
-    const { result, code } = await settleWithin(SOON_MS, told)
-    const transfers = await countTransfers(call.key)
-    if (result !== null) expect([result.outcome, transfers]).toEqual(['executed', 1])
-    else if (code !== 'outcome_unknown') expect([code, transfers]).toEqual([code, 0])
-    const once = shop.open({ store: { pooler } })
-    const last = await once.transaction(call, async (tx) => {
-      await tx.query('INSERT INTO transfers VALUES ($1, 5)', [call.key])
-      return 'the vanished one'
-    })
-    expect(last).toEqual({ outcome: transfers === 1 ? 'replayed' : 'executed', value: 'the vanished one' })
-    expect(await countTransfers(call.key)).toBe(1)
-  })
-
-  test('only the answers are lost: it did take effect, and that is told', async () => {
-    const { proxy, pool } = await openProxy(shop)
-    const once = shop.open({ pool, store: bounds, deadline_ms: 10_000 })
-    const call = makeCall()
-    const told = await settleWithin(
-      SOON_MS,
-      once.transaction(call, async (tx) => {
-        await leaveEffect(tx, call.key)
-        proxy.setFault({ kind: 'black_hole', direction: 'to_client' })
-        await proxy.waitFor(({ connections_black_holed }) => connections_black_holed > 0)
-        proxy.setFault(null)
-        return 'done'
-      }),
-    )
-    expect(told).toMatchObject({ value: 'done' })
-    expect(await shop.countEffects(call.key)).toBe(1)
-  })
-})
+  },
+)

@@ -1,7 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { onlyonce, postgres } from '../../src/index.ts'
+import { addressWithin, withClient } from '../setup/client.ts'
+import { CONSOLE } from '../setup/pgbouncer.ts'
+import { behindPooler, POOLER } from '../setup/pooler.ts'
 import {
-  beginOutside,
+  beginCaller,
   catchError,
   leaveEffect,
   makeCall,
@@ -40,7 +43,7 @@ describe('close', () => {
     let runs = 0
     const error = await catchError(once.transaction(late, async () => ++runs))
     expect(error).toMatchObject({ code: 'closed', status: 503, retryable: true })
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     expect(await catchError(once.within(client, late, async () => ++runs))).toMatchObject({ code: 'closed' })
     expect(runs).toBe(0)
     expect(is_closed).toBe(false)
@@ -96,14 +99,16 @@ describe('close', () => {
     const application_name = 'contract-close'
     const url = new URL(shop.database.url)
     url.searchParams.set('application_name', application_name)
-    const once = onlyonce({ store: postgres({ connection_string: url.href, pool_size: 2 }), secret: SECRET })
+    const store = postgres({ connection_string: url.href, pool_size: 2, pooler: POOLER })
+    const once = onlyonce({ store, secret: SECRET })
     await once.transaction(makeCall(), async () => 1)
     const count = async () => {
-      const { rows } = await shop.observer.query(
-        'SELECT count(*)::int AS count FROM pg_stat_activity WHERE application_name = $1',
-        [application_name],
-      )
-      return rows[0].count
+      const clients = behindPooler('the server does not see clients')
+        ? await withClient(addressWithin(shop.database.url, CONSOLE), (client) =>
+            client.query('SHOW CLIENTS'),
+          )
+        : await shop.observer.query('SELECT application_name FROM pg_stat_activity')
+      return clients.rows.filter((client) => client.application_name === application_name).length
     }
     expect(await count()).toBeGreaterThan(0)
     await settleWithin(SOON_MS, once.close())

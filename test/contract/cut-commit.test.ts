@@ -1,7 +1,16 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { OnlyonceError } from '../../src/index.ts'
 import type { CutAtCommit } from '../../src/testing/index.ts'
-import { leaveEffect, makeCall, openProxy, openShop, POOLERS, type Shop, settleWithin } from './shop.ts'
+import {
+  leaveEffect,
+  makeCall,
+  openProxy,
+  openShop,
+  PLACES,
+  POOLERS,
+  type Shop,
+  settleWithin,
+} from './shop.ts'
 
 const RUNS = 8
 const SOON_MS = 40_000
@@ -32,11 +41,13 @@ const CUTS: readonly Omit<CutAtCommit, 'kind'>[] = [
   { when: 'after', server_closes: 'after_answer' },
 ]
 
-describe.each(POOLERS)('a connection that is cut at COMMIT, with pooler %s', (pooler) => {
+const WAYS = POOLERS.flatMap((pooler) => PLACES.map((place) => ({ pooler, place })))
+
+describe.each(WAYS)('a connection that is cut at COMMIT $place, with pooler $pooler', ({ pooler, place }) => {
   test.each(CUTS)(
     'once, $when ($from $server_closes): it takes effect once, and that is told',
     async (cut) => {
-      const { proxy, pool } = await openProxy(shop, { seed: 7 })
+      const { proxy, pool } = await openProxy(shop, { place, seed: 7 })
       const once = shop.open({ pool, store: { pooler } })
       await once.start()
       for (let run = 0; run < RUNS; run++) {
@@ -63,7 +74,7 @@ describe.each(POOLERS)('a connection that is cut at COMMIT, with pooler %s', (po
   test.each(['read committed', 'serializable'] as const)(
     'again and again, at %s: what is told is what is there',
     async (isolation) => {
-      const { proxy, pool } = await openProxy(shop, { seed: 11 })
+      const { proxy, pool } = await openProxy(shop, { place, seed: 11 })
       const once = shop.open({ pool, store: { pooler } })
       await once.start()
       proxy.setFault({ kind: 'cut_at_commit', when: 'random', rate: 0.6 })
@@ -98,7 +109,7 @@ describe.each(POOLERS)('a connection that is cut at COMMIT, with pooler %s', (po
   )
 
   test('always before COMMIT: an error, no effect, and the retry runs', async () => {
-    const { proxy, pool } = await openProxy(shop, { seed: 13 })
+    const { proxy, pool } = await openProxy(shop, { place, seed: 13 })
     const once = shop.open({ pool, store: { pooler }, deadline_ms: 5_000 })
     await once.start()
     const call = makeCall()
@@ -113,8 +124,12 @@ describe.each(POOLERS)('a connection that is cut at COMMIT, with pooler %s', (po
   })
 
   test('after COMMIT, and the database is away from then on: outcome_unknown, and the retry tells', async () => {
-    const { proxy, pool } = await openProxy(shop, { seed: 17 })
-    const once = shop.open({ pool, store: { pooler, settle_max_ms: 500 }, deadline_ms: 3_000 })
+    const { proxy, pool, heal } = await openProxy(shop, { place, seed: 17 })
+    const once = shop.open({
+      pool,
+      store: { pooler, settle_max_ms: 500, statement_max_ms: 1_000 },
+      deadline_ms: 3_000,
+    })
     await once.start()
     const call = makeCall()
     proxy.setFault({ kind: 'cut_at_commit', when: 'after', server_closes: 'after_answer', times: 1 })
@@ -127,7 +142,7 @@ describe.each(POOLERS)('a connection that is cut at COMMIT, with pooler %s', (po
     )
     await cut
     expect(told).toMatchObject({ code: 'outcome_unknown', status: 503, retryable: true })
-    proxy.setFault(null)
+    await heal()
     expect(await once.transaction(call, async () => '')).toEqual({ outcome: 'replayed', value: 'done' })
     expect(await shop.countEffects(call.key)).toBe(1)
   })

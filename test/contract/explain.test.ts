@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LIMITS } from '../../src/index.ts'
-import { beginOutside, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
+import { beginCaller, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
 
 let shop: Shop
 
@@ -111,7 +111,7 @@ describe.each(POOLERS)('explain, with pooler %s', (pooler) => {
   test('what is not committed is not told', async () => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     await once.within(client, call, async () => 1)
     expect((await once.explain(call)).state).toBe('none')
     await client.query('COMMIT')

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { beginOutside, catchError, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
+import { beginCaller, catchError, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
 
 const A = 'secret-a-0123456789-0123456789-0123456789'
 const B = 'secret-b-0123456789-0123456789-0123456789'
@@ -60,7 +60,7 @@ describe.each(POOLERS)('a key ring, with pooler %s', (pooler) => {
     let runs = 0
     const error = await catchError(once.transaction({ ...call, ...changes }, async () => ++runs))
     expect(error).toMatchObject({ code: 'fingerprint_key_unknown', status: 503, retryable: true })
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     const inside = await catchError(once.within(client, { ...call, ...changes }, async () => ++runs))
     expect(inside.code).toBe('fingerprint_key_unknown')
     expect((await client.query('COMMIT')).command).toBe('COMMIT')

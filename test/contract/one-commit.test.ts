@@ -2,17 +2,17 @@ import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { onlyonce, postgres } from '../../src/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
-import { withClient } from '../setup/client.ts'
-import { startDurableServer } from '../setup/database.ts'
+import { addressWithin, withClient } from '../setup/client.ts'
+import { type DurableServer, startDurableServer } from '../setup/durable-server.ts'
 import { catchError, leaveEffect, makeCall, POOLERS, SECRET, waitUntil } from './shop.ts'
 
 const CALLS = 200
-let url: string
+let server: DurableServer
 
 beforeAll(async () => {
   // A server of one's own, where nobody else writes: transaction ids are counted by the server, not the database.
-  url = (await startDurableServer({ autovacuum: 'off', synchronous_commit: 'off' })).url
-  await withClient(url, (client) =>
+  server = await startDurableServer({ autovacuum: 'off', synchronous_commit: 'off' })
+  await withClient(server.server_url, (client) =>
     client.query('CREATE TABLE effects (id bigserial PRIMARY KEY, note text NOT NULL)'),
   )
 })
@@ -23,7 +23,7 @@ beforeAll(async () => {
  */
 async function countWriters(work: () => Promise<void>): Promise<number> {
   const readId = () =>
-    withClient(url, async (client) => {
+    withClient(server.server_url, async (client) => {
       const { rows } = await client.query('SELECT pg_current_xact_id()::text::bigint AS id')
       return Number(rows[0].id)
     })
@@ -32,9 +32,13 @@ async function countWriters(work: () => Promise<void>): Promise<number> {
   return (await readId()) - before - 1
 }
 
-/** Commits of all kinds, read-only ones included. They are exact once the backends have gone. */
+/**
+ * Commits of all kinds, read-only ones included. They are exact once the backends have gone. Looks from another
+ * database, because to wait is to commit there as well.
+ */
 async function readCommits(): Promise<{ commits: number; rollbacks: number }> {
-  return await withClient(url, async (client) => {
+  const datname = new URL(server.server_url).pathname.slice(1)
+  return await withClient(addressWithin(server.server_url, 'template1'), async (client) => {
     await waitUntil('nobody else is connected', async () => {
       const { rows } = await client.query(
         `SELECT count(*)::int AS count FROM pg_stat_activity
@@ -45,14 +49,15 @@ async function readCommits(): Promise<{ commits: number; rollbacks: number }> {
     await client.query('SELECT pg_stat_clear_snapshot()')
     const { rows } = await client.query(
       `SELECT xact_commit::int AS commits, xact_rollback::int AS rollbacks
-       FROM pg_stat_database WHERE datname = current_database()`,
+       FROM pg_stat_database WHERE datname = $1`,
+      [datname],
     )
     return rows[0]
   })
 }
 
 async function openOnce(pooler: 'none' | 'transaction', max = 8) {
-  const pool = new pg.Pool({ connectionString: url, max })
+  const pool = new pg.Pool({ connectionString: server.url, max })
   pool.on('error', () => {})
   const once = onlyonce({ store: postgres({ pool, pooler }), secret: SECRET })
   cleanUpLater(async () => {
@@ -75,7 +80,7 @@ describe.each(POOLERS)('commits, with pooler %s', (pooler) => {
       for (const result of results) expect(result.outcome).toBe('executed')
     }
     expect(await countWriters(run)).toBe(CALLS)
-    const ids = await withClient(url, async (client) => {
+    const ids = await withClient(server.server_url, async (client) => {
       const { rows } = await client.query(
         'SELECT count(DISTINCT xmin::text)::int AS count FROM effects WHERE note = $1',
         [note],

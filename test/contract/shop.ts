@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { type Onlyonce, type OnlyonceOptions, onlyonce, type PostgresTx, postgres } from '../../src/index.ts'
 import type { PostgresOptions } from '../../src/store/postgres/options.ts'
-import { type FaultProxy, startFaultProxy } from '../../src/testing/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'
+import { type Place, POOLER } from '../setup/pooler.ts'
+import { type ProxiedDatabase, proxyTo } from '../setup/proxy.ts'
+import { waitUntil } from '../setup/wait.ts'
+
+export { PLACES, POOLERS } from '../setup/pooler.ts'
+export { waitUntil } from '../setup/wait.ts'
 
 export const SECRET = 'the-secret-of-the-contract-tests-0123456789'
-export const POOLERS = ['none', 'transaction'] as const
 
 export interface OpenOptions extends Omit<Partial<OnlyonceOptions<PostgresTx>>, 'store'> {
   readonly pool?: pg.Pool
@@ -29,7 +33,7 @@ export interface Shop {
 
 export async function openShop(): Promise<Shop> {
   const database = await freshDatabase()
-  const observer = database.pool({ max: 1 })
+  const observer = database.direct({ max: 1 })
   await observer.query('CREATE TABLE effects (id bigserial PRIMARY KEY, note text NOT NULL)')
   await observer.query('CREATE TABLE transfers (reference text PRIMARY KEY, amount int NOT NULL)')
   await observer.query('CREATE TABLE balances (name text PRIMARY KEY, amount int NOT NULL)')
@@ -41,7 +45,11 @@ export async function openShop(): Promise<Shop> {
       const { pool, pool_options, store, ...rest } = options
       const once = onlyonce({
         secret: SECRET,
-        store: postgres({ pool: pool ?? database.pool({ max: 10, ...pool_options }), ...store }),
+        store: postgres({
+          pool: pool ?? database.pool({ max: 10, ...pool_options }),
+          pooler: POOLER,
+          ...store,
+        }),
         ...rest,
       })
       cleanUpLater(() => once.close({ max_ms: 1_000 }))
@@ -64,28 +72,29 @@ export async function openShop(): Promise<Shop> {
   }
 }
 
-/** A proxy in front of the shop's server, and a pool that goes through it. */
+/** A proxy between the product and its database, and a pool for the product that leads through it. */
 export async function openProxy(
   shop: Shop,
-  options: { seed?: number; pool_options?: pg.PoolConfig } = {},
-): Promise<{ proxy: FaultProxy; pool: pg.Pool }> {
-  const { hostname, port } = new URL(shop.database.url)
-  const proxy = await startFaultProxy({
-    target: { host: hostname, port: Number(port) },
-    seed: options.seed ?? 1,
-  })
-  cleanUpLater(() => proxy.close())
-  const pool = shop.database.pool({
-    connectionString: proxy.url(shop.database.url),
-    max: 4,
-    ...options.pool_options,
-  })
-  return { proxy, pool }
+  options: { seed?: number; place?: Place; pool_options?: pg.PoolConfig } = {},
+): Promise<Omit<ProxiedDatabase, 'url'> & { pool: pg.Pool }> {
+  const { pool_options, ...rest } = options
+  const { url, ...proxied } = await proxyTo(shop.database, { seed: 1, ...rest })
+  const pool = shop.database.pool({ connectionString: url, max: 4, ...pool_options })
+  return { ...proxied, pool }
 }
 
-/** A connection with an open transaction of the test's own. */
-export async function beginOutside(shop: Shop, begin = 'BEGIN'): Promise<pg.PoolClient> {
-  const client = await shop.database.pool({ max: 1 }).connect()
+/** A transaction of somebody who holds something against the product, on a connection that the product has not. */
+export async function beginOutside(shop: Shop): Promise<pg.PoolClient> {
+  return await beginOn(shop.database.direct({ max: 1 }), 'BEGIN')
+}
+
+/** A transaction of the caller's own for `within`, on a connection of the kind that the product has. */
+export async function beginCaller(shop: Shop, begin = 'BEGIN'): Promise<pg.PoolClient> {
+  return await beginOn(shop.database.pool({ max: 1 }), begin)
+}
+
+async function beginOn(pool: pg.Pool, begin: string): Promise<pg.PoolClient> {
+  const client = await pool.connect()
   // Ends with the test, so that a test that failed holds no lock against the next one.
   cleanUpLater(async () => client.release(true))
   await client.query(begin)
@@ -155,21 +164,6 @@ export function makeBarrier(count: number): () => Promise<void> {
     if (arrived >= count) full.resolve()
     return full.promise
   }
-}
-
-/** Looks again and again, a bounded time, until a fact is there. */
-export async function waitUntil(
-  what: string,
-  isTrue: () => Promise<boolean> | boolean,
-  max_ms = 20_000,
-): Promise<void> {
-  const until = performance.now() + max_ms
-  while (performance.now() < until) {
-    if (await isTrue()) return
-    // Leaves the two processors to those whose progress is awaited.
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-  throw new Error(`Waited ${max_ms} ms in vain until: ${what}.`)
 }
 
 /** The error of a promise that has to fail, whatever kind it is. */

@@ -3,12 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { OnlyonceError, onlyonce, postgres } from '../../src/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { startDurableServer } from '../setup/database.ts'
+import { behindPooler, type Place, POOLER } from '../setup/pooler.ts'
 import {
   catchError,
   leaveEffect,
   makeCall,
   openProxy,
   openShop,
+  PLACES,
   POOLERS,
   SECRET,
   settleWithin,
@@ -16,30 +18,34 @@ import {
 
 const SOON_MS = 30_000
 
-describe.each(POOLERS)('a database that cannot be reached, with pooler %s', (pooler) => {
+const WAYS = POOLERS.flatMap((pooler) => PLACES.map((place) => ({ pooler, place })))
+
+describe.each(WAYS)('a database that cannot be reached $place, with pooler $pooler', ({ pooler, place }) => {
   test('from the start: nothing runs; when it is there, the same door goes on', async () => {
     const shop = await openShop()
-    const { proxy, pool } = await openProxy(shop)
+    const { proxy, pool, heal } = await openProxy(shop, { place })
     proxy.setFault({ kind: 'refuse' })
-    const once = shop.open({ pool, store: { pooler } })
+    const once = shop.open({ pool, store: { pooler, connection_wait_max_ms: 1_000 } })
     const call = makeCall()
     let runs = 0
     const error = await settleWithin(SOON_MS, catchError(once.transaction(call, async () => ++runs)))
     expect(error).toBeInstanceOf(OnlyonceError)
-    expect(error).toMatchObject({ code: 'store_unavailable', status: 503, retryable: true })
+    expect(error).toMatchObject({ code: awayFromTheStart(place), status: 503, retryable: true })
     expect(await settleWithin(SOON_MS, catchError(once.explain(call)))).toMatchObject({
-      code: 'store_unavailable',
+      code: awayFromTheStart(place),
     })
-    expect(await settleWithin(SOON_MS, catchError(once.start()))).toMatchObject({ code: 'store_unavailable' })
+    expect(await settleWithin(SOON_MS, catchError(once.start()))).toMatchObject({
+      code: awayFromTheStart(place),
+    })
     expect(runs).toBe(0)
-    proxy.setFault(null)
+    await heal()
     expect(await once.transaction(call, async () => ++runs)).toEqual({ outcome: 'executed', value: 1 })
   })
 
   test('later: nothing runs; when it is back, the same door goes on', async () => {
     const shop = await openShop()
-    const { proxy, pool } = await openProxy(shop)
-    const once = shop.open({ pool, store: { pooler } })
+    const { proxy, pool, heal } = await openProxy(shop, { place })
+    const once = shop.open({ pool, store: { pooler, statement_max_ms: 2_000 } })
     const [done, call] = [makeCall(), makeCall()]
     await once.transaction(done, async () => 'done')
     // All that are open are cut, and new ones are turned away.
@@ -52,14 +58,14 @@ describe.each(POOLERS)('a database that cannot be reached, with pooler %s', (poo
       expect(error).toMatchObject({ code: 'store_unavailable', status: 503 })
     }
     expect(runs).toBe(0)
-    proxy.setFault(null)
+    await heal()
     expect(await once.transaction(done, async () => '')).toEqual({ outcome: 'replayed', value: 'done' })
     expect((await once.transaction(call, async () => ++runs)).outcome).toBe('executed')
   })
 
   test('a network that swallows everything does not hold a caller for ever, and nothing runs', async () => {
     const shop = await openShop()
-    const { proxy, pool } = await openProxy(shop)
+    const { proxy, pool, heal } = await openProxy(shop, { place })
     const once = shop.open({
       pool,
       store: { pooler, statement_max_ms: 500, connection_wait_max_ms: 500 },
@@ -79,7 +85,7 @@ describe.each(POOLERS)('a database that cannot be reached, with pooler %s', (poo
       expect(['store_unavailable', 'pool_exhausted']).toContain(error.code)
     }
     expect(runs).toBe(0)
-    proxy.setFault(null)
+    await heal()
     // What fell silent stays silent; the door has to let go of it by itself.
     const again = once.transaction(makeCall(), async () => ++runs)
     expect((await settleWithin(SOON_MS, again)).outcome).toBe('executed')
@@ -87,7 +93,7 @@ describe.each(POOLERS)('a database that cannot be reached, with pooler %s', (poo
 
   test('the connection breaks inside the function: it is undone, and runs again or says so', async () => {
     const shop = await openShop()
-    const { proxy, pool } = await openProxy(shop)
+    const { proxy, pool } = await openProxy(shop, { place })
     const once = shop.open({ pool, store: { pooler } })
     const call = makeCall()
     let runs = 0
@@ -115,7 +121,11 @@ test('a server that is killed and comes back: what was told is still true', asyn
   const pool = new pg.Pool({ connectionString: server.url, max: 4 })
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
-  const once = onlyonce({ store: postgres({ pool }), secret: SECRET, deadline_ms: 10_000 })
+  const once = onlyonce({
+    store: postgres({ pool, pooler: POOLER, statement_max_ms: 2_000 }),
+    secret: SECRET,
+    deadline_ms: 10_000,
+  })
   cleanUpLater(async () => {
     await once.close({ max_ms: 1_000 })
     await pool.end()
@@ -131,3 +141,10 @@ test('a server that is killed and comes back: what was told is still true', asyn
   expect(await once.transaction(done, async () => '')).toEqual({ outcome: 'replayed', value: 'done' })
   expect((await once.transaction(call, async () => ++runs)).outcome).toBe('executed')
 })
+
+/** A new connection is refused, or never there: a pooler without a server keeps its clients waiting. */
+function awayFromTheStart(place: Place): string {
+  return place === 'next to the server' && behindPooler('a pooler refuses nobody')
+    ? 'pool_exhausted'
+    : 'store_unavailable'
+}

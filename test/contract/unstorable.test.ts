@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LIMITS, OnlyonceError } from '../../src/index.ts'
-import { beginOutside, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
+import { beginCaller, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
 
 let shop: Shop
 
@@ -81,7 +81,7 @@ describe.each(POOLERS)('a value that cannot be stored, with pooler %s', (pooler)
   test('inside the transaction of a caller it is refused and the caller may go on', async () => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     await leaveEffect(client, call.key)
     const error = await catchError(once.within(client, call, async () => new Map()))
     expect(error.code).toBe('value_not_serializable')

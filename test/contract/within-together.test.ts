@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { beginOutside, catchError, leaveEffect, makeCall, openShop, type Shop } from './shop.ts'
+import { beginCaller, catchError, leaveEffect, makeCall, openShop, type Shop } from './shop.ts'
 
 let shop: Shop
 
@@ -11,7 +11,7 @@ describe('several calls of within on one transaction', () => {
   test('side by side are refused, because savepoints would undo one with the other', async () => {
     const once = shop.open()
     const [one, other] = [makeCall(), makeCall()]
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     const [first, second] = await Promise.allSettled([
       once.within(client, one, async (tx) => {
         await leaveEffect(tx, one.key)
@@ -30,7 +30,7 @@ describe('several calls of within on one transaction', () => {
   test('one inside the other use the tx that the outer one is given', async () => {
     const once = shop.open()
     const [outer, inner] = [makeCall(), makeCall()]
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     const result = await once.within(client, outer, async (tx) => {
       await leaveEffect(tx, outer.key)
       await once.within(tx, inner, () => Promise.reject(new Error('inner'))).catch(() => {})

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { beginOutside, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
+import { beginCaller, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
 
 let shop: Shop
 
@@ -17,7 +17,7 @@ async function expectUnharmed(client: pg.PoolClient, note: string): Promise<void
 }
 
 async function begin(): Promise<pg.PoolClient> {
-  const client = await beginOutside(shop)
+  const client = await beginCaller(shop)
   await client.query("SET LOCAL lock_timeout = '7s'")
   return client
 }
@@ -49,7 +49,7 @@ describe.each(POOLERS)('the transaction of a caller is never aborted, with poole
   test('when another transaction with the key stays open too long', async () => {
     const once = shop.open({ store: { pooler, lock_wait_max_ms: 200 } })
     const call = makeCall()
-    const winner = await beginOutside(shop)
+    const winner = await beginCaller(shop)
     await once.within(winner, call, async () => 'the winner')
     const client = await begin()
     let runs = 0
@@ -68,7 +68,7 @@ describe.each(POOLERS)('the transaction of a caller is never aborted, with poole
   ])('when another transaction with the key ends in time, by %s', async (end, expected) => {
     const once = shop.open({ store: { pooler, lock_wait_max_ms: 20_000 } })
     const call = makeCall()
-    const winner = await beginOutside(shop)
+    const winner = await beginCaller(shop)
     await once.within(winner, call, async () => 'the winner')
     const client = await begin()
     const result = once.within(client, call, async () => 'the duplicate')
@@ -139,7 +139,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('a caller at %s', (isolation)
   test('executes and replays', async () => {
     const once = shop.open()
     const call = makeCall()
-    const client = await beginOutside(shop, begin_text)
+    const client = await beginCaller(shop, begin_text)
     await once.within(client, call, () => leaveEffect(client, call.key))
     await client.query('COMMIT')
     await client.query(begin_text)
@@ -151,7 +151,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('a caller at %s', (isolation)
   test('whose snapshot is older than the winner gets the serialization failure as its own', async () => {
     const once = shop.open()
     const call = makeCall()
-    const client = await beginOutside(shop, begin_text)
+    const client = await beginCaller(shop, begin_text)
     await client.query('SELECT count(*) FROM effects')
     await once.transaction(call, async () => 'the winner')
     let runs = 0

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { beginOutside, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
+import { beginCaller, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
 
 let shop: Shop
 
@@ -19,7 +19,7 @@ describe.each(POOLERS)('within a transaction of the caller, with pooler %s', (po
   test('it is true once the caller has committed', async () => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     const result = await once.within(client, call, workOn(client, call.key, { at: new Date(0) }))
     const value = { at: '1970-01-01T00:00:00.000Z' }
     expect(result).toStrictEqual({ outcome: 'executed', value })
@@ -35,7 +35,7 @@ describe.each(POOLERS)('within a transaction of the caller, with pooler %s', (po
   test('it is undone when the caller rolls back', async () => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     await once.within(client, call, workOn(client, call.key))
     await client.query('ROLLBACK')
     expect((await once.explain(call)).state).toBe('none')
@@ -49,7 +49,7 @@ describe.each(POOLERS)('within a transaction of the caller, with pooler %s', (po
   test('it is undone when the caller rolls back to a savepoint', async () => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     await client.query('SAVEPOINT here')
     await once.within(client, call, workOn(client, call.key))
     await client.query('ROLLBACK TO SAVEPOINT here')
@@ -62,7 +62,7 @@ describe.each(POOLERS)('within a transaction of the caller, with pooler %s', (po
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
     await once.transaction(call, async () => 'done')
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     expect(await once.within(client, call, workOn(client, call.key))).toEqual({
       outcome: 'replayed',
       value: 'done',
@@ -81,7 +81,7 @@ describe.each(POOLERS)('within a transaction of the caller, with pooler %s', (po
       throw new Error('no')
     })
     await catchError(failing)
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     const other = { ...call, input: 'other' }
     expect(await once.within(client, other, workOn(client, call.key))).toEqual({ outcome: 'key_reused' })
     expect((await once.within(client, call, workOn(client, call.key))).outcome).toBe('executed')
@@ -99,7 +99,7 @@ describe.each(POOLERS)('within a transaction of the caller, with pooler %s', (po
       throw new Error('no')
     })
     await catchError(failing)
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     await once.within(client, call, workOn(client, call.key))
     await client.query('ROLLBACK')
     expect((await once.explain(call)).state).toBe('retryable')
@@ -109,7 +109,7 @@ describe.each(POOLERS)('within a transaction of the caller, with pooler %s', (po
   test('two keys in one transaction', async () => {
     const once = shop.open({ store: { pooler } })
     const [one, two] = [makeCall(), makeCall()]
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     expect((await once.within(client, one, workOn(client, one.key, 1))).outcome).toBe('executed')
     expect((await once.within(client, two, workOn(client, two.key, 2))).outcome).toBe('executed')
     await client.query('COMMIT')
@@ -120,7 +120,7 @@ describe.each(POOLERS)('within a transaction of the caller, with pooler %s', (po
   test('one key twice in one transaction is a replay', async () => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     await once.within(client, call, workOn(client, call.key, 1))
     expect(await once.within(client, call, workOn(client, call.key, 2))).toEqual({
       outcome: 'replayed',

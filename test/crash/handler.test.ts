@@ -12,11 +12,11 @@ const runOf = (site: CrashSite | null) => (site === null ? 'first' : `${site.poi
 
 async function expectHonesty(database: FreshDatabase, RUN: string): Promise<void> {
   const { ended, code, stderr } = await runProgram(
-    { program: PROGRAM, env: { DATABASE_URL: database.url, RUN } },
+    { program: PROGRAM, env: { ...database.environment, RUN } },
     null,
   )
   expect({ ended, code, stderr }).toEqual({ ended: 'exited', code: 0, stderr: '' })
-  const { rows } = await database.pool({ max: 1 }).query(
+  const { rows } = await database.direct({ max: 1 }).query(
     `SELECT r.key, r.state, (SELECT count(*)::int FROM effects AS e WHERE e.key = r.key) AS effects
      FROM onlyonce.records AS r WHERE r.key LIKE '%' || $1`,
     [RUN],
@@ -33,11 +33,11 @@ async function expectHonesty(database: FreshDatabase, RUN: string): Promise<void
 describe('a process killed anywhere in a handler', () => {
   it('leaves no key in progress, and runs nothing twice that may not', { timeout: 300_000 }, async () => {
     const database = await freshDatabase()
-    await database.pool({ max: 1 }).query('CREATE TABLE effects (key text NOT NULL)')
+    await database.direct({ max: 1 }).query('CREATE TABLE effects (key text NOT NULL)')
     const { crashes } = await crashEverywhere({
       program: PROGRAM,
       points: POINTS,
-      run_env: (site) => ({ DATABASE_URL: database.url, RUN: runOf(site) }),
+      run_env: (site) => ({ ...database.environment, RUN: runOf(site) }),
       afterEach: (site) => expectHonesty(database, runOf(site)),
     })
     console.log(`killed at ${crashes.length} places: ${crashes.map((site) => runOf(site)).join(', ')}`)

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { runProgram } from '../../src/testing/crash-run.ts'
-import { type CrashSite, crashEverywhere, startFaultProxy } from '../../src/testing/index.ts'
-import { cleanUpLater } from '../setup/clean-up.ts'
+import { type CrashSite, crashEverywhere } from '../../src/testing/index.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'
+import { proxyTo } from '../setup/proxy.ts'
 
 const PROGRAM = new URL('../programs/crash-transaction.ts', import.meta.url)
 const NAMES = ['plain', 'failing', 'exclusive', 'within']
@@ -28,7 +28,7 @@ const SETTLE_POINTS = ['transaction.settle.before', 'transaction.settle.after']
 
 async function prepare(): Promise<FreshDatabase> {
   const database = await freshDatabase()
-  await database.pool({ max: 2 }).query('CREATE TABLE effects (key text NOT NULL)')
+  await database.direct({ max: 2 }).query('CREATE TABLE effects (key text NOT NULL)')
   return database
 }
 
@@ -37,11 +37,11 @@ const runOf = (site: CrashSite | null) => (site === null ? 'first' : `${site.poi
 /** After the crash the same program runs to its end, and every key has its effect once and a record. */
 async function expectRecovery(database: FreshDatabase, RUN: string): Promise<void> {
   const { ended, code, stderr } = await runProgram(
-    { program: PROGRAM, env: { DATABASE_URL: database.url, RUN } },
+    { program: PROGRAM, env: { ...database.environment, RUN } },
     null,
   )
   expect({ ended, code, stderr }).toEqual({ ended: 'exited', code: 0, stderr: '' })
-  const pool = database.pool({ max: 1 })
+  const pool = database.direct({ max: 1 })
   for (const name of NAMES) {
     const key = `${name}-${RUN}`
     const effects = await pool.query('SELECT count(*)::int AS n FROM effects WHERE key = $1', [key])
@@ -64,7 +64,7 @@ describe('a process killed anywhere in a transaction', () => {
     const { crashes } = await crashEverywhere({
       program: PROGRAM,
       points: POINTS,
-      run_env: (site) => ({ DATABASE_URL: database.url, RUN: runOf(site) }),
+      run_env: (site) => ({ ...database.environment, RUN: runOf(site) }),
       afterEach: (site) => expectRecovery(database, runOf(site)),
     })
     console.log(`killed at ${crashes.length} places: ${crashes.map((site) => runOf(site)).join(', ')}`)
@@ -73,9 +73,7 @@ describe('a process killed anywhere in a transaction', () => {
 
   it('leaves no key stuck and none lost while a lost COMMIT is settled', { timeout: 300_000 }, async () => {
     const database = await prepare()
-    const { hostname: host, port } = new URL(database.url)
-    const proxy = await startFaultProxy({ target: { host, port: Number(port) }, seed: 5 })
-    cleanUpLater(() => proxy.close())
+    const { proxy, url } = await proxyTo(database, { seed: 5 })
     for (const when of ['before', 'after', 'within'] as const) {
       const RUN = (site: CrashSite | null) => `${when}-${runOf(site)}`
       const { crashes } = await crashEverywhere({
@@ -84,7 +82,7 @@ describe('a process killed anywhere in a transaction', () => {
         crash_at: SETTLE_POINTS,
         run_env: (site) => {
           proxy.setFault({ kind: 'cut_at_commit', when, times: 1 })
-          return { DATABASE_URL: proxy.url(database.url), RUN: RUN(site) }
+          return { ...database.environment, DATABASE_URL: url, RUN: RUN(site) }
         },
         afterEach: (site) => expectRecovery(database, RUN(site)),
       })

@@ -5,12 +5,13 @@
 import pg from 'pg'
 import { onlyonce, type PostgresTx, postgres } from '../../src/index.ts'
 import { reportPoints } from '../../src/testing/index.ts'
+import { pooler } from './pooler.ts'
 
 const { DATABASE_URL, RUN } = process.env as Record<string, string>
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 4 })
 pool.on('error', () => {})
 const once = onlyonce({
-  store: postgres({ pool }),
+  store: postgres({ pool, pooler }),
   secret: 'a secret that all processes share.',
   crash_point: reportPoints(),
 })

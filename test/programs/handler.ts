@@ -2,13 +2,14 @@
 import { once as event } from 'node:events'
 import pg from 'pg'
 import { onlyonce, postgres } from '../../src/index.ts'
+import { pooler } from './pooler.ts'
 
 const { DATABASE_URL, KEY, LEASE_MS, RERUNNABLE } = process.env as Record<string, string>
 const say = (message: object) => process.stdout.write(`${JSON.stringify(message)}\n`)
 
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 2 })
 pool.on('error', () => {})
-const once = onlyonce({ store: postgres({ pool }), secret: 'a secret that all processes share.' })
+const once = onlyonce({ store: postgres({ pool, pooler }), secret: 'a secret that all processes share.' })
 const call = { account: 'acct_1', operation: 'orders.create', key: KEY!, input: 1 }
 try {
   const result = await once.handler(

@@ -1,11 +1,12 @@
 /** One of many processes that start at once against a database without a schema. */
 import pg from 'pg'
 import { onlyonce, postgres } from '../../src/index.ts'
+import { pooler } from './pooler.ts'
 
 const { DATABASE_URL } = process.env as Record<string, string>
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 2 })
 const once = onlyonce({
-  store: postgres({ pool, schema: 'payments_once' }),
+  store: postgres({ pool, pooler, schema: 'payments_once' }),
   secret: 'a secret that all share.'.repeat(2),
 })
 await once.start()

@@ -7,13 +7,14 @@ import { randomUUID } from 'node:crypto'
 import { once as event } from 'node:events'
 import pg from 'pg'
 import { onlyonce, postgres } from '../../src/index.ts'
+import { pooler } from './pooler.ts'
 
 const { DATABASE_URL, KEY, CALLERS, EXCLUSIVE, GATE } = process.env as Record<string, string>
 const say = (message: object) => process.stdout.write(`${JSON.stringify(message)}\n`)
 
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 2 })
 const once = onlyonce({
-  store: postgres({ pool, lock_wait_max_ms: 60_000, idle_in_transaction_max_ms: 60_000 }),
+  store: postgres({ pool, pooler, lock_wait_max_ms: 60_000, idle_in_transaction_max_ms: 60_000 }),
   secret: 'a secret that all processes share.',
 })
 await once.start()

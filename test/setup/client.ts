@@ -6,8 +6,12 @@ import pg from 'pg'
  * @example
  * await withClient(admin_url, (client) => client.query('CREATE DATABASE shop'))
  */
-export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 })
+export async function withClient<T>(
+  url: string,
+  work: (client: pg.Client) => Promise<T>,
+  options: pg.ClientConfig = {},
+): Promise<T> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, ...options })
   // A connection that breaks fails its query; unheard, the event would end the whole process as well.
   client.on('error', () => {})
   await client.connect()

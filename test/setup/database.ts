@@ -4,6 +4,7 @@ import pg from 'pg'
 import { inject } from 'vitest'
 import { cleanUpLater } from './clean-up.ts'
 import { addressWithin, withClient } from './client.ts'
+import { POOLER, productUrl } from './pooler.ts'
 
 export { startDurableServer } from './durable-server.ts'
 
@@ -14,10 +15,20 @@ const CLONE_PAUSE_MS = 100
 
 /** A migrated database of one's own. */
 export interface FreshDatabase {
+  /** What the product is given: in a run behind PgBouncer, the address there. */
   readonly url: string
+  /** The same for a program of ours in another process. */
+  readonly environment: { readonly DATABASE_URL: string; readonly POOLER: string }
+  /** The server itself, whatever is in front of it. */
+  readonly server_url: string
   readonly name: string
-  /** A pool that is ended when the database is dropped. */
+  /** A pool for the product, by `url`. It is ended when the database is dropped. */
   pool(options?: pg.PoolConfig): pg.Pool
+  /**
+   * A pool for the test itself, by `server_url`: whoever looks on, or holds a lock against the product, must not
+   * use up the connections that the product has.
+   */
+  direct(options?: pg.PoolConfig): pg.Pool
   /** Drops the database now; otherwise that happens at the end of the test, or of the test file. */
   drop(): Promise<void>
 }
@@ -33,7 +44,8 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   const admin_url = inject('admin_url')
   const template = inject('template')
   const name = `${template.replace('template', 'test')}_${randomBytes(6).toString('hex')}`
-  const url = addressWithin(admin_url, name)
+  const server_url = addressWithin(admin_url, name)
+  const url = productUrl(server_url)
   const pools: pg.Pool[] = []
   let dropping: Promise<void> | undefined
   const drop = () => {
@@ -42,12 +54,22 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   }
   cleanUpLater(drop)
   await cloneDatabase(admin_url, template, name)
-  const pool = (options: pg.PoolConfig = {}) => {
-    const made = openPool(url, options)
-    pools.push(made)
-    return made
+  const poolOf =
+    (connectionString: string) =>
+    (options: pg.PoolConfig = {}) => {
+      const made = openPool(connectionString, options)
+      pools.push(made)
+      return made
+    }
+  return {
+    url,
+    environment: { DATABASE_URL: url, POOLER },
+    server_url,
+    name,
+    pool: poolOf(url),
+    direct: poolOf(server_url),
+    drop,
   }
-  return { url, name, pool, drop }
 }
 
 async function cloneDatabase(admin_url: string, template: string, name: string): Promise<void> {

@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { onlyonce, postgres } from '../../src/index.ts'
-import { startFaultProxy } from '../../src/testing/index.ts'
-import { cleanUpLater } from '../setup/clean-up.ts'
 import { freshDatabase } from '../setup/database.ts'
+import { PLACES, POOLER } from '../setup/pooler.ts'
+import { proxyTo } from '../setup/proxy.ts'
 
 /** Longer than a look and a few tries take: whoever looks once sees nothing. */
 const COMMIT_TAKES_S = 0.7
 
-describe('a COMMIT that takes effect after its connection is gone', () => {
+describe.each(PLACES)('a COMMIT that takes effect after its connection is gone %s', (place) => {
   for (const again of [false, true]) {
     it(`is waited for, ${again ? 'also over a retryable record' : 'with a new key'}`, async () => {
       const database = await freshDatabase()
-      const direct = database.pool({ max: 4 })
+      const direct = database.direct({ max: 4 })
       await direct.query('CREATE TABLE effects (key text NOT NULL)')
       await direct.query(`
         CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
@@ -21,15 +20,12 @@ describe('a COMMIT that takes effect after its connection is gone', () => {
       await direct.query(`
         CREATE CONSTRAINT TRIGGER dawdle AFTER INSERT ON effects
           DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION dawdle()`)
-      const { hostname: host, port } = new URL(database.url)
-      const proxy = await startFaultProxy({ target: { host, port: Number(port) } })
-      const pool = new pg.Pool({ connectionString: proxy.url(database.url), max: 2 })
-      pool.on('error', () => {})
-      cleanUpLater(async () => {
-        await pool.end()
-        await proxy.close()
+      const { proxy, url } = await proxyTo(database, { place })
+      const pool = database.pool({ connectionString: url, max: 2 })
+      const once = onlyonce({
+        store: postgres({ pool, pooler: POOLER }),
+        secret: 'a secret that all processes share.',
       })
-      const once = onlyonce({ store: postgres({ pool }), secret: 'a secret that all processes share.' })
       const call = { account: 'acct_1', operation: 'transfers.create', key: randomUUID(), input: 1 }
       if (again)
         await expect(once.transaction(call, () => Promise.reject(new Error('first')))).rejects.toThrow(

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { onlyonce, postgres } from '../../src/index.ts'
 import { freshDatabase } from '../setup/database.ts'
+import { POOLER } from '../setup/pooler.ts'
 import { Talker } from '../setup/talker.ts'
 
 const PROGRAM = new URL('../programs/handler.ts', import.meta.url)
@@ -10,11 +11,14 @@ const LEASE_MS = 600
 
 async function scene(rerunnable: boolean) {
   const database = await freshDatabase()
-  const pool = database.pool({ max: 4 })
-  const once = onlyonce({ store: postgres({ pool }), secret: 'a secret that all processes share.' })
+  const pool = database.direct({ max: 4 })
+  const once = onlyonce({
+    store: postgres({ pool: database.pool({ max: 4 }), pooler: POOLER }),
+    secret: 'a secret that all processes share.',
+  })
   const call = { account: 'acct_1', operation: 'orders.create', key: randomUUID(), input: 1 }
   const env = {
-    DATABASE_URL: database.url,
+    ...database.environment,
     KEY: call.key,
     LEASE_MS: `${LEASE_MS}`,
     RERUNNABLE: rerunnable ? 'yes' : 'no',

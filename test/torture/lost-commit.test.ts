@@ -1,30 +1,26 @@
-import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { onlyonce, postgres } from '../../src/index.ts'
-import { startFaultProxy } from '../../src/testing/index.ts'
-import { cleanUpLater } from '../setup/clean-up.ts'
 import { freshDatabase } from '../setup/database.ts'
+import { PLACES, POOLER } from '../setup/pooler.ts'
+import { proxyTo } from '../setup/proxy.ts'
 import { Witness } from './witness.ts'
 
-const CUTS = 2_000
+/** Fewer behind a pooler, where two connections to the server serve all callers, and twice: there are two places. */
+const CUTS = POOLER === 'none' ? 2_000 : 500
 const CALLERS = 16
 const SEED = 20_260
 
-describe('a connection that is cut at COMMIT', () => {
+describe.each(PLACES)('a connection that is cut at COMMIT %s', (place) => {
   it(`is told the right outcome ${CUTS} times`, { timeout: 300_000 }, async () => {
     const database = await freshDatabase()
-    const direct = database.pool({ max: 4 })
+    const direct = database.direct({ max: 4 })
     await direct.query('CREATE TABLE effects (key text NOT NULL)')
-    const { hostname: host, port } = new URL(database.url)
-    const proxy = await startFaultProxy({ target: { host, port: Number(port) }, seed: SEED })
-    const pool = new pg.Pool({ connectionString: proxy.url(database.url), max: CALLERS })
-    pool.on('error', () => {})
-    cleanUpLater(async () => {
-      await pool.end()
-      await proxy.close()
+    const { proxy, url } = await proxyTo(database, { place, seed: SEED })
+    const pool = database.pool({ connectionString: url, max: CALLERS })
+    const once = onlyonce({
+      store: postgres({ pool, pooler: POOLER }),
+      secret: 'a secret that all processes share.',
     })
-
-    const once = onlyonce({ store: postgres({ pool }), secret: 'a secret that all processes share.' })
     await once.start()
     const witness = new Witness(once)
     proxy.setFault({ kind: 'cut_at_commit', when: 'random', rate: 0.5 })

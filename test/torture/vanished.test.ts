@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { onlyonce, postgres } from '../../src/index.ts'
-import { startFaultProxy } from '../../src/testing/index.ts'
-import { cleanUpLater } from '../setup/clean-up.ts'
 import { freshDatabase } from '../setup/database.ts'
+import { POOLER } from '../setup/pooler.ts'
+import { proxyTo } from '../setup/proxy.ts'
 
 const LOCK_WAIT_MS = 400
 const IDLE_MS = 1_200
@@ -12,23 +12,16 @@ const IDLE_MS = 1_200
 const TRIES_MAX = 12
 
 const secret = 'a secret that all processes share.'
-const bounds = { lock_wait_max_ms: LOCK_WAIT_MS, idle_in_transaction_max_ms: IDLE_MS }
+const bounds = { pooler: POOLER, lock_wait_max_ms: LOCK_WAIT_MS, idle_in_transaction_max_ms: IDLE_MS }
 
 describe('a winner that vanishes without closing its connection', () => {
   for (const exclusive of [true, false]) {
     it(`frees its key within the stated bound, ${exclusive ? 'exclusive' : 'with a row of its own locked'}`, async () => {
       const database = await freshDatabase()
-      const direct = database.pool({ max: 4 })
+      const direct = database.direct({ max: 4 })
       await direct.query('CREATE TABLE orders (number text PRIMARY KEY)')
-      const { hostname: host, port } = new URL(database.url)
-      const proxy = await startFaultProxy({ target: { host, port: Number(port) } })
-      const far = new pg.Pool({ connectionString: proxy.url(database.url), max: 2 })
-      far.on('error', () => {})
-      // The connections of the vanished host hang until the proxy ends them; that is what is tested.
-      cleanUpLater(async () => {
-        await proxy.close()
-        await far.end()
-      })
+      const { proxy, url } = await proxyTo(database)
+      const far = database.pool({ connectionString: url, max: 2 })
       const call = { account: 'acct_1', operation: 'orders.create', key: randomUUID(), input: 1, exclusive }
 
       let tellInserted = () => {}
@@ -49,7 +42,7 @@ describe('a winner that vanishes without closing its connection', () => {
       await inserted
       proxy.setFault({ kind: 'black_hole' })
 
-      const heir = onlyonce({ store: postgres({ pool: direct, ...bounds }), secret })
+      const heir = onlyonce({ store: postgres({ pool: database.pool({ max: 4 }), ...bounds }), secret })
       const outcomes: string[] = []
       while (outcomes.at(-1) !== 'executed' && outcomes.length < TRIES_MAX) {
         const { outcome } = await heir.transaction(call, async (tx) => {

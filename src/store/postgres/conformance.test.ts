@@ -1,5 +1,6 @@
 import { beforeAll, describe, it } from 'vitest'
 import { type FreshDatabase, freshDatabase } from '../../../test/setup/database.ts'
+import { POOLERS } from '../../../test/setup/pooler.ts'
 import { postgresUnderTest } from '../../../test/setup/under-test.ts'
 import { storeConformance } from '../../testing/store-conformance/index.ts'
 
@@ -8,9 +9,8 @@ beforeAll(async () => {
   database = await freshDatabase()
 })
 
-for (const [name, options] of [
-  ['postgres', {}],
-  ['postgres as behind a pooler', { pooler: 'transaction' }],
-] as const) {
-  storeConformance({ describe, it }, name, async () => postgresUnderTest(database.pool({ max: 8 }), options))
+for (const pooler of POOLERS) {
+  storeConformance({ describe, it }, `postgres with pooler ${pooler}`, async () =>
+    postgresUnderTest(database.pool({ max: 8 }), { pooler }),
+  )
 }

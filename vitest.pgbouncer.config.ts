@@ -1,0 +1,20 @@
+import { defineConfig } from 'vitest/config'
+
+/** The store and everything that protects, behind PgBouncer with two connections to the server. */
+export default defineConfig({
+  test: {
+    include: [
+      'src/store/postgres/conformance.test.ts',
+      'test/contract/**/*.test.ts',
+      'test/crash/**/*.test.ts',
+      'test/torture/**/*.test.ts',
+      'test/migrations.test.ts',
+      'test/pgbouncer/**/*.test.ts',
+    ],
+    globalSetup: ['test/setup/pooled-cluster.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    maxWorkers: 2,
+    pool: 'forks',
+  },
+})
