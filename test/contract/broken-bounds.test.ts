@@ -1,6 +1,16 @@
 /** Where two troubles meet: each of these once made an effect happen twice, a call hang, or a process end. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { catchError, leaveEffect, makeCall, openProxy, openShop, type Shop } from './shop.ts'
+import type { PostgresTx } from '../../src/index.ts'
+import {
+  catchError,
+  leaveEffect,
+  makeCall,
+  openProxy,
+  openShop,
+  PLACES,
+  type Shop,
+  waitUntil,
+} from './shop.ts'
 
 let shop: Shop
 
@@ -8,23 +18,37 @@ beforeAll(async () => {
   shop = await openShop()
 })
 
+/** What functions do when the connection of their query breaks. */
+const MANNERS: readonly (readonly [string, (tx: PostgresTx, sent: Promise<unknown>) => Promise<unknown>])[] =
+  [
+    ['lets the error pass', (_, sent) => sent],
+    ['swallows the error', (_, sent) => sent.catch(() => 'fine')],
+    ['swallows it and goes on', (tx, sent) => sent.catch(() => tx.query('SELECT 1').catch(() => 'fine'))],
+  ]
+
 describe('a COMMIT hidden in a longer text, whose answer is lost', () => {
   const hidden = (key: string) => `INSERT INTO effects (note) VALUES ('${key}'); COMMIT; SELECT pg_sleep(5)`
 
-  test('is not taken for a rollback when the connection is reset', async () => {
-    const { proxy, pool } = await openProxy(shop)
-    const once = shop.open({ pool })
-    await once.start()
-    const call = makeCall()
-    const told = catchError(once.transaction(call, (tx) => tx.query(hidden(call.key)).then(() => 1)))
-    while ((await shop.countEffects(call.key)) === 0);
-    proxy.setFault({ kind: 'reset' })
-    await proxy.waitFor((stats) => stats.connections_open === 0)
-    proxy.setFault(null)
-    expect(await told).toMatchObject({ code: 'transaction_ended_inside' })
-    const again = await shop.open().transaction(call, async (tx) => leaveEffect(tx, call.key))
-    expect(again.outcome).not.toBe('executed')
-    expect(await shop.countEffects(call.key)).toBe(1)
+  const ways = PLACES.flatMap((place) => ['new', 'retryable'].map((key) => ({ place, key })))
+
+  describe.each(ways)('$place, with a $key key', ({ place, key }) => {
+    test.each(MANNERS)('is not taken for a rollback by a function that %s', async (_, goOn) => {
+      const { proxy, pool } = await openProxy(shop, { place })
+      const once = shop.open({ pool })
+      await once.start()
+      const call = makeCall()
+      if (key === 'retryable')
+        await catchError(once.transaction(call, () => Promise.reject(new Error('first'))))
+      const told = catchError(once.transaction(call, (tx) => goOn(tx, tx.query(hidden(call.key)))))
+      await waitUntil('it is committed', async () => (await shop.countEffects(call.key)) > 0)
+      proxy.setFault({ kind: 'reset' })
+      await proxy.waitFor((stats) => stats.connections_open === 0)
+      proxy.setFault(null)
+      expect(await told).toMatchObject({ code: 'transaction_ended_inside' })
+      const again = await shop.open().transaction(call, async (tx) => leaveEffect(tx, call.key))
+      expect(again.outcome).not.toBe('executed')
+      expect(await shop.countEffects(call.key)).toBe(1)
+    })
   })
 
   test('is not taken for a rollback when the time runs out', async () => {

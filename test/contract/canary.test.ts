@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { beginOutside, catchError, makeCall, openShop, type Shop } from './shop.ts'
+import { beginCaller, catchError, makeCall, openShop, type Shop } from './shop.ts'
 
 const KEY = 'reply-key-a-0123456789-0123456789-0123456789'
 const CANARIES = ['4242424242424242', 'an ordinary secret']
@@ -35,7 +35,7 @@ async function leaveCanaries(shop: Shop, encryption?: string): Promise<void> {
   const failure = Object.assign(new Error(`declined ${CANARIES[0]}`), { code: `card_${CANARIES[0]}` })
   await catchError(once.transaction(first, () => Promise.reject(failure)))
   await once.transaction(first, async () => value)
-  const client = await beginOutside(shop)
+  const client = await beginCaller(shop)
   await once.within(client, second, async () => value)
   await client.query('COMMIT')
   await once.handler(third, async () => value)

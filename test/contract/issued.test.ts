@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LIMITS, type Onlyonce, type PostgresTx, type Result, type Secret } from '../../src/index.ts'
 import {
-  beginOutside,
+  beginCaller,
   type Call,
   catchError,
   leaveEffect,
@@ -51,7 +51,7 @@ const KINDS: readonly (readonly [name: string, run: Run])[] = [
   [
     'within',
     async (once, call, work, at = shop) => {
-      const client = await beginOutside(at)
+      const client = await beginCaller(at)
       try {
         return await once.within(client, call, async (tx) => {
           await leaveEffect(tx, call.key)

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { logTo } from '../../src/index.ts'
 import { prometheus } from '../../src/observe/prometheus.ts'
 import { openMemoryTelemetry } from '../setup/telemetry.ts'
-import { beginOutside, catchError, makeCall, openShop, type Shop } from './shop.ts'
+import { beginCaller, catchError, makeCall, openShop, type Shop } from './shop.ts'
 
 const CANARY = '4242424242424242'
 const SPELLINGS = [
@@ -74,7 +74,7 @@ test.each(SPELLINGS)('a card number is in nothing that can be seen: %s', async (
       await once[kind](failing, reply).catch(() => {})
     }
   }
-  const client = await beginOutside(shop)
+  const client = await beginCaller(shop)
   await once.within(client, call(), reply)
   for (const error of errors) await catchError(once.within(client, call(), throwing(error)))
   // An error of PostgreSQL that quotes the value.

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { memory, onlyonce, type Queryable, type Store } from '../../src/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import {
-  beginOutside,
+  beginCaller,
   catchError,
   makeBarrier,
   makeCall,
@@ -167,7 +167,7 @@ test('within tells an error of the database, but not what its caller did wrong',
   const heard = makeRecorder()
   const once = shop.open({ observe: heard })
   const [lost, busy] = [makeCall(), makeCall()]
-  const client = await beginOutside(shop)
+  const client = await beginCaller(shop)
   await once.within(client, busy, async () => {
     await catchError(once.within(client, makeCall(), async () => 1))
   })

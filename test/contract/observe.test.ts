@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { notExecuted, type Observer, type Onlyonce, type PostgresTx, type Result } from '../../src/index.ts'
 import { makeRecorder, type Recorder } from '../setup/recorder.ts'
-import { beginOutside, type Call, catchError, makeCall, makeGate, openShop, type Shop } from './shop.ts'
+import { beginCaller, type Call, catchError, makeCall, makeGate, openShop, type Shop } from './shop.ts'
 
 let shop: Shop
 
@@ -17,7 +17,7 @@ const PROTECTIONS: Readonly<Record<'transaction' | 'within' | 'handler', Run>> =
   transaction: (once, call, work) => once.transaction(call, work),
   handler: (once, call, work) => once.handler(call, work),
   within: async (once, call, work) => {
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     try {
       const result = await once.within(client, call, work)
       await client.query('COMMIT')

@@ -3,7 +3,7 @@ import { SpanStatusCode, trace } from '@opentelemetry/api'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openTelemetry } from '../../src/observe/opentelemetry.ts'
 import { openMemoryTelemetry, type Telemetry } from '../setup/telemetry.ts'
-import { beginOutside, catchError, makeCall, makeGate, openShop, type Shop } from './shop.ts'
+import { beginCaller, catchError, makeCall, makeGate, openShop, type Shop } from './shop.ts'
 
 let shop: Shop
 
@@ -34,7 +34,7 @@ describe('a span', () => {
         await inner()
       })
       await once.handler(makeCall(), inner)
-      const client = await beginOutside(shop)
+      const client = await beginCaller(shop)
       await once.within(client, makeCall(), inner)
       span.end()
     })
@@ -66,7 +66,7 @@ describe('a span', () => {
       const call = makeCall()
       const run = async () => {
         if (kind !== 'within') return await once[kind](call, async () => 1)
-        const client = await beginOutside(shop)
+        const client = await beginCaller(shop)
         const result = await once.within(client, call, async () => 1)
         await client.query('COMMIT')
         return result

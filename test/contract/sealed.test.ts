@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { memory, onlyonce } from '../../src/index.ts'
 import {
-  beginOutside,
+  beginCaller,
   type Call,
   catchError,
   leaveEffect,
@@ -39,7 +39,7 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
   test('an executed and a replayed value are the same, by every way in', async () => {
     const once = shop.open({ store, encryption: ONLY_A })
     const calls = [makeCall(), makeCall(), makeCall()] as const
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     const executed = { outcome: 'executed', value: VALUE }
     expect(await once.transaction(calls[0], async () => VALUE)).toEqual(executed)
     expect(await once.within(client, calls[1], async () => VALUE)).toEqual(executed)
@@ -133,7 +133,7 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
     const broken = { code: 'seal_broken', status: 500, retryable: false }
     const effect = (tx: Parameters<typeof leaveEffect>[0]) => leaveEffect(tx, call.key)
     expect(await catchError(once.transaction(call, effect))).toMatchObject(broken)
-    const client = await beginOutside(shop)
+    const client = await beginCaller(shop)
     expect(await catchError(once.within(client, call, effect))).toMatchObject(broken)
     await client.query('COMMIT')
     let runs = 0

@@ -153,8 +153,9 @@ class Transaction {
       const { rows } = await flush(this.#link.client!, bounds, this.#connections.named, this.#guard)
       if (rows.at(-1)!.length === 0) return await this.#rollBack({ end: 'conflict' })
     } catch (error) {
-      // COMMIT has not been sent: whether the connection lives or not, this is a rollback.
+      // We have not sent COMMIT: whether the connection lives or not, this is a rollback, unless the work ended it.
       await this.#rollBack(null)
+      if (this.#link.lost !== null) this.#tx.lostConnection()
       if (this.#tx.ended_inside) return endOfFailedWork(error, this.#facts)
       return this.#link.lost === null
         ? endOfRefusal(error, this.#facts)
@@ -204,6 +205,8 @@ class Transaction {
     statements: number,
     error: unknown,
   ): Promise<TransactionEnd> {
+    // The work may have swallowed that its last answer was lost: a pooler reports that before it hangs up.
+    if (leavesDoubt(error)) this.#tx.lostConnection()
     if (this.#tx.ended_inside) {
       await this.#rollBack(null)
       return endOfFailedWork(error, this.#facts)

@@ -1,6 +1,6 @@
 import type { QueryConfig, QueryResult, QueryResultRow } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
-import { sqlState } from './classify.ts'
+import { leavesDoubt } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { type Bound, bind, flush, type Statement, submit } from './flush.ts'
 import type { Habits } from './habits.ts'
@@ -136,7 +136,8 @@ export class Tx implements PostgresTx {
       await flush(client, this.takeUnsent(), named)
       this.markOpened()
     }
-    this.#may_end = mayEnd(query)
+    // Until something is answered, an earlier text may still be what ended it.
+    this.#may_end ||= mayEnd(query)
     const timeout =
       typeof config === 'string' ? undefined : (config as { query_timeout?: number }).query_timeout
     return new Promise((resolve, reject) => {
@@ -166,8 +167,9 @@ export class Tx implements PostgresTx {
 
   #note(error: unknown): void {
     this.#answered += 1
-    // What the server has answered, and be it with an error, has told its tags before; see done().
-    if (error === null || sqlState(error) !== null) this.#may_end = false
+    // What the server has answered, and be it with an error, has told its tags before; see done(). A pooler that
+    // has lost the server answers too, and knows nothing.
+    if (error === null || !leavesDoubt(error)) this.#may_end = false
     if (error !== null) this.failure = error
   }
 }
