@@ -1,4 +1,5 @@
-import { ISSUED_KEY_MUTANTS } from './issued-keys.ts'
+import { HANDLER_MUTANTS } from './handler-mutants.ts'
+import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
 import { OBSERVE_MUTANTS } from './observe-mutants.ts'
 
@@ -234,5 +235,6 @@ export const MUTANTS: readonly Mutant[] = [
   },
   ...OBSERVE_MUTANTS,
   ...KEY_MUTANTS,
+  ...HANDLER_MUTANTS,
   ...ISSUED_KEY_MUTANTS,
 ]
