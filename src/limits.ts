@@ -31,6 +31,10 @@ export const LIMITS = {
 
   /** Stored replies are read back by every retry. */
   reply_size_max_bytes: 1_048_576,
+  /** Replayed replies that a process keeps for the next retry: enough for a storm, little for a process. */
+  recent_replies_max_bytes: 16_777_216,
+  /** How long they are kept: a record that was removed is forgotten here a moment later too. */
+  recent_reply_max_ms: 10_000,
   /** What an error leaves in the history: enough to recognise it, too little to leak a body. */
   error_message_length_max: 300,
   /** Codes and names of errors are words; whatever is longer was not meant as one. */

@@ -14,7 +14,10 @@ interface Flight<T> {
 /** How a caller fares: alone and first, with another's flight, or not at all. */
 export type Boarding<T> =
   | { readonly role: 'first' | 'joined'; readonly landed: Promise<T>; readonly flight: Flight<T> }
+  /** The flight under way is that of another request with the same key. */
   | { readonly role: 'refused' }
+  /** It is that of the same request, and the caller did not wish to wait. */
+  | { readonly role: 'busy' }
 
 /**
  * Duplicates inside one process share one flight: the first runs, the others wait for it without a database
@@ -37,14 +40,21 @@ export class Flights<T> {
    * Runs `take_off`, or joins the flight that has this id already. A flight with another fingerprint under the
    * same id is not joined: the key was reused.
    */
-  board(id: RecordId, digest: Buffer, trace: string | null, take_off: () => Promise<T>): Boarding<T> {
-    const address = `${id.account}\0${id.operation}\0${id.key}`
+  board(
+    id: RecordId,
+    digest: Buffer,
+    trace: string | null,
+    take_off: () => Promise<T>,
+    duplicates: 'join' | 'refuse' = 'join',
+  ): Boarding<T> {
+    const address = addressOf(id)
     const flight = this.#flights.get(address)
     if (flight === undefined) {
       const first = { digest, trace, landed: take_off(), callers: 1 }
       return { role: 'first', landed: this.#fly(address, first), flight: first }
     }
     if (!flight.digest.equals(digest)) return { role: 'refused' }
+    if (duplicates === 'refuse') return { role: 'busy' }
     if (this.#joined >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
     return { role: 'joined', landed: this.#join(flight), flight }
   }
@@ -67,4 +77,9 @@ export class Flights<T> {
       this.#joined -= 1
     }
   }
+}
+
+/** The parts hold no control characters, so no two ids have the same address. */
+export function addressOf({ account, operation, key }: RecordId): string {
+  return `${account}\0${operation}\0${key}`
 }

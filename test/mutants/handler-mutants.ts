@@ -107,7 +107,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND state 
   },
   {
     name: 'keep the leases of what still runs at close',
-    file: 'src/onlyonce.ts',
+    file: 'src/engine.ts',
     edits: [{ from: `    await this.#handOver()\n`, to: `` }],
     tests: [HANDLER],
   },

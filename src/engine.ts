@@ -1,0 +1,232 @@
+import type { OnlyonceOptions } from './door.ts'
+import { OnlyonceError } from './errors.ts'
+import { type Explanation, explain } from './explain.ts'
+import { LIMITS } from './limits.ts'
+import {
+  type CallSignals,
+  Observers,
+  type Protection,
+  StuckAlarm,
+  signalsOf,
+  WatchedStore,
+} from './observe/index.ts'
+import { Flights } from './protect/flights.ts'
+import { type HandlerContext, type HandlerRequest, runHandler, type WorkEnd } from './protect/handler.ts'
+import { RecentReplies } from './protect/recent.ts'
+import { type Outcome, runTransaction, type TransactionRequest } from './protect/transaction.ts'
+import { runWithin } from './protect/within.ts'
+import type { RecordId, Reply, Stuck } from './record/index.ts'
+import { positive, Requests } from './requests.ts'
+import { Deadline } from './retry.ts'
+import { keyRing, type Secret } from './ring.ts'
+import { Seal } from './seal/index.ts'
+import type { CrashPoint, Owned, Queryable, Store } from './store/contract.ts'
+import { sealed } from './store/sealed.ts'
+
+/** Makes of an outcome what the caller is given. May throw: that is then what the caller is told. */
+export type Present<T> = (outcome: Outcome, joined: boolean) => T
+
+/** Whether a duplicate in this process waits for the first, or is told that it is in progress. */
+export type Duplicates = 'join' | 'refuse'
+
+/**
+ * What runs protected calls, whoever asks: the front door with typed values, or the HTTP boundary with replies.
+ * It owns the store, the flights of this process, the signals, and the beginning and the end of all of them.
+ */
+export class Engine<Tx> {
+  readonly requests: Requests
+  readonly #store: Store<Tx>
+  readonly #seal: Seal
+  readonly #crashPoint: CrashPoint
+  readonly #flights = new Flights<Outcome>()
+  readonly #recent = new RecentReplies()
+  readonly #running = new Set<Owned>()
+  readonly #observers: Observers
+  readonly #stuck_after_ms: number
+  readonly #alarm: StuckAlarm
+  #started: Promise<void> | null = null
+  #ready = false
+  #closing: Promise<void> | null = null
+
+  constructor(options: OnlyonceOptions<Tx>) {
+    if (typeof options?.store?.transact !== 'function') {
+      throw new OnlyonceError('option_invalid', { detail: 'Pass a store, for example postgres({ pool }).' })
+    }
+    // Given and undefined is a setting that is missing, not a wish for plain text.
+    const encrypted = 'encryption' in options
+    this.#seal = new Seal(encrypted ? keyRing(options.encryption as Secret, 'reply') : null)
+    this.#observers = new Observers(options.observe)
+    const store = this.#observers.none ? options.store : new WatchedStore(options.store, this.#observers)
+    // Without a ring too: it is told there that a reply is sealed, instead of taken for a plain one.
+    this.#store = sealed(store, this.#seal)
+    this.requests = new Requests(options)
+    this.#crashPoint = options.crash_point ?? (() => {})
+    this.#stuck_after_ms = positive('stuck_after_ms', options.stuck_after_ms ?? LIMITS.stuck_after_ms)
+    const every_ms = positive(
+      'stuck_check_every_ms',
+      options.stuck_check_every_ms ?? LIMITS.stuck_check_every_ms,
+    )
+    this.#alarm = new StuckAlarm((age_ms) => this.#store.stuck(age_ms), this.#observers, {
+      older_than_ms: this.#stuck_after_ms,
+      every_ms,
+    })
+  }
+
+  async transaction<T>(
+    request: TransactionRequest,
+    work: (tx: Tx) => Promise<Reply>,
+    present: Present<T>,
+    duplicates: Duplicates = 'join',
+  ): Promise<T> {
+    if (!this.#ready) await this.start()
+    return await this.#fly('transaction', request, present, duplicates, (traced, signals) =>
+      runTransaction(this.#store, traced, work, this.#crashPoint, signals),
+    )
+  }
+
+  async handler<T>(
+    request: HandlerRequest,
+    work: (context: HandlerContext) => Promise<WorkEnd>,
+    present: Present<T>,
+    duplicates: Duplicates = 'join',
+  ): Promise<T> {
+    if (!this.#ready) await this.start()
+    return await this.#fly('handler', request, present, duplicates, (traced, signals) =>
+      runHandler(this.#store, traced, work, this.#running, this.#crashPoint, signals),
+    )
+  }
+
+  async within<T>(
+    tx: Queryable,
+    request: TransactionRequest,
+    work: (tx: Queryable) => Promise<Reply>,
+    present: Present<T>,
+  ): Promise<T> {
+    if (!this.#ready) await this.start()
+    const signals = signalsOf(this.#observers, 'within', request.id)
+    return await signals.run(async () => {
+      const traced = withTrace(request, signals)
+      const outcome = await runWithin(this.#store, tx, traced, work, this.#crashPoint, signals)
+      signals.told(outcome)
+      return present(outcome, false)
+    })
+  }
+
+  async explain(id: RecordId): Promise<Explanation> {
+    if (!this.#ready) await this.#startToLook()
+    return await explain(this.#store, id)
+  }
+
+  async stuck(older_than_ms: number | undefined): Promise<Stuck> {
+    const age_ms = positive('older_than_ms', older_than_ms ?? this.#stuck_after_ms)
+    if (!this.#ready) await this.start()
+    return await this.#store.stuck(age_ms)
+  }
+
+  /** The store is asked until it has answered once; a database that is away now may be there later. */
+  async start(): Promise<void> {
+    this.#started ??= this.#store.start({ fingerprint: this.requests.key_ids, reply: this.#seal.key_ids })
+    try {
+      await this.#started
+      this.#ready = true
+      this.#alarm.start()
+    } catch (error) {
+      this.#started = null
+      throw error
+    }
+  }
+
+  close(max_ms: number): Promise<void> {
+    this.#closing ??= this.#close(max_ms)
+    return this.#closing
+  }
+
+  refuseWhenClosing(): void {
+    if (this.#closing !== null) throw new OnlyonceError('closed')
+  }
+
+  /** The story of a key is told without any key of ours, so that it can be asked why a start was refused. */
+  async #startToLook(): Promise<void> {
+    try {
+      await this.start()
+    } catch (error) {
+      if (!(error instanceof OnlyonceError && error.code === 'key_ring_incomplete')) throw error
+    }
+  }
+
+  /** Takes off, or joins whoever has taken off with this key already, and tells what came of it. */
+  #fly<T, R extends Flying>(
+    protection: Protection,
+    request: R,
+    present: Present<T>,
+    duplicates: Duplicates,
+    take_off: (traced: R, signals: CallSignals) => Promise<Outcome>,
+  ): Promise<T> {
+    const signals = signalsOf(this.#observers, protection, request.id)
+    return signals.run(async () => {
+      const recent = this.#recent.find(request)
+      const { outcome, joined } =
+        recent === null
+          ? await this.#board(request, signals, duplicates, () =>
+              take_off(withTrace(request, signals), signals),
+            )
+          : { outcome: recent, joined: false }
+      signals.told(outcome)
+      if (recent === null) this.#recent.keep(request, outcome)
+      return present(outcome, joined)
+    })
+  }
+
+  async #board(
+    { id, fingerprint }: Flying,
+    signals: CallSignals,
+    duplicates: Duplicates,
+    take_off: () => Promise<Outcome>,
+  ): Promise<{ outcome: Outcome; joined: boolean }> {
+    const boarding = this.#flights.board(id, fingerprint.digest, signals.trace, take_off, duplicates)
+    switch (boarding.role) {
+      case 'refused':
+        return { outcome: { outcome: 'key_reused' }, joined: false }
+      case 'busy':
+        return {
+          outcome: { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms },
+          joined: false,
+        }
+      case 'joined':
+        signals.joined(boarding.flight.trace)
+        return { outcome: await boarding.landed, joined: true }
+      case 'first':
+        try {
+          return { outcome: await boarding.landed, joined: false }
+        } finally {
+          signals.landed(boarding.flight.callers)
+        }
+      default:
+        return boarding satisfies never
+    }
+  }
+
+  async #close(max_ms: number): Promise<void> {
+    const deadline = new Deadline(max_ms)
+    let timer: NodeJS.Timeout | undefined
+    const enough = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, deadline.left_ms)
+    })
+    await Promise.race([Promise.all([this.#flights.landed(), this.#alarm.stop()]), enough])
+    clearTimeout(timer)
+    await this.#handOver()
+    await this.#store.close()
+  }
+
+  /** Ends the leases of what still runs, so that others need not wait for them. Best effort: they end anyway. */
+  async #handOver(): Promise<void> {
+    await Promise.allSettled([...this.#running].map((owned) => this.#store.extend(owned, 0)))
+  }
+}
+
+type Flying = Pick<TransactionRequest, 'id' | 'fingerprint' | 'trace'>
+
+/** The record is to name the span of its attempt. Untraced requests, the most, are not copied. */
+function withTrace<R extends Flying>(request: R, { trace }: CallSignals): R {
+  return trace === null ? request : { ...request, trace }
+}

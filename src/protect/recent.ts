@@ -1,0 +1,62 @@
+import { LIMITS } from '../limits.ts'
+import { Deadline } from '../retry.ts'
+import { addressOf } from './flights.ts'
+import type { Outcome, TransactionRequest } from './transaction.ts'
+
+type Replayed = Extract<Outcome, { outcome: 'executed' | 'replayed' }>
+type Asking = Pick<TransactionRequest, 'id' | 'fingerprint'>
+
+interface Kept {
+  readonly key_id: string
+  readonly digest: Buffer
+  readonly outcome: Replayed
+  readonly until: Deadline
+  readonly size_bytes: number
+}
+
+/**
+ * Replies that were replayed a moment ago. A completed reply never changes, so clients that retry in a storm need
+ * not ask the database each time. Bounded in bytes and in time; the oldest go first. Whoever brings another
+ * fingerprint is not answered here: the record decides.
+ */
+export class RecentReplies {
+  readonly #kept = new Map<string, Kept>()
+  #size_bytes = 0
+
+  find({ id, fingerprint }: Asking): Replayed | null {
+    if (this.#kept.size === 0) return null
+    const address = addressOf(id)
+    const kept = this.#kept.get(address)
+    if (kept === undefined) return null
+    if (kept.until.passed) {
+      this.#drop(address, kept)
+      return null
+    }
+    return kept.key_id === fingerprint.key_id && kept.digest.equals(fingerprint.digest) ? kept.outcome : null
+  }
+
+  /** Only what came from a record: a first execution is asked for again by few. */
+  keep({ id, fingerprint }: Asking, outcome: Outcome): void {
+    if (outcome.outcome !== 'replayed') return
+    const size_bytes = (outcome.reply.body?.length ?? 0) + OVERHEAD_BYTES
+    if (size_bytes > LIMITS.recent_replies_max_bytes / 16) return
+    const address = addressOf(id)
+    const before = this.#kept.get(address)
+    if (before !== undefined) this.#drop(address, before)
+    const until = new Deadline(LIMITS.recent_reply_max_ms)
+    this.#kept.set(address, { ...fingerprint, outcome, until, size_bytes })
+    this.#size_bytes += size_bytes
+    for (const [oldest, kept] of this.#kept) {
+      if (this.#size_bytes <= LIMITS.recent_replies_max_bytes) break
+      this.#drop(oldest, kept)
+    }
+  }
+
+  #drop(address: string, { size_bytes }: Kept): void {
+    this.#kept.delete(address)
+    this.#size_bytes -= size_bytes
+  }
+}
+
+/** What an entry takes beside its body, roughly. */
+const OVERHEAD_BYTES = 1_024
