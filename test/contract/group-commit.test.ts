@@ -9,6 +9,7 @@ import {
   leaveEffect,
   makeBarrier,
   makeCall,
+  makeGate,
   openProxy,
   openShop,
   POOLERS,
@@ -162,6 +163,11 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     const [once, other] = [shop.open({ store: { pooler } }), shop.open()]
     const calls = manyCalls(10).map((call) => ({ ...call, rerunnable: true, lease_ms: 60_000 }))
     const stolen = calls.slice(0, 3)
+    const newcomers: Promise<unknown>[] = []
+    let letNewOnesEnd = () => {}
+    const oldOnesAreDone = new Promise<void>((resolve) => {
+      letNewOnesEnd = resolve
+    })
     const everybodyIsAtWork = makeBarrier(calls.length)
     const ends = await Promise.allSettled(
       calls.map((call) =>
@@ -172,13 +178,25 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
               `UPDATE onlyonce.records SET lease_until = clock_timestamp() WHERE key = $1`,
               [call.key],
             )
-            expect(await other.handler(call, async () => 'new')).toMatchObject({ outcome: 'executed' })
+            const atWork = makeGate()
+            newcomers.push(
+              other.handler(call, async () => {
+                await atWork.pass()
+                await oldOnesAreDone
+                return 'new'
+              }),
+            )
+            await atWork.reached
+            atWork.open()
           }
           await everybodyIsAtWork()
           return 'old'
         }),
       ),
     )
+    // The new owners are still at work: only the fence tells the old ones from them.
+    letNewOnesEnd()
+    for (const newcomer of newcomers) expect(await newcomer).toEqual({ outcome: 'executed', value: 'new' })
     for (const [i, end] of ends.entries()) {
       if (i < 3) expect(end).toMatchObject({ status: 'rejected', reason: { code: 'lease_lost' } })
       else expect(end).toMatchObject({ value: { outcome: 'executed', value: 'old' } })

@@ -29,7 +29,7 @@ export const ISSUED_KEY_MUTANTS: readonly Mutant[] = [
   {
     name: 'start new work under an issued key that has expired',
     file: 'src/protect/lapsed.ts',
-    edits: [{ from: `(record === null || record.state`, to: `(record !== null && record.state` }],
+    edits: [{ from: `(before === 'none' || before`, to: `(before !== 'none' && before` }],
     tests: [ISSUED],
   },
   {
@@ -37,12 +37,12 @@ export const ISSUED_KEY_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/handler.ts',
     edits: [
       {
-        from: `  if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record ?? null)\n`,
+        from: `  if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record.state ?? 'none')\n`,
         to: ``,
       },
       {
         from: `  if (decision.kind !== 'run') return outcomeOf(decision)\n`,
-        to: `  if (decision.kind !== 'run') return outcomeOf(decision)\n  if (decision.record.fence === 1) refuseNewWork(lapsed, null)\n`,
+        to: `  if (decision.kind !== 'run') return outcomeOf(decision)\n  if (decision.record.fence === 1) refuseNewWork(lapsed, 'none')\n`,
       },
     ],
     tests: [ISSUED],
@@ -52,8 +52,8 @@ export const ISSUED_KEY_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/lapsed.ts',
     edits: [
       {
-        from: `if (lapsed !== null && (record === null || record.state === 'expired')) throw`,
-        to: `void record\n  if (lapsed !== null) throw`,
+        from: `if (lapsed !== null && (before === 'none' || before === 'expired')) throw`,
+        to: `void before\n  if (lapsed !== null) throw`,
       },
     ],
     tests: [ISSUED],
