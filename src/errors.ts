@@ -135,6 +135,33 @@ const TABLE = {
       'The database did not say whether the transaction committed. Send the same request with the same key: it tells.',
   }),
 
+  // What the HTTP boundary answers by itself.
+  ...final(401, { account_missing: 'The request belongs to no account. Authenticate first.' }),
+  ...final(400, {
+    deadline_invalid:
+      'The deadline of the request is not a time. Send milliseconds since the epoch, or a date and time with its zone.',
+  }),
+  ...final(422, {
+    key_reused:
+      'The idempotency key was used for another request. Use a new key for a new request, and the same request for a retry.',
+  }),
+  ...retryable(409, {
+    in_progress:
+      'A request with this idempotency key is in progress. Send the same request with the same key again later.',
+    outcome_pending:
+      'Whether the request took effect is being found out, and it is not run meanwhile. Send the same request with the same key again later.',
+  }),
+  ...final(409, {
+    parked:
+      'Whether the request took effect has to be decided by an operator. Contact support; do not use a new key.',
+    reply_not_kept:
+      'The request took effect, and its reply was too large to be kept. Look its result up; do not use a new key.',
+  }),
+  ...final(500, {
+    raw_body_missing:
+      "The body was read before the idempotency layer could see its bytes. Put the layer before the body parser, keep the bytes (see keepRawBody), or declare fingerprint: { body: 'parsed' }.",
+  }),
+
   // The store and the process.
   ...retryable(503, {
     store_unavailable: 'The database cannot be reached; nothing was executed. Try again.',

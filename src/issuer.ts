@@ -44,7 +44,7 @@ export class Issuer {
         detail: `expires_in_ms is at most ${max_ms} here: a key must not outlive the record of its use.`,
       })
     }
-    const expires_at_s = Math.ceil((this.#now() + lifetime_ms) / 1_000)
+    const expires_at_s = Math.ceil((this.now() + lifetime_ms) / 1_000)
     return { key: this.#keys.issue(scope, expires_at_s), expires_at: expires_at_s * 1_000 }
   }
 
@@ -57,14 +57,14 @@ export class Issuer {
   lapseOf({ account, operation, key }: RecordId, deadline_ms: number): OnlyonceError | null {
     if (!looksIssued(key)) return null
     const expires_at = this.#keys.check(key, { account, operation }) * 1_000
-    const now = this.#now()
+    const now = this.now()
     const code = judge(now - expires_at, deadline_ms)
     if (code === null) return null
     const detail = `It expires at ${timeOf(expires_at)}, and the clock here says ${timeOf(now)}.`
     return new OnlyonceError(code, { detail })
   }
 
-  #now(): number {
+  now(): number {
     const now = this.#clock()
     if (Number.isFinite(now) && now >= 0 && now <= TIME_MAX_MS) return now
     throw new OnlyonceError('option_invalid', { detail: 'clock gives milliseconds since the epoch.' })

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { HandlerCall, IssueKeyCall, OnlyonceOptions, ProtectedCall, TransactionCall } from './door.ts'
 import { OnlyonceError } from './errors.ts'
-import { matches, prepareInput, sign } from './fingerprint/index.ts'
+import { matches, type Preimage, prepareInput, sign } from './fingerprint/index.ts'
 import { type IssuedKey, Issuer } from './issuer.ts'
 import { checkKey, keyRules, type ResolvedKeyRules, scopeOf } from './key/index.ts'
 import { LIMITS } from './limits.ts'
@@ -12,15 +12,20 @@ import type { RecordId } from './record/index.ts'
 import { type KeyRing, keyRing } from './ring.ts'
 import type { Isolation } from './store/contract.ts'
 
+type Bounds = Pick<TransactionCall, 'retention_ms' | 'deadline_ms' | 'isolation' | 'exclusive'>
+type Leases = Pick<HandlerCall, 'lease_ms' | 'in_progress_max_ms' | 'rerunnable'>
+
 /** Turns calls into requests: everything that a caller can get wrong is refused here, before anything runs. */
 export class Requests {
   readonly #ring: KeyRing
   readonly #issuer: Issuer
   readonly #rules: ResolvedKeyRules
+  readonly #rules_issued: ResolvedKeyRules
   /** To look at a key is not to use it: what was used before the rules changed can still be looked at. */
   readonly #rules_to_look: ResolvedKeyRules
   readonly #retention_ms: number
-  readonly #deadline_ms: number
+  /** How long one call may try where it does not say so itself. */
+  readonly deadline_ms: number
   /** Who we are in the history: a person can find the process by it. */
   readonly #owner = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`
 
@@ -29,9 +34,10 @@ export class Requests {
   ) {
     this.#ring = keyRing(options.secret, 'fingerprint')
     this.#rules = keyRules(options.keys ?? {})
+    this.#rules_issued = keyRules({ ...options.keys, issued: 'required' })
     this.#rules_to_look = keyRules({ ...options.keys, issued: 'accepted' })
     this.#retention_ms = positive('retention_ms', options.retention_ms ?? LIMITS.retention_ms)
-    this.#deadline_ms = positive('deadline_ms', options.deadline_ms ?? LIMITS.deadline_ms)
+    this.deadline_ms = positive('deadline_ms', options.deadline_ms ?? LIMITS.deadline_ms)
     this.#issuer = new Issuer(this.#ring, { clock: options.clock, retention_ms: this.#retention_ms })
   }
 
@@ -40,11 +46,25 @@ export class Requests {
     return this.#ring.key_ids
   }
 
+  /** By the clock of the process, or the one that was given in its place. Decides nothing about records. */
+  now(): number {
+    return this.#issuer.now()
+  }
+
+  /** The rules for keys; where only issued ones are asked for, those. */
+  rules(issued: 'required' | undefined): ResolvedKeyRules {
+    return issued === 'required' ? this.#rules_issued : this.#rules
+  }
+
   transaction(call: TransactionCall): TransactionRequest {
     const id = idOf(call, this.#rules)
-    const deadline_ms = positive('deadline_ms', call.deadline_ms ?? this.#deadline_ms)
+    return this.identified(id, call, prepareInput({ operation: id.operation, input: call.input }))
+  }
+
+  /** The same for an id that was checked, and a request that was read, somewhere else. */
+  identified(id: RecordId, call: Bounds, preimage: Preimage): TransactionRequest {
+    const deadline_ms = positive('deadline_ms', call.deadline_ms ?? this.deadline_ms)
     const lapsed = this.#issuer.lapseOf(id, deadline_ms)
-    const preimage = prepareInput({ operation: id.operation, input: call.input })
     return {
       id,
       owner: this.#owner,
@@ -61,8 +81,12 @@ export class Requests {
   }
 
   handler(call: HandlerCall): HandlerRequest {
-    const { id, owner, fingerprint, trace, matches, lapsed, retention_ms, deadline_ms } =
-      this.transaction(call)
+    return this.leased(this.transaction(call), call)
+  }
+
+  /** A request for a handler: with a lease in place of a transaction. */
+  leased(request: TransactionRequest, call: Leases): HandlerRequest {
+    const { id, owner, fingerprint, trace, matches, lapsed, retention_ms, deadline_ms } = request
     const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = call
     return {
       id,

@@ -1,0 +1,72 @@
+import type { IncomingMessage } from 'node:http'
+import type { RequestBody } from '../../boundary/index.ts'
+import { OnlyonceError } from '../../errors.ts'
+import { LIMITS } from '../../limits.ts'
+
+/** Bytes that a body parser kept, by the request that they came with. */
+const kept = new WeakMap<IncomingMessage, Buffer>()
+
+/**
+ * Keeps the bytes of a body that a parser reads before the idempotency layer: pass it as `verify`.
+ *
+ * @example
+ * app.use(express.json({ verify: keepRawBody }))
+ */
+export function keepRawBody(request: IncomingMessage, _response: unknown, bytes: Buffer): void {
+  kept.set(request, bytes)
+}
+
+/**
+ * The body of a request as bytes, left in place for whoever reads it next. Where a parser has taken it already, what
+ * the parser kept or made of it.
+ */
+export async function readBody(request: IncomingMessage & { body?: unknown }): Promise<RequestBody> {
+  const bytes = kept.get(request)
+  if (bytes !== undefined) return { kind: 'raw', bytes }
+  if (!isConsumed(request)) return { kind: 'raw', bytes: await readAndPutBack(request) }
+  return hasNoBody(request) ? NO_BODY : { kind: 'parsed', value: request.body }
+}
+
+const NO_BODY: RequestBody = { kind: 'raw', bytes: Buffer.alloc(0) }
+
+function isConsumed(request: IncomingMessage): boolean {
+  return request.readableEnded || request.readableDidRead
+}
+
+function hasNoBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
+}
+
+/**
+ * Reads everything and puts it back in front. The stream has not told its end yet in the moment when the last bytes
+ * are taken, so that whoever comes next reads them as if nobody had.
+ */
+function readAndPutBack(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size_bytes = 0
+    const settle = (end: () => void) => {
+      request.off('readable', onReadable).off('end', onEnd).off('error', onError).off('close', onClose)
+      end()
+    }
+    const onError = (error: Error) => settle(() => reject(error))
+    const onClose = () => onError(new Error('The client hung up before its request was whole.'))
+    const onEnd = () => settle(() => resolve(Buffer.concat(chunks)))
+    const onReadable = () => {
+      for (let chunk = request.read(); chunk !== null; chunk = request.read()) {
+        chunks.push(chunk)
+        size_bytes += chunk.length
+        if (size_bytes > LIMITS.body_size_max_bytes) {
+          settle(() => reject(new OnlyonceError('body_too_large')))
+          return
+        }
+      }
+      if (!request.complete) return
+      const body = Buffer.concat(chunks)
+      if (body.length > 0) request.unshift(body)
+      kept.set(request, body)
+      settle(() => resolve(body))
+    }
+    request.on('readable', onReadable).on('end', onEnd).on('error', onError).on('close', onClose)
+  })
+}

@@ -1,0 +1,67 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import type { Onlyonce } from '../../door.ts'
+import { accountOf } from '../account.ts'
+import { requestOf, serve, splitUrl } from './serve.ts'
+
+export { keepRawBody } from './body.ts'
+
+export interface NodeOptions extends RoutePolicy {
+  /** Whose request it is, after your own authentication; nobody's is refused with 401. */
+  readonly account: (
+    request: IncomingMessage,
+  ) => string | null | undefined | Promise<string | null | undefined>
+}
+
+/** A handler that is given the context of its protection, or null for a request that is not protected. */
+export type ProtectedHandler<Tx> = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  once: OnceContext<Tx> | null,
+) => void | Promise<void>
+
+/**
+ * Protects a handler of node:http.
+ *
+ * @example
+ * createServer(idempotent(once, { account: accountOf }, async (request, response) => {
+ *   response.end('done')
+ * }))
+ */
+export function idempotent<Tx>(
+  once: Onlyonce<Tx>,
+  options: NodeOptions,
+  handler: ProtectedHandler<Tx>,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  const { account, ...policy } = options
+  const boundary = new Boundary(once, policy, policy.operation ?? 'idempotent() for node:http')
+  return function idempotency(request, response) {
+    const fail = (error: unknown) => endWithError(response, error)
+    const run = (context: OnceContext<Tx> | null) => {
+      Promise.resolve()
+        .then(() => handler(request, response, context))
+        .catch(fail)
+    }
+    const url = request.url ?? '/'
+    const route = splitUrl(url).path
+    if (!boundary.protects(requestOf(request, url, { route, path_params: {}, account: null })))
+      return run(null)
+    accountOf(account, request)
+      .then((whose) =>
+        serve(boundary, requestOf(request, url, { route, path_params: {}, account: whose }), response, run),
+      )
+      .catch(fail)
+  }
+}
+
+/** Node has no error handling of its own for this: a handler that throws has answered 500. */
+function endWithError(response: ServerResponse, error: unknown): void {
+  const status = (error as { status?: unknown } | null)?.status
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  response.statusCode = typeof status === 'number' && status >= 400 && status < 600 ? status : 500
+  response.setHeader('content-type', 'text/plain; charset=utf-8')
+  response.end(response.statusCode === 500 ? 'Internal Server Error' : 'Error')
+}

@@ -1,0 +1,69 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Boundary, BoundaryRequest, HttpReply, OnceContext } from '../../boundary/index.ts'
+import { readBody } from './body.ts'
+import { CapturedResponse } from './capture.ts'
+import { teeResponse } from './tee.ts'
+
+/** What a framework knows of a request beside Node's own. */
+export interface Known {
+  readonly route: string
+  readonly path_params: Readonly<Record<string, string>>
+  readonly account: string | null
+}
+
+/** The path and the query of a request, as they were sent. */
+export function splitUrl(url: string): { readonly path: string; readonly query: string } {
+  const mark = url.indexOf('?')
+  return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
+}
+
+export function requestOf(request: IncomingMessage, url: string, known: Known): BoundaryRequest {
+  return {
+    ...known,
+    method: request.method ?? 'GET',
+    query: splitUrl(url).query,
+    header: (name) => headerOf(request, name),
+    body: () => readBody(request),
+  }
+}
+
+/** Node joins or drops repeated headers; whether there were several counts for a key. */
+export function headerOf(request: IncomingMessage, name: string): string | readonly string[] | undefined {
+  const values = request.headersDistinct[name]
+  return values === undefined || values.length !== 1 ? values : values[0]
+}
+
+/**
+ * Runs a request through the boundary on Node's own request and response. `next` lets the handler run; what it
+ * answers is held back until it may leave.
+ */
+export async function serve<Tx>(
+  boundary: Boundary<Tx>,
+  request: BoundaryRequest,
+  response: ServerResponse,
+  next: (context: OnceContext<Tx> | null) => void,
+): Promise<void> {
+  let captured: CapturedResponse | null = null
+  const run = (context: OnceContext<Tx>): Promise<HttpReply> => {
+    if (boundary.policy.stream) {
+      const ended = teeResponse(response, boundary.policy.reply_size_max_bytes)
+      next(context)
+      return ended
+    }
+    captured = new CapturedResponse(response)
+    next(context)
+    return captured.ended
+  }
+  try {
+    const answer = await boundary.handle(request, run)
+    if (answer.answer === 'pass') next(null)
+    else if (answer.answer === 'release') (captured as CapturedResponse | null)?.release()
+    else if (!response.headersSent || captured !== null) {
+      captured ??= new CapturedResponse(response)
+      captured.replace(answer.reply)
+    }
+  } catch (error) {
+    ;(captured as CapturedResponse | null)?.giveUp()
+    throw error
+  }
+}

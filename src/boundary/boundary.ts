@@ -1,0 +1,245 @@
+import type { Onlyonce } from '../door.ts'
+import type { Engine } from '../engine.ts'
+import { OnlyonceError } from '../errors.ts'
+import { parseKeyHeader, scopeOf } from '../key/index.ts'
+import { LIMITS } from '../limits.ts'
+import { engineOf } from '../onlyonce.ts'
+import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
+import type { Outcome, TransactionRequest } from '../protect/transaction.ts'
+import { Deadline } from '../retry.ts'
+import { type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
+import { problemReply } from './problem.ts'
+import { type HttpReply, replayedReply, storedReply } from './reply.ts'
+import { type BoundaryRequest, headerOf, preimageOf, timeLeftMs } from './request.ts'
+
+/** What a handler finds on its request: `req.once`, `request.once`, `c.get('once')`. */
+export interface OnceContext<Tx> {
+  readonly account: string
+  readonly operation: string
+  readonly key: string
+  /** The transaction that the handler's effects have to be in; only with `protect: 'transaction'`. */
+  readonly tx: Tx
+  /** Aborted when the record has another owner or its time is over. */
+  readonly signal: AbortSignal
+  /** Says that nothing was done, whatever the reply: the same request may run again. */
+  notExecuted(): void
+}
+
+/** What an adapter does with the request. */
+export type Answer =
+  /** Not protected: let it through untouched. */
+  | { readonly answer: 'pass' }
+  /** The handler's own reply may leave now. */
+  | { readonly answer: 'release' }
+  /** Send this, in place of whatever the handler replied, if it ran at all. */
+  | { readonly answer: 'reply'; readonly reply: HttpReply }
+
+/** Lets the handler run and resolves with its reply, which is not sent before the boundary says so. */
+export type RunHandler<Tx> = (context: OnceContext<Tx>) => Promise<HttpReply>
+
+/** The HTTP contract of one route, free of any framework. */
+export class Boundary<Tx> {
+  readonly policy: ResolvedPolicy
+  readonly #engine: Engine<Tx>
+
+  /** Checks the policy; `route` is how its messages name the route. */
+  constructor(once: Onlyonce<Tx>, policy: RoutePolicy, route: string) {
+    this.policy = resolvePolicy(policy, route)
+    this.#engine = engineOf(once)
+  }
+
+  /** Whether a request is to be protected at all: others cost nothing more than this question. */
+  protects(request: Pick<BoundaryRequest, 'method' | 'header'>): boolean {
+    if (!this.policy.methods.has(request.method)) return false
+    return (
+      this.policy.key !== 'optional' || this.policy.headers.some((name) => request.header(name) !== undefined)
+    )
+  }
+
+  /**
+   * Decides what becomes of a request. What the handler throws is thrown on, for the framework's own error
+   * handling; everything else is an answer.
+   */
+  async handle(request: BoundaryRequest, run: RunHandler<Tx>): Promise<Answer> {
+    if (!this.protects(request)) return PASS
+    let prepared: Prepared
+    try {
+      this.#engine.refuseWhenClosing()
+      prepared = await this.#prepare(request)
+    } catch (error) {
+      // What else goes wrong here is the connection's or the framework's: a body that never came whole.
+      if (!(error instanceof OnlyonceError)) throw error
+      return this.#problem(error)
+    }
+    const ran: Ran = { reply: null, thrown: null }
+    try {
+      return await this.#untilDecided(ran, () => this.#attempt(prepared, run, ran))
+    } catch (error) {
+      if (ran.thrown !== null && ran.thrown.error === error) throw error
+      if (error instanceof NotFinal) return RELEASE
+      return this.#problem(errorOf(error))
+    }
+  }
+
+  async #prepare(request: BoundaryRequest): Promise<Prepared> {
+    const { policy } = this
+    const { requests } = this.#engine
+    const key = parseKeyHeader(
+      headerOf(request, policy.headers),
+      requests.rules(policy.key === 'issued' ? 'required' : undefined),
+    )
+    if (request.account === null) throw new OnlyonceError('account_missing')
+    const left_ms = timeLeftMs(request, policy.deadline_header, () => requests.now())
+    if (left_ms !== null && left_ms <= 0)
+      throw new OnlyonceError('deadline_exceeded', { detail: NOT_STARTED })
+    const name = policy.operation ?? `${request.method} ${request.route}`
+    const { account, operation } = scopeOf(request.account, name)
+    const preimage = await preimageOf(request, operation, policy)
+    // With one scope for all operations of an account, the operation still counts in the fingerprint.
+    const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
+    const bounds = left_ms === null ? policy.bounds : withinTime(policy.bounds, left_ms, requests.deadline_ms)
+    return { request: { ...requests.identified(id, bounds, preimage), rerun: false }, bounds }
+  }
+
+  /** Waits for a duplicate that is in progress, where the route says so, as long as the handler has not run. */
+  async #untilDecided(ran: Ran, attempt: () => Promise<Outcome>): Promise<Answer> {
+    const { concurrency } = this.policy
+    const deadline = new Deadline(typeof concurrency === 'object' ? concurrency.wait_ms : 0)
+    for (let tries = 0; ; tries += 1) {
+      const outcome = await attempt()
+      const again = outcome.outcome === 'in_progress' && ran.reply === null && (await deadline.backOff(tries))
+      if (!again) return this.#answer(outcome)
+    }
+  }
+
+  #attempt({ request, bounds }: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
+    const present = (outcome: Outcome) => outcome
+    if (this.policy.protect === 'transaction') {
+      const work = async (tx: Tx) => {
+        const { reply, nothing_done } = await this.#run(request, { tx, signal: NEVER }, run, ran)
+        const stored = storedReply(reply, this.policy)
+        if (nothing_done || this.policy.final(reply.status) === 'retry') throw new NotFinal(reply.status)
+        return stored
+      }
+      return this.#engine.transaction(request, work, present, 'refuse')
+    }
+    const leased = this.#engine.requests.leased(request, bounds)
+    return this.#engine.handler(leased, (context) => this.#end(request, context, run, ran), present, 'refuse')
+  }
+
+  /** How a handler ended, as it is to be stored. */
+  async #end(
+    request: TransactionRequest,
+    context: HandlerContext,
+    run: RunHandler<Tx>,
+    ran: Ran,
+  ): Promise<WorkEnd> {
+    try {
+      const given = { tx: undefined as Tx, signal: context.signal }
+      const { reply, nothing_done } = await this.#run(request, given, run, ran)
+      if (nothing_done || this.policy.final(reply.status) === 'retry') {
+        return { end: 'not_executed', error: new NotFinal(reply.status) }
+      }
+      return { end: 'reply', reply: storedReply(reply, this.policy) }
+    } catch (error) {
+      if (error instanceof OnlyonceError && error.code === 'not_executed')
+        return { end: 'not_executed', error }
+      // The framework makes a response of it that we do not see; a replay says that it failed.
+      const reply = storedReply(this.#problem(new OnlyonceError('handler_failed')).reply, this.policy)
+      return { end: 'threw', error, reply }
+    }
+  }
+
+  async #run(
+    { id }: TransactionRequest,
+    given: { tx: Tx; signal: AbortSignal },
+    run: RunHandler<Tx>,
+    ran: Ran,
+  ): Promise<{ reply: HttpReply; nothing_done: boolean }> {
+    let nothing_done = false
+    const notExecuted = () => {
+      nothing_done = true
+    }
+    try {
+      const reply = await run({ ...id, ...given, notExecuted })
+      ran.reply = reply
+      return { reply, nothing_done }
+    } catch (error) {
+      ran.thrown = { error }
+      throw error
+    }
+  }
+
+  #answer(outcome: Outcome): Answer {
+    switch (outcome.outcome) {
+      case 'executed':
+        return RELEASE
+      case 'replayed':
+        return { answer: 'reply', reply: replayedReply(outcome.reply) }
+      case 'in_progress': {
+        const status = this.policy.concurrency === 'accepted' ? 202 : 409
+        const { retry_after_ms } = outcome
+        return this.#problem(new OnlyonceError('in_progress'), { retry_after_ms, status })
+      }
+      case 'key_reused':
+        return this.#problem(new OnlyonceError('key_reused'))
+      case 'unknown':
+        return this.#problem(new OnlyonceError('outcome_pending'), { retry_after_ms: outcome.retry_after_ms })
+      case 'parked':
+        return this.#problem(new OnlyonceError('parked'))
+      default:
+        return outcome satisfies never
+    }
+  }
+
+  #problem(
+    error: OnlyonceError,
+    options?: { readonly retry_after_ms?: number; readonly status?: number },
+  ): { readonly answer: 'reply'; readonly reply: HttpReply } {
+    return { answer: 'reply', reply: problemReply(error, this.policy, options) }
+  }
+}
+
+type Bounds = ResolvedPolicy['bounds']
+
+interface Prepared {
+  readonly request: TransactionRequest
+  readonly bounds: Bounds
+}
+
+/** What the handler has come to, if it ran. */
+interface Ran {
+  reply: HttpReply | null
+  thrown: { readonly error: unknown } | null
+}
+
+/** The reply lets the request run again: it is sent, and the record says that nothing happened. */
+class NotFinal extends Error {
+  readonly code: string
+
+  constructor(status: number) {
+    super(`The handler answered ${status}.`)
+    this.code = `http_${status}`
+  }
+}
+
+/** A driver's error that nobody has translated is told as our own; its text is not for clients. */
+function errorOf(error: unknown): OnlyonceError {
+  return error instanceof OnlyonceError ? error : new OnlyonceError('store_unavailable', { cause: error })
+}
+
+/** Time that the client does not have is not given to the record either. */
+function withinTime(bounds: Bounds, left_ms: number, deadline_ms: number): Bounds {
+  const left = Math.max(1, Math.floor(left_ms))
+  return {
+    ...bounds,
+    deadline_ms: Math.min(bounds.deadline_ms ?? deadline_ms, left),
+    in_progress_max_ms: Math.min(bounds.in_progress_max_ms ?? LIMITS.in_progress_max_ms, left),
+  }
+}
+
+const PASS: Answer = { answer: 'pass' }
+const RELEASE: Answer = { answer: 'release' }
+const NEVER = new AbortController().signal
+const ANY_OPERATION = 'any'
+const NOT_STARTED = 'It was past when the request arrived; nothing was executed.'

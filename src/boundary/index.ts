@@ -1,0 +1,7 @@
+/** The HTTP contract, free of any framework. */
+export { type Answer, Boundary, type OnceContext, type RunHandler } from './boundary.ts'
+export type { Finality } from './final.ts'
+export type { RoutePolicy } from './policy.ts'
+export type { Profile } from './profiles.ts'
+export type { HttpReply } from './reply.ts'
+export type { BoundaryRequest, RequestBody } from './request.ts'

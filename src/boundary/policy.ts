@@ -1,0 +1,214 @@
+import { OnlyonceError } from '../errors.ts'
+import { type CompiledFields, compileFields, type FingerprintFields } from '../fingerprint/index.ts'
+import { LIMITS } from '../limits.ts'
+import type { Isolation } from '../store/contract.ts'
+import { type Finality, type FinalRules, finalRules } from './final.ts'
+import { PROFILES, type Profile } from './profiles.ts'
+
+/** What a route asks for. Everything has a default; all of it is checked once, when the route is made. */
+export interface RoutePolicy {
+  /** The name of what the route does, such as `payments.create`. Default: method and route. */
+  readonly operation?: string
+  /** `handler`: claim, run, store. `transaction`: the handler's effects are all in the store's database. */
+  readonly protect?: 'handler' | 'transaction'
+  /** Which methods are protected; others pass untouched. Default: POST and PATCH. */
+  readonly methods?: readonly string[]
+  /** `issued` accepts only keys that `once.issueKey` handed out. Default: `required`. */
+  readonly key?: 'required' | 'optional' | 'issued'
+  /** The header that carries the key, or several, of which the first that is there counts. */
+  readonly header?: string | readonly string[]
+  /** Whether a key belongs to an operation of an account, or to the account as a whole. Default: `operation`. */
+  readonly scope?: 'operation' | 'account'
+  readonly retention_ms?: number
+  /** All attempts of one request together. */
+  readonly deadline_ms?: number
+  /** A header with the time after which the client no longer wants the request to start. */
+  readonly deadline_header?: string
+  /** What of a JSON body counts, and whether the body is compared as it was sent or as it was parsed. */
+  readonly fingerprint?: FingerprintFields & { readonly body?: 'raw' | 'parsed' }
+  /** Which replies are stored and which let the request run again: by status (`404`) or class (`5xx`). */
+  readonly final?: Readonly<Record<string, Finality>>
+  /** What a duplicate hears while the first is in progress. Default: `conflict`, which is 409. */
+  readonly concurrency?: 'conflict' | 'accepted' | { readonly wait_ms: number }
+  readonly lease_ms?: number
+  readonly in_progress_max_ms?: number
+  /** You say that running the handler twice does no harm. */
+  readonly rerunnable?: boolean
+  readonly isolation?: Isolation
+  readonly exclusive?: boolean
+  /** Replies with a larger body are not kept; the request still never runs again. */
+  readonly reply_size_max_bytes?: number
+  /** Headers that are stored and replayed beside the usual ones. */
+  readonly reply_headers?: readonly string[]
+  /** Sends the reply while it is made, before it is durable. Never with `transaction`. */
+  readonly stream?: boolean
+  /** The contract of another API as a whole; single options still override it. */
+  readonly profile?: Profile
+  /** What the `type` of a problem begins with. */
+  readonly problem_base?: string
+}
+
+export interface ResolvedPolicy {
+  readonly operation: string | null
+  readonly protect: 'handler' | 'transaction'
+  readonly methods: ReadonlySet<string>
+  readonly key: 'required' | 'optional' | 'issued'
+  readonly headers: readonly string[]
+  readonly scope: 'operation' | 'account'
+  readonly deadline_header: string | null
+  readonly body: 'raw' | 'parsed'
+  readonly fields: CompiledFields | undefined
+  readonly final: FinalRules
+  readonly concurrency: 'conflict' | 'accepted' | { readonly wait_ms: number }
+  readonly reply_size_max_bytes: number
+  readonly reply_headers: ReadonlySet<string>
+  readonly stream: boolean
+  readonly errors: 'problem' | 'stripe'
+  readonly problem_base: string
+  /** Passed on to the engine as they are; those left out get its own defaults. */
+  readonly bounds: Pick<RoutePolicy, (typeof BOUNDS)[number]>
+}
+
+/** Checks a policy once. `route` is how the message names it. */
+export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy {
+  const refuse = (detail: string): never => {
+    throw new OnlyonceError('option_invalid', { detail: `${route}: ${detail}` })
+  }
+  for (const name of Object.keys(given)) if (!KNOWN.has(name)) refuse(`there is no option ${name}.`)
+  const preset = given.profile === undefined ? undefined : PROFILES[given.profile]
+  if (given.profile !== undefined && preset === undefined) {
+    refuse(`profile is one of ${Object.keys(PROFILES).join(', ')}.`)
+  }
+  const policy: RoutePolicy = { ...preset?.policy, ...given }
+  const protect = oneOf(refuse, 'protect', policy.protect ?? 'handler', ['handler', 'transaction'])
+  if (policy.stream === true && protect === 'transaction') {
+    refuse('stream cannot be combined with transaction: the reply would leave before the commit.')
+  }
+  if (policy.rerunnable === true && protect === 'transaction') {
+    refuse('rerunnable concerns handlers; a transaction that fails is rolled back and may run again anyway.')
+  }
+  const { lease_ms, in_progress_max_ms, retention_ms, deadline_ms } = policy
+  for (const [name, value] of Object.entries({ lease_ms, in_progress_max_ms, retention_ms, deadline_ms })) {
+    if (value !== undefined) whole(refuse, name, value)
+  }
+  return {
+    operation: policy.operation ?? null,
+    protect,
+    methods: methodsOf(refuse, policy.methods ?? ['POST', 'PATCH']),
+    key: oneOf(refuse, 'key', policy.key ?? 'required', ['required', 'optional', 'issued']),
+    headers: headerNames(refuse, 'header', policy.header ?? 'Idempotency-Key'),
+    scope: oneOf(refuse, 'scope', policy.scope ?? 'operation', ['operation', 'account']),
+    deadline_header:
+      policy.deadline_header === undefined
+        ? null
+        : headerNames(refuse, 'deadline_header', policy.deadline_header)[0]!,
+    body: oneOf(refuse, 'fingerprint.body', policy.fingerprint?.body ?? 'raw', ['raw', 'parsed']),
+    fields: fieldsOf(policy.fingerprint),
+    final: finalRules(policy.final ?? {}, protect, refuse),
+    concurrency: concurrencyOf(refuse, policy.concurrency ?? 'conflict'),
+    reply_size_max_bytes: whole(
+      refuse,
+      'reply_size_max_bytes',
+      policy.reply_size_max_bytes ?? LIMITS.reply_size_max_bytes,
+    ),
+    reply_headers: new Set(headerNames(refuse, 'reply_headers', policy.reply_headers ?? [])),
+    stream: policy.stream === true,
+    errors: preset?.errors ?? 'problem',
+    problem_base: policy.problem_base ?? PROBLEM_BASE,
+    bounds: boundsOf(policy),
+  }
+}
+
+export const PROBLEM_BASE = 'https://onlyonce.dev/problems/'
+
+const KNOWN = new Set<string>([
+  'operation',
+  'protect',
+  'methods',
+  'key',
+  'header',
+  'scope',
+  'retention_ms',
+  'deadline_ms',
+  'deadline_header',
+  'fingerprint',
+  'final',
+  'concurrency',
+  'lease_ms',
+  'in_progress_max_ms',
+  'rerunnable',
+  'isolation',
+  'exclusive',
+  'reply_size_max_bytes',
+  'reply_headers',
+  'stream',
+  'profile',
+  'problem_base',
+] satisfies (keyof RoutePolicy)[])
+
+type Refuse = (detail: string) => never
+
+/** Never stored or replayed, whoever asks for it: they belong to one connection, one client or one moment. */
+const NEVER_KEPT =
+  /^(?:set-cookie2?|date|age|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|(?:x-)?ratelimit.*|x-rate-limit.*|traceparent|tracestate|server-timing|x-(?:b3-.*|request-id|trace-id|amzn-trace-id))$/
+
+function fieldsOf(fingerprint: RoutePolicy['fingerprint']): CompiledFields | undefined {
+  if (fingerprint === undefined) return undefined
+  const { body: _, ...fields } = fingerprint
+  return Object.keys(fields).length === 0 ? undefined : compileFields(fields)
+}
+
+function concurrencyOf(refuse: Refuse, given: NonNullable<RoutePolicy['concurrency']>) {
+  if (given === 'conflict' || given === 'accepted') return given
+  if (typeof given !== 'object' || given === null) {
+    return refuse('concurrency is conflict, accepted or { wait_ms }.')
+  }
+  return { wait_ms: whole(refuse, 'concurrency.wait_ms', given.wait_ms) }
+}
+
+function methodsOf(refuse: Refuse, methods: readonly string[]): ReadonlySet<string> {
+  const unsafe = ['POST', 'PATCH', 'PUT', 'DELETE']
+  const names = methods.map((method) => `${method}`.toUpperCase())
+  if (names.length === 0 || names.some((name) => !unsafe.includes(name))) {
+    refuse(`methods is a list of ${unsafe.join(', ')}.`)
+  }
+  return new Set(names)
+}
+
+function headerNames(refuse: Refuse, option: string, given: string | readonly string[]): string[] {
+  const names = typeof given === 'string' ? [given] : [...given]
+  if (option === 'header' && names.length === 0) refuse('header names no header.')
+  for (const name of names) {
+    if (typeof name !== 'string' || !/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) {
+      refuse(`${option} holds ${JSON.stringify(name)}, which is not the name of a header.`)
+    }
+    if (option === 'reply_headers' && NEVER_KEPT.test(name.toLowerCase())) {
+      refuse(`${name} is never stored or replayed.`)
+    }
+  }
+  return names.map((name) => name.toLowerCase())
+}
+
+function oneOf<T extends string>(refuse: Refuse, name: string, value: T, allowed: readonly T[]): T {
+  return allowed.includes(value) ? value : refuse(`${name} is one of ${allowed.join(', ')}.`)
+}
+
+function whole(refuse: Refuse, name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  return refuse(`${name} is a whole number, at least 1.`)
+}
+
+const BOUNDS = [
+  'retention_ms',
+  'deadline_ms',
+  'lease_ms',
+  'in_progress_max_ms',
+  'rerunnable',
+  'isolation',
+  'exclusive',
+] as const
+
+function boundsOf(policy: RoutePolicy): ResolvedPolicy['bounds'] {
+  const given = BOUNDS.filter((name) => policy[name] !== undefined)
+  return Object.fromEntries(given.map((name) => [name, policy[name]]))
+}

@@ -1,0 +1,66 @@
+import type { OnlyonceError } from '../errors.ts'
+import type { ResolvedPolicy } from './policy.ts'
+import type { HttpReply } from './reply.ts'
+
+/** What the boundary answers by itself: never stored, and told from the handler's own replies by its type. */
+export function problemReply(
+  error: OnlyonceError,
+  policy: Pick<ResolvedPolicy, 'errors' | 'problem_base'>,
+  options: { readonly retry_after_ms?: number; readonly status?: number } = {},
+): HttpReply {
+  const status = options.status ?? error.status
+  const retry: [string, string][] =
+    options.retry_after_ms === undefined
+      ? []
+      : [['retry-after', `${Math.max(1, Math.ceil(options.retry_after_ms / 1_000))}`]]
+  const [type, body] =
+    policy.errors === 'stripe'
+      ? ['application/json', stripeBody(error)]
+      : ['application/problem+json', problemBody(error, status, policy.problem_base)]
+  const headers: [string, string][] = [
+    ['content-type', type],
+    ['cache-control', 'no-store'],
+    ...retry,
+    ...(policy.errors === 'stripe'
+      ? [['stripe-should-retry', `${error.retryable}`] satisfies [string, string]]
+      : []),
+  ]
+  return {
+    status: policy.errors === 'stripe' ? stripeStatus(error, status) : status,
+    headers,
+    body: Buffer.from(body),
+  }
+}
+
+/** RFC 9457. `code` and `retryable` are members of ours. */
+function problemBody({ code, message, retryable }: OnlyonceError, status: number, base: string): string {
+  return JSON.stringify({
+    type: `${base}${code}`,
+    title: titleOf(code),
+    status,
+    detail: message,
+    code,
+    retryable,
+  })
+}
+
+/** The code as words: `key_reused` is "Key reused". */
+function titleOf(code: string): string {
+  const words = code.replaceAll('_', ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+function stripeBody({ code, message, status }: OnlyonceError): string {
+  const idempotency = ['key_reused', 'in_progress', 'outcome_pending', 'parked', 'reply_not_kept'].includes(
+    code,
+  )
+  const type = idempotency ? 'idempotency_error' : status >= 500 ? 'api_error' : 'invalid_request_error'
+  return JSON.stringify({
+    error: { type, code: code === 'in_progress' ? 'idempotency_key_in_use' : code, message },
+  })
+}
+
+/** A reused key is a bad request there. */
+function stripeStatus({ code }: OnlyonceError, status: number): number {
+  return code === 'key_reused' ? 400 : status
+}

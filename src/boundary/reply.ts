@@ -1,0 +1,65 @@
+import { OnlyonceError } from '../errors.ts'
+import type { Reply } from '../record/index.ts'
+import { decodeValue } from '../value.ts'
+import type { ResolvedPolicy } from './policy.ts'
+
+/** A response as an adapter has captured it, or is to send it. Names are in lower case; one may come repeatedly. */
+export interface HttpReply {
+  readonly status: number
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: Buffer
+}
+
+/** The form of replies that the boundary leaves, beside those of typed values. */
+const HTTP_SCHEMA = 3
+
+/** What describes the body, or tells where the result is. Everything else belongs to one moment or one client. */
+const KEPT = new Set([
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'content-location',
+  'content-type',
+  'etag',
+  'expires',
+  'last-modified',
+  'link',
+  'location',
+  'vary',
+])
+
+/** A response as it is stored. One that is too large leaves no body: it happened, and is not run again. */
+export function storedReply(reply: HttpReply, policy: ResolvedPolicy): Reply {
+  const { status, headers, body } = reply
+  return {
+    status,
+    headers: headers.filter(([name]) => KEPT.has(name) || policy.reply_headers.has(name)),
+    body: body.length > policy.reply_size_max_bytes ? null : body,
+    schema: HTTP_SCHEMA,
+    sealed_by: null,
+  }
+}
+
+/** A stored reply as it is sent again. Throws where there is none to send. */
+export function replayedReply(reply: Reply): HttpReply {
+  if (reply.schema !== HTTP_SCHEMA) return valueReply(reply)
+  if (reply.body === null) {
+    throw new OnlyonceError('reply_not_kept', { detail: `Its status was ${reply.status}.` })
+  }
+  return { status: reply.status, headers: [...reply.headers, REPLAYED], body: reply.body }
+}
+
+/** The work was done by a call from code with the same scope and key: its value, as JSON. */
+function valueReply(reply: Reply): HttpReply {
+  const value = decodeValue(reply)
+  const body = value === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(value))
+  const type = ['content-type', 'application/json'] as const
+  return {
+    status: body.length === 0 ? 204 : reply.status,
+    headers: body.length === 0 ? [REPLAYED] : [type, REPLAYED],
+    body,
+  }
+}
+
+const REPLAYED = ['idempotent-replayed', 'true'] as const

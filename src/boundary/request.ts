@@ -1,0 +1,81 @@
+import { OnlyonceError } from '../errors.ts'
+import { canonicalJson, type Preimage, prepareRequest } from '../fingerprint/index.ts'
+import type { ResolvedPolicy } from './policy.ts'
+
+/** The body of a request, as far as an adapter can still see it. */
+export type RequestBody =
+  | { readonly kind: 'raw'; readonly bytes: Uint8Array }
+  | { readonly kind: 'parsed'; readonly value: unknown }
+
+/** A request as the boundary sees it, whatever framework it came through. */
+export interface BoundaryRequest {
+  readonly method: string
+  /** The pattern of the route where the framework knows it, else the path. */
+  readonly route: string
+  readonly path_params: Readonly<Record<string, string>>
+  /** Without the question mark. */
+  readonly query: string
+  /** Whose request it is; null when nobody was authenticated. */
+  readonly account: string | null
+  header(name: string): string | readonly string[] | undefined
+  body(): Promise<RequestBody>
+}
+
+/** The first of these headers that is there. */
+export function headerOf(
+  request: BoundaryRequest,
+  names: readonly string[],
+): string | readonly string[] | undefined {
+  for (const name of names) {
+    const value = request.header(name)
+    if (value !== undefined) return value
+  }
+  return undefined
+}
+
+export async function preimageOf(
+  request: BoundaryRequest,
+  operation: string,
+  policy: ResolvedPolicy,
+): Promise<Preimage> {
+  const body = await request.body()
+  if (body.kind === 'parsed' && policy.body === 'raw') throw new OnlyonceError('raw_body_missing')
+  const type = request.header('content-type')
+  const { method, path_params, query } = request
+  return prepareRequest(
+    {
+      method,
+      operation,
+      path_params,
+      query,
+      media_type: typeof type === 'string' ? type : type?.[0],
+      body: body.kind === 'raw' ? body.bytes : textOf(body.value),
+    },
+    policy.fields,
+  )
+}
+
+/** What a parser made of the body, in one form for all orders of its members. */
+function textOf(value: unknown): string {
+  return canonicalJson(value) ?? ''
+}
+
+/**
+ * How long the client still wants the request to start, or null. By the clock of the process, as the client's own
+ * deadline goes by the client's: it is a wish, and nothing that must not fail depends on it.
+ */
+export function timeLeftMs(
+  request: BoundaryRequest,
+  header: string | null,
+  now: () => number,
+): number | null {
+  const value = header === null ? undefined : request.header(header)
+  if (value === undefined) return null
+  const text = typeof value === 'string' ? value.trim() : ''
+  const at_ms = /^\d{1,15}$/.test(text) ? Number(text) : ZONED_TIME.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(at_ms)) throw new OnlyonceError('deadline_invalid')
+  return at_ms - now()
+}
+
+/** RFC 3339. A time without a zone is another moment in each place. */
+const ZONED_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/
