@@ -12,7 +12,9 @@ import {
 } from './observe/index.ts'
 import { Flights } from './protect/flights.ts'
 import { type HandlerContext, type HandlerRequest, runHandler, type WorkEnd } from './protect/handler.ts'
+import { spend } from './protect/proof.ts'
 import { RecentReplies } from './protect/recent.ts'
+import { Running } from './protect/running.ts'
 import { type Outcome, runTransaction, type TransactionRequest } from './protect/transaction.ts'
 import { runWithin } from './protect/within.ts'
 import type { RecordId, Reply, Stuck } from './record/index.ts'
@@ -20,7 +22,7 @@ import { positive, Requests } from './requests.ts'
 import { Deadline } from './retry.ts'
 import { keyRing, type Secret } from './ring.ts'
 import { Seal } from './seal/index.ts'
-import type { CrashPoint, Owned, Queryable, Store } from './store/contract.ts'
+import type { CrashPoint, Queryable, Store } from './store/contract.ts'
 import { sealed } from './store/sealed.ts'
 
 /** Makes of an outcome what the caller is given. May throw: that is then what the caller is told. */
@@ -40,7 +42,7 @@ export class Engine<Tx> {
   readonly #crashPoint: CrashPoint
   readonly #flights = new Flights<Outcome>()
   readonly #recent = new RecentReplies()
-  readonly #running = new Set<Owned>()
+  readonly #running = new Running<Tx>()
   readonly #observers: Observers
   readonly #stuck_after_ms: number
   readonly #alarm: StuckAlarm
@@ -78,7 +80,7 @@ export class Engine<Tx> {
     present: Present<T>,
     duplicates: Duplicates = 'join',
   ): Promise<T> {
-    if (!this.#ready) await this.start()
+    if (!this.#ready) await this.#startForWork()
     return await this.#fly('transaction', request, present, duplicates, (traced, signals) =>
       runTransaction(this.#store, traced, work, this.#crashPoint, signals),
     )
@@ -90,7 +92,7 @@ export class Engine<Tx> {
     present: Present<T>,
     duplicates: Duplicates = 'join',
   ): Promise<T> {
-    if (!this.#ready) await this.start()
+    if (!this.#ready) await this.#startForWork()
     return await this.#fly('handler', request, present, duplicates, (traced, signals) =>
       runHandler(this.#store, traced, work, this.#running, this.#crashPoint, signals),
     )
@@ -102,14 +104,16 @@ export class Engine<Tx> {
     work: (tx: Queryable) => Promise<Reply>,
     present: Present<T>,
   ): Promise<T> {
-    if (!this.#ready) await this.start()
+    if (!this.#ready) await this.#startForWork()
     const signals = signalsOf(this.#observers, 'within', request.id)
-    return await signals.run(async () => {
-      const traced = withTrace(request, signals)
-      const outcome = await runWithin(this.#store, tx, traced, work, this.#crashPoint, signals)
-      signals.told(outcome)
-      return present(outcome, false)
-    })
+    return await spending(() =>
+      signals.run(async () => {
+        const traced = withTrace(request, signals)
+        const outcome = await runWithin(this.#store, tx, traced, work, this.#crashPoint, signals)
+        signals.told(outcome)
+        return present(outcome, false)
+      }),
+    )
   }
 
   async explain(id: RecordId): Promise<Explanation> {
@@ -145,6 +149,12 @@ export class Engine<Tx> {
     if (this.#closing !== null) throw new OnlyonceError('closed')
   }
 
+  /** Whoever waited for the start may find that the end has begun meanwhile. */
+  async #startForWork(): Promise<void> {
+    await this.start()
+    this.refuseWhenClosing()
+  }
+
   /** The story of a key is told without any key of ours, so that it can be asked why a start was refused. */
   async #startToLook(): Promise<void> {
     try {
@@ -163,38 +173,50 @@ export class Engine<Tx> {
     take_off: (traced: R, signals: CallSignals) => Promise<Outcome>,
   ): Promise<T> {
     const signals = signalsOf(this.#observers, protection, request.id)
-    return signals.run(async () => {
-      const recent = this.#recent.find(request)
-      const { outcome, joined } =
-        recent === null
-          ? await this.#board(request, signals, duplicates, () =>
-              take_off(withTrace(request, signals), signals),
-            )
-          : { outcome: recent, joined: false }
-      signals.told(outcome)
-      if (recent === null) this.#recent.keep(request, outcome)
-      return present(outcome, joined)
-    })
+    const call = () => this.#tell(request, signals, present, duplicates, take_off)
+    return spending(() => signals.run(call))
+  }
+
+  async #tell<T, R extends Flying>(
+    request: R,
+    signals: CallSignals,
+    present: Present<T>,
+    duplicates: Duplicates,
+    take_off: (traced: R, signals: CallSignals) => Promise<Outcome>,
+  ): Promise<T> {
+    const recent = this.#recent.find(request)
+    const { outcome, joined } =
+      recent === null
+        ? await this.#board(request, signals, duplicates, () =>
+            take_off(withTrace(request, signals), signals),
+          )
+        : { outcome: recent, joined: false }
+    signals.told(outcome)
+    if (recent === null) this.#recent.keep(request, outcome)
+    return present(outcome, joined)
   }
 
   async #board(
-    { id, fingerprint }: Flying,
+    { id, fingerprint, deadline_ms, in_progress_max_ms = deadline_ms }: Flying,
     signals: CallSignals,
     duplicates: Duplicates,
     take_off: () => Promise<Outcome>,
   ): Promise<{ outcome: Outcome; joined: boolean }> {
-    const boarding = this.#flights.board(id, fingerprint.digest, signals.trace, take_off, duplicates)
+    const boarding = this.#flights.board(id, fingerprint.digest, take_off, {
+      trace: signals.trace,
+      duplicates,
+      wait_max_ms: deadline_ms,
+      // By then others may have the record: whoever comes later asks the store.
+      flight_max_ms: in_progress_max_ms,
+    })
     switch (boarding.role) {
       case 'refused':
         return { outcome: { outcome: 'key_reused' }, joined: false }
       case 'busy':
-        return {
-          outcome: { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms },
-          joined: false,
-        }
+        return { outcome: IN_PROGRESS, joined: false }
       case 'joined':
         signals.joined(boarding.flight.trace)
-        return { outcome: await boarding.landed, joined: true }
+        return { outcome: (await boarding.landed) ?? IN_PROGRESS, joined: true }
       case 'first':
         try {
           return { outcome: await boarding.landed, joined: false }
@@ -210,21 +232,29 @@ export class Engine<Tx> {
     const deadline = new Deadline(max_ms)
     let timer: NodeJS.Timeout | undefined
     const enough = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, deadline.left_ms)
+      timer = setTimeout(resolve, Math.min(deadline.left_ms, LIMITS.timer_max_ms))
     })
     await Promise.race([Promise.all([this.#flights.landed(), this.#alarm.stop()]), enough])
     clearTimeout(timer)
-    await this.#handOver()
+    await this.#running.handOver(this.#store)
     await this.#store.close()
-  }
-
-  /** Ends the leases of what still runs, so that others need not wait for them. Best effort: they end anyway. */
-  async #handOver(): Promise<void> {
-    await Promise.allSettled([...this.#running].map((owned) => this.#store.extend(owned, 0)))
   }
 }
 
-type Flying = Pick<TransactionRequest, 'id' | 'fingerprint' | 'trace'>
+type Flying = Pick<TransactionRequest, 'id' | 'fingerprint' | 'trace' | 'deadline_ms'> &
+  Partial<Pick<HandlerRequest, 'in_progress_max_ms'>>
+
+const IN_PROGRESS: Outcome = { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
+
+/** What leaves a protected call as an error proves nothing about the work of a call around it. */
+async function spending<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    spend(error)
+    throw error
+  }
+}
 
 /** The record is to name the span of its attempt. Untraced requests, the most, are not copied. */
 function withTrace<R extends Flying>(request: R, { trace }: CallSignals): R {

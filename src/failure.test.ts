@@ -34,4 +34,19 @@ describe('failureOf', () => {
     expect(code).toBe('c'.repeat(LIMITS.error_code_length_max))
     expect(message).toBe(`a${'m'.repeat(LIMITS.error_message_length_max - 1)}`)
   })
+
+  it('is told even of what cannot be read', () => {
+    const unreadable = [
+      Object.assign(new Error('x'), { message: Symbol('no text') }),
+      Object.defineProperty(new Error('x'), 'message', { get: () => expect.fail('read') }),
+      Object.defineProperty(new Error('x'), 'code', {
+        get() {
+          throw new Error('no')
+        },
+      }),
+    ]
+    for (const error of unreadable) {
+      expect(failureOf(error)).toEqual({ code: 'thrown', message: 'What was thrown cannot be read.' })
+    }
+  })
 })

@@ -4,6 +4,15 @@ import type { Failure } from './record/index.ts'
 
 /** What an error leaves in the history: its code or name, and a short message. Neither holds a card number. */
 export function failureOf(error: unknown): Failure {
+  try {
+    return describe(error)
+  } catch {
+    // Getters that throw, messages that are no text: what was thrown still has to be told somehow.
+    return { code: 'thrown', message: 'What was thrown cannot be read.' }
+  }
+}
+
+function describe(error: unknown): Failure {
   if (!(error instanceof Error)) return { code: 'thrown', message: `A ${typeof error} was thrown.` }
   const code = (error as { code?: unknown }).code
   return {

@@ -64,6 +64,13 @@ export class Issuer {
     return new OnlyonceError(code, { detail })
   }
 
+  /** A record must not be deleted before its key can start nothing any more, whatever the call asks for. */
+  retentionOf({ account, operation, key }: RecordId, retention_ms: number): number {
+    if (!looksIssued(key)) return retention_ms
+    const left_ms = this.#keys.check(key, { account, operation }) * 1_000 - this.now()
+    return Math.max(retention_ms, left_ms + 2 * LIMITS.issued_key_skew_ms)
+  }
+
   now(): number {
     const now = this.#clock()
     if (Number.isFinite(now) && now >= 0 && now <= TIME_MAX_MS) return now

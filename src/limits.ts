@@ -58,6 +58,8 @@ export const LIMITS = {
   lock_wait_last_ms: 10,
   /** The same for a group of claims or completions: whoever needs longer goes on alone. */
   lock_wait_group_ms: 10,
+  /** How long the answer to a group may take: it waits for no lock, so a commit is all that it waits for. */
+  group_max_ms: 2_000,
   /** Claims and completions in one commit: far more than wait at once where a commit takes a millisecond. */
   group_max: 128,
   /** Replies that are larger are written alone: a group is held in memory, twice, as text. */

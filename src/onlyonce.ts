@@ -13,6 +13,7 @@ import type { Explanation } from './explain.ts'
 import type { IssuedKey } from './issuer.ts'
 import { LIMITS } from './limits.ts'
 import type { HandlerContext, WorkEnd } from './protect/handler.ts'
+import { provesNothingDone } from './protect/proof.ts'
 import type { Outcome } from './protect/transaction.ts'
 import type { Stuck } from './record/index.ts'
 import { positive } from './requests.ts'
@@ -106,8 +107,9 @@ async function endOf<T>(
   try {
     return { end: 'reply', reply: encodeValue(await work(context)) }
   } catch (error) {
-    const proved = error instanceof OnlyonceError && error.code === 'not_executed'
-    return proved ? { end: 'not_executed', error } : { end: 'threw', error, reply: encodeThrown(error) }
+    return provesNothingDone(error)
+      ? { end: 'not_executed', error }
+      : { end: 'threw', error, reply: encodeThrown(error) }
   }
 }
 

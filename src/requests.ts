@@ -72,7 +72,10 @@ export class Requests {
       trace: null,
       matches: (stored) => matches(this.#ring, preimage, stored),
       lapsed,
-      retention_ms: positive('retention_ms', call.retention_ms ?? this.#retention_ms),
+      retention_ms: this.#issuer.retentionOf(
+        id,
+        positive('retention_ms', call.retention_ms ?? this.#retention_ms),
+      ),
       deadline_ms,
       isolation: isolationOf(call.isolation),
       exclusive: call.exclusive === true,
@@ -97,8 +100,9 @@ export class Requests {
       lapsed,
       retention_ms,
       deadline_ms,
-      lease_ms: positive('lease_ms', lease_ms),
-      in_progress_max_ms: positive('in_progress_max_ms', in_progress_max_ms),
+      // A lease that outlasts the time for the work would only keep others waiting.
+      lease_ms: Math.min(positive('lease_ms', lease_ms), positive('in_progress_max_ms', in_progress_max_ms)),
+      in_progress_max_ms,
       rerunnable: call.rerunnable === true,
     }
   }

@@ -5,6 +5,7 @@ import { parseKeyHeader, scopeOf } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
 import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
+import { provesNothingDone } from '../protect/proof.ts'
 import type { Outcome, TransactionRequest } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
 import { type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
@@ -142,8 +143,7 @@ export class Boundary<Tx> {
       }
       return { end: 'reply', reply: storedReply(reply, this.policy) }
     } catch (error) {
-      if (error instanceof OnlyonceError && error.code === 'not_executed')
-        return { end: 'not_executed', error }
+      if (provesNothingDone(error)) return { end: 'not_executed', error }
       // The framework makes a response of it that we do not see; a replay says that it failed.
       const reply = storedReply(this.#problem(new OnlyonceError('handler_failed')).reply, this.policy)
       return { end: 'threw', error, reply }

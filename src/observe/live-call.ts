@@ -23,9 +23,10 @@ export class LiveCall implements CallSignals {
 
   constructor(observers: Observers, protection: Protection, id: RecordId) {
     this.#observers = observers
-    this.#call = { protection, id }
+    // A frozen copy: whoever redacts it in place must not change the key that is claimed.
+    this.#call = { protection, id: Object.freeze({ ...id }) }
     this.#traces = observers.trace(this.#call)
-    this.trace = firstSpan(this.#traces)
+    this.trace = firstSpan(this.#traces, observers)
   }
 
   async run<T>(call: () => Promise<T>): Promise<T> {
@@ -87,7 +88,7 @@ export class LiveCall implements CallSignals {
       running ??= this.#inside(call, inner)
       return running
     }
-    this.#observers.guard(outer.observer, () => void outer.trace.run(run))
+    this.#observers.guard(outer.observer, () => unlessItsOwn(outer.trace.run(run), () => running))
     return run()
   }
 
@@ -152,11 +153,24 @@ export class LiveCall implements CallSignals {
   }
 }
 
+/** What running in a span came to, where that is the observer's own failure and not the error of the call in it. */
+async function unlessItsOwn(ran: unknown, running: () => Promise<unknown> | undefined): Promise<void> {
+  try {
+    await ran
+  } catch (error) {
+    const error_of_call = await running()?.then(
+      () => undefined,
+      (own: unknown) => own,
+    )
+    if (error !== error_of_call) throw error
+  }
+}
+
 /** What goes into the record has to be a traceparent: the database may refuse other texts, and the call with them. */
-function firstSpan(traces: readonly ObservedTrace[]): string | null {
-  for (const { trace } of traces) {
-    const { traceparent } = trace
-    if (traceparent !== null && parseTraceParent(traceparent) !== null) return traceparent
+function firstSpan(traces: readonly ObservedTrace[], observers: Observers): string | null {
+  for (const { observer, trace } of traces) {
+    const traceparent: unknown = observers.guard(observer, () => trace.traceparent)
+    if (typeof traceparent === 'string' && parseTraceParent(traceparent) !== null) return traceparent
   }
   return null
 }

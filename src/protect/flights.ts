@@ -1,23 +1,37 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { RecordId } from '../record/index.ts'
+import { Deadline } from '../retry.ts'
 
 interface Flight<T> {
   readonly digest: Buffer
   /** The span of the call that took off first. */
   readonly trace: string | null
   readonly landed: Promise<T>
+  /** After this nobody joins any more: its record may have another owner by now. */
+  readonly over: Deadline
   /** The first and all who joined. */
   callers: number
 }
 
 /** How a caller fares: alone and first, with another's flight, or not at all. */
 export type Boarding<T> =
-  | { readonly role: 'first' | 'joined'; readonly landed: Promise<T>; readonly flight: Flight<T> }
+  | { readonly role: 'first'; readonly landed: Promise<T>; readonly flight: Flight<T> }
+  /** Lands with null when the caller's own time is over first. */
+  | { readonly role: 'joined'; readonly landed: Promise<T | null>; readonly flight: Flight<T> }
   /** The flight under way is that of another request with the same key. */
   | { readonly role: 'refused' }
   /** It is that of the same request, and the caller did not wish to wait. */
   | { readonly role: 'busy' }
+
+interface BoardingOptions {
+  readonly trace: string | null
+  readonly duplicates: 'join' | 'refuse'
+  /** How long a caller who joins waits. */
+  readonly wait_max_ms: number
+  /** How long others may join the flight that takes off here. */
+  readonly flight_max_ms: number
+}
 
 /**
  * Duplicates inside one process share one flight: the first runs, the others wait for it without a database
@@ -40,23 +54,18 @@ export class Flights<T> {
    * Runs `take_off`, or joins the flight that has this id already. A flight with another fingerprint under the
    * same id is not joined: the key was reused.
    */
-  board(
-    id: RecordId,
-    digest: Buffer,
-    trace: string | null,
-    take_off: () => Promise<T>,
-    duplicates: 'join' | 'refuse' = 'join',
-  ): Boarding<T> {
+  board(id: RecordId, digest: Buffer, take_off: () => Promise<T>, options: BoardingOptions): Boarding<T> {
     const address = addressOf(id)
     const flight = this.#flights.get(address)
-    if (flight === undefined) {
-      const first = { digest, trace, landed: take_off(), callers: 1 }
+    if (flight === undefined || flight.over.passed) {
+      const { trace, flight_max_ms } = options
+      const first = { digest, trace, landed: take_off(), over: new Deadline(flight_max_ms), callers: 1 }
       return { role: 'first', landed: this.#fly(address, first), flight: first }
     }
     if (!flight.digest.equals(digest)) return { role: 'refused' }
-    if (duplicates === 'refuse') return { role: 'busy' }
+    if (options.duplicates === 'refuse') return { role: 'busy' }
     if (this.#joined >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
-    return { role: 'joined', landed: this.#join(flight), flight }
+    return { role: 'joined', landed: this.#join(flight, options.wait_max_ms), flight }
   }
 
   async #fly(address: string, flight: Flight<T>): Promise<T> {
@@ -64,16 +73,21 @@ export class Flights<T> {
     try {
       return await flight.landed
     } finally {
-      this.#flights.delete(address)
+      if (this.#flights.get(address) === flight) this.#flights.delete(address)
     }
   }
 
-  async #join(flight: Flight<T>): Promise<T> {
+  async #join(flight: Flight<T>, wait_max_ms: number): Promise<T | null> {
     flight.callers += 1
     this.#joined += 1
+    let timer: NodeJS.Timeout | undefined
+    const over = new Promise<null>((resolve) => {
+      timer = setTimeout(() => resolve(null), Math.min(wait_max_ms, LIMITS.timer_max_ms))
+    })
     try {
-      return await flight.landed
+      return await Promise.race([flight.landed, over])
     } finally {
+      clearTimeout(timer)
       this.#joined -= 1
     }
   }

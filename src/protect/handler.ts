@@ -3,11 +3,12 @@ import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
-import type { Claimant, Decision, Reply } from '../record/index.ts'
+import type { Claimant, Decision, Failure, Reply } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
-import type { CrashPoint, Owned, Store } from '../store/contract.ts'
+import type { ClaimRequest, CrashPoint, Owned, Store } from '../store/contract.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { refuseNewWork } from './lapsed.ts'
+import type { Running } from './running.ts'
 import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
 
 /** Work whose effects are anywhere, with everything that decides about it. */
@@ -46,7 +47,7 @@ export async function runHandler<Tx>(
   store: Store<Tx>,
   request: HandlerRequest,
   work: (context: HandlerContext) => Promise<WorkEnd>,
-  running: Set<Owned>,
+  running: Running<Tx>,
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<Outcome> {
@@ -55,17 +56,24 @@ export async function runHandler<Tx>(
   if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record.state ?? 'none')
   const claimant: Claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
   crashPoint('handler.claim.before')
-  const decision = await claim(store, request, claimant)
+  const { decision, fresh } = await claim(store, request, claimant)
   crashPoint('handler.claim.after')
   signals.decided(decision)
   if (decision.kind !== 'run') return outcomeOf(decision)
   const owned: Owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
+  // The answer was long on its way, and the lease has been running: work must not begin after its end.
+  if (fresh.passed) await store.extend(owned, request.lease_ms)
   let working = true
   const heartbeat = new Heartbeat(store, owned, request, () => {
     // When the work is done the save tells: a beat that overtakes its answer finds no owner either.
     if (working) signals.leaseLost()
   })
-  running.add(owned)
+  if (!running.begin(owned, heartbeat)) {
+    heartbeat.stop()
+    const closed = new OnlyonceError('closed')
+    await store.release(owned, failureOf(closed), request.retention_ms)
+    throw closed
+  }
   try {
     crashPoint('handler.work.before')
     const end = await work(contextOf(owned, heartbeat))
@@ -75,7 +83,7 @@ export async function runHandler<Tx>(
     if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
     throw end.error
   } finally {
-    running.delete(owned)
+    running.end(owned)
     heartbeat.stop()
   }
 }
@@ -90,21 +98,53 @@ function contextOf<Tx>(owned: Owned, heartbeat: Heartbeat<Tx>): HandlerContext {
 }
 
 /**
- * A claim whose answer was lost may have been made. It is asked again under the same attempt id, so that our own
- * claim is not taken for another's, and the key is not left to its lease.
+ * A claim whose answer was lost may have been made. It is asked again under the same attempt id, at least once, so
+ * that our own claim is not taken for another's. Whoever gets no answer in the end gives back what he may have.
+ *
+ * `fresh` runs out after a third of the lease, counted from before the claim was sent.
  */
-async function claim<Tx>(store: Store<Tx>, request: HandlerRequest, claimant: Claimant): Promise<Decision> {
-  const { id, matches, lease_ms, rerunnable } = request
-  const takeover = rerunnable ? 'resume' : 'doubt'
+async function claim<Tx>(
+  store: Store<Tx>,
+  request: HandlerRequest,
+  claimant: Claimant,
+): Promise<{ readonly decision: Decision; readonly fresh: Deadline }> {
   const deadline = new Deadline(Math.min(request.deadline_ms, LIMITS.claim_max_ms))
   for (let tries = 0; ; tries += 1) {
+    const fresh = new Deadline(request.lease_ms / 3)
     try {
-      return await store.claim({ id, claimant, matches, lease_ms, takeover })
+      return { decision: await store.claim(claimOf(request, claimant)), fresh }
     } catch (error) {
-      const passing = error instanceof OnlyonceError && error.code === 'store_unavailable'
-      if (!passing || !(await deadline.backOff(tries))) throw error
+      const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
+      if (unanswered && (tries === 0 || (await deadline.backOff(tries)))) continue
+      if (unanswered || tries > 0) void giveBack(store, request, claimant)
+      throw error
     }
   }
+}
+
+function claimOf({ id, matches, lease_ms, rerunnable }: HandlerRequest, claimant: Claimant): ClaimRequest {
+  return { id, claimant, matches, lease_ms, takeover: rerunnable ? 'resume' : 'doubt' }
+}
+
+/**
+ * The caller was told that nothing was executed. A claim of ours that stands all the same would be taken for a crash
+ * when its lease is over: release it as soon as the store is there again. Best effort.
+ */
+async function giveBack<Tx>(store: Store<Tx>, request: HandlerRequest, claimant: Claimant): Promise<void> {
+  const deadline = new Deadline(Math.min(request.lease_ms, LIMITS.save_max_ms))
+  for (let tries = 0; await deadline.backOff(tries); tries += 1) {
+    try {
+      const seen = await store.look(request.id)
+      if (seen?.record.attempt_id !== claimant.attempt_id || seen.record.state !== 'in_progress') return
+      const owned = { id: request.id, fence: seen.record.fence, attempt_id: claimant.attempt_id }
+      return await store.release(owned, CLAIM_UNANSWERED, request.retention_ms)
+    } catch {}
+  }
+}
+
+const CLAIM_UNANSWERED: Failure = {
+  code: 'claim_unanswered',
+  message: 'The answer to the claim was lost, and nothing was executed.',
 }
 
 /**
@@ -119,7 +159,9 @@ async function save<Tx>(
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<void> {
-  const deadline = new Deadline(Math.min(request.deadline_ms, LIMITS.save_max_ms))
+  // A caller in a hurry does not change that the work is done: its lease at least is there to be used.
+  const patience_ms = Math.max(request.deadline_ms, request.lease_ms)
+  const deadline = new Deadline(Math.min(patience_ms, LIMITS.save_max_ms))
   for (let tries = 0; ; tries += 1) {
     try {
       crashPoint('handler.save.before')

@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
 import { Deadline } from '../retry.ts'
 import type { Owned, Store } from '../store/contract.ts'
 
@@ -6,6 +7,9 @@ import type { Owned, Store } from '../store/contract.ts'
  * Signs of life of an owner, at a third of its lease. They come from the event loop on purpose: an owner whose
  * loop is stuck gives none, and is presumed dead. And they end: a promise that never settles must not own a key
  * for ever.
+ *
+ * A beat does not wait for the one before it. That may be on a connection that has fallen silent, and by the time it
+ * is given up the lease would be over.
  */
 export class Heartbeat<Tx> {
   readonly #store: Store<Tx>
@@ -16,6 +20,7 @@ export class Heartbeat<Tx> {
   #lost: AbortController | null = null
   #reason: OnlyonceError | null = null
   #timer: NodeJS.Timeout | undefined
+  #unanswered = 0
   #stopped = false
 
   constructor(
@@ -29,7 +34,7 @@ export class Heartbeat<Tx> {
     this.#lease_ms = bounds.lease_ms
     this.#end = new Deadline(bounds.in_progress_max_ms)
     this.#onLost = onLost
-    this.#plan()
+    this.#plan(this.#lease_ms / 3)
   }
 
   /** Aborted when another owner has the record, or when the time for it is over. */
@@ -45,34 +50,50 @@ export class Heartbeat<Tx> {
     clearTimeout(this.#timer)
   }
 
-  #plan(): void {
+  /** Never later than the end, which is told in time. */
+  #plan(in_ms: number): void {
     if (this.#stopped) return
-    this.#timer = setTimeout(() => void this.#beat(), this.#lease_ms / 3)
+    clearTimeout(this.#timer)
+    const wait_ms = Math.min(in_ms, this.#end.left_ms, LIMITS.timer_max_ms)
+    this.#timer = setTimeout(() => this.#beat(), wait_ms)
     // Whoever works keeps the process alive by that work, not by saying that it works.
     this.#timer.unref()
+  }
+
+  #beat(): void {
+    const left_ms = this.#end.left_ms
+    if (left_ms === 0) {
+      this.#lose(new OnlyonceError('deadline_exceeded'))
+      return
+    }
+    this.#plan(this.#lease_ms / 3)
+    if (this.#unanswered >= UNANSWERED_MAX) return
+    this.#unanswered += 1
+    this.#store
+      .extend(this.#owned, Math.ceil(Math.min(this.#lease_ms, left_ms)))
+      .catch((error) => this.#failed(error))
+      .finally(() => {
+        this.#unanswered -= 1
+      })
+  }
+
+  /** A store that is away is asked again soon; the lease says how long that is good for. */
+  #failed(error: unknown): void {
+    if (this.#stopped || this.#reason !== null) return
+    if (!(error instanceof OnlyonceError && error.code === 'lease_lost')) {
+      this.#plan(this.#lease_ms / 12)
+      return
+    }
+    this.stop()
+    this.#onLost()
+    this.#lose(error)
   }
 
   #lose(reason: OnlyonceError): void {
     this.#reason = reason
     this.#lost?.abort(reason)
   }
-
-  async #beat(): Promise<void> {
-    const left_ms = this.#end.left_ms
-    if (left_ms === 0) {
-      this.#lose(new OnlyonceError('deadline_exceeded'))
-      return
-    }
-    try {
-      await this.#store.extend(this.#owned, Math.min(this.#lease_ms, left_ms))
-    } catch (error) {
-      // A store that is away is asked again with the next beat; the lease says how long that is good for.
-      if (error instanceof OnlyonceError && error.code === 'lease_lost' && !this.#stopped) {
-        this.#onLost()
-        this.#lose(error)
-        return
-      }
-    }
-    this.#plan()
-  }
 }
+
+/** More than this many beats without an answer say nothing that the next one would not. */
+const UNANSWERED_MAX = 4

@@ -256,7 +256,7 @@ test('a completion in a group finds each row by its key, also with a plan made w
   await client.query(setGroupBounds(10))
   await client.query('SET LOCAL plan_cache_mode = force_generic_plan')
   await client.query(`PREPARE many AS ${completeMany('onlyonce')}`)
-  const { rows } = await client.query(`EXPLAIN EXECUTE many (${Array(10).fill('NULL').join(', ')})`)
+  const { rows } = await client.query(`EXPLAIN EXECUTE many (${Array(11).fill('NULL').join(', ')})`)
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
   expect(plan).toContain('Index Scan using records_pkey')
   expect(plan).not.toMatch(/Seq Scan|Hash Join|Merge Join/)

@@ -148,6 +148,38 @@ describe.each(Object.entries(PROTECTIONS))('%s tells', (protection, run) => {
     expect(await run(once, call, async () => 1)).toEqual({ outcome: 'executed', value: 1 })
     expect(heard.story(call.key)).toEqual(['call_started', 'reserved created', 'call_ended executed'])
   })
+
+  test('nor can a span that fails as its call does, or cannot be read, or an observer that changes what it is told', async () => {
+    const rude: Observer[] = [
+      {
+        trace: () => ({
+          traceparent: null,
+          run: (work) => Promise.resolve(work()).finally(() => {}) as never,
+          end() {},
+        }),
+      },
+      {
+        trace: () => ({
+          get traceparent(): string {
+            throw new Error('broken')
+          },
+          run: (work) => work(),
+          end() {},
+        }),
+      },
+      {
+        signal(signal) {
+          if ('id' in signal) (signal.id as { key: string }).key = 'the same for all'
+        },
+      },
+    ]
+    const once = shop.open({ observe: rude })
+    const [one, other] = [makeCall(), makeCall()]
+    const error = new Error('of the work')
+    expect(await catchError(run(once, one, () => Promise.reject(error)))).toBe(error)
+    expect(await run(once, other, async () => 1)).toEqual({ outcome: 'executed', value: 1 })
+    expect((await once.explain(other)).state).toBe('completed')
+  })
 })
 
 describe.each(['transaction', 'handler'] as const)('%s tells of those who shared a flight', (protection) => {

@@ -3,17 +3,18 @@ import type { Mutant } from './mutants.ts'
 const HANDLER = 'test/contract/handler.test.ts'
 const TROUBLE = 'test/contract/handler-trouble.test.ts'
 const GROUP = 'test/contract/group-commit.test.ts'
+const EDGES = 'test/contract/handler-edges.test.ts'
 
 /** Faults in handlers, their leases, and the commits that they share. */
 export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
-    name: 'give signs of life without the fence',
+    name: 'give signs of life for a record of another owner',
     file: 'src/store/postgres/sql/finish.ts',
     edits: [
       {
-        from: `SET lease_until = clock_timestamp() + \${interval('$5')}\nWHERE \${OWNED}`,
-        to: `SET lease_until = clock_timestamp() + \${interval('$5')}
-WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND state = 'in_progress'`,
+        from: `SET lease_until = clock_timestamp() + \${interval('$6')}\nWHERE \${OWNED}`,
+        to: `SET lease_until = clock_timestamp() + \${interval('$6')}
+WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> '' AND state = 'in_progress'`,
       },
     ],
     tests: ['src/store/postgres/conformance.test.ts', HANDLER],
@@ -34,17 +35,19 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND state 
     file: 'src/protect/handler.ts',
     edits: [
       {
-        from: `if (!passing || !(await deadline.backOff(tries))) throw error`,
-        to: `if (!passing || !(await deadline.backOff(tries)))
-        return { kind: 'run', from: 'none', record: { fence: 1 } as never }`,
+        from: `      if (unanswered || tries > 0) void giveBack(store, request, claimant)\n      throw error`,
+        to: `      return { decision: { kind: 'run', from: 'none', record: { fence: 1 } as never }, fresh }`,
       },
     ],
     tests: [TROUBLE],
   },
   {
-    name: 'complete in a group without the fence',
+    name: 'complete the record of another owner in a group',
     file: 'src/store/postgres/sql/group.ts',
-    edits: [{ from: ` AND r.fence = k.fence`, to: ` AND k.fence > 0` }],
+    edits: [
+      { from: ` AND r.fence = k.fence`, to: ` AND k.fence > 0` },
+      { from: `AND r.attempt_id = k.attempt_id `, to: `` },
+    ],
     tests: [GROUP],
   },
   {
@@ -73,19 +76,26 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND state 
   {
     name: 'give signs of life for ever',
     file: 'src/protect/heartbeat.ts',
-    edits: [{ from: `const left_ms = this.#end.left_ms`, to: `const left_ms = this.#lease_ms` }],
+    edits: [
+      { from: `const left_ms = this.#end.left_ms`, to: `const left_ms = this.#lease_ms` },
+      { from: `Math.min(in_ms, this.#end.left_ms, `, to: `Math.min(in_ms, ` },
+    ],
     tests: [HANDLER],
   },
   {
     name: 'give no signs of life',
     file: 'src/protect/heartbeat.ts',
-    edits: [{ from: `this.#onLost = onLost\n    this.#plan()`, to: `this.#onLost = onLost` }],
+    edits: [
+      { from: `this.#onLost = onLost\n    this.#plan(this.#lease_ms / 3)`, to: `this.#onLost = onLost` },
+    ],
     tests: [HANDLER],
   },
   {
     name: 'run a handler again whose owner vanished',
     file: 'src/protect/handler.ts',
-    edits: [{ from: `const takeover = rerunnable ? 'resume' : 'doubt'`, to: `const takeover = 'resume'` }],
+    edits: [
+      { from: `takeover: rerunnable ? 'resume' : 'doubt'`, to: `takeover: rerunnable ? 'resume' : 'resume'` },
+    ],
     tests: ['test/torture/leases.test.ts'],
   },
   {
@@ -108,7 +118,37 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND state 
   {
     name: 'keep the leases of what still runs at close',
     file: 'src/engine.ts',
-    edits: [{ from: `    await this.#handOver()\n`, to: `` }],
+    edits: [{ from: `    await this.#running.handOver(this.#store)\n`, to: `` }],
     tests: [HANDLER],
+  },
+  {
+    name: 'take a proof out of a nested call for one of the call around it',
+    file: 'src/protect/proof.ts',
+    edits: [{ from: ` && !spent.has(error)`, to: `` }],
+    tests: [EDGES],
+  },
+  {
+    name: 'begin the work after the lease has run out',
+    file: 'src/protect/handler.ts',
+    edits: [{ from: `  if (fresh.passed) await store.extend(owned, request.lease_ms)\n`, to: `` }],
+    tests: [EDGES],
+  },
+  {
+    name: 'let those who wait for blocked keys take every connection',
+    file: 'src/store/postgres/connections.ts',
+    edits: [{ from: `this.finishing > this.waiters_max ? WAIT_A_MOMENT : this.#wait`, to: `this.#wait` }],
+    tests: [EDGES],
+  },
+  {
+    name: 'wait for ever for a flight that never lands',
+    file: 'src/protect/flights.ts',
+    edits: [{ from: `await Promise.race([flight.landed, over])`, to: `await flight.landed` }],
+    tests: [EDGES],
+  },
+  {
+    name: 'run work whose claim was answered after the end',
+    file: 'src/protect/running.ts',
+    edits: [{ from: `if (this.#over) return false`, to: `if (this.#over) return true` }],
+    tests: ['test/contract/close-edges.test.ts'],
   },
 ]

@@ -35,13 +35,14 @@ export const MUTANTS: readonly Mutant[] = [
     tests: [CONFORMANCE],
   },
   {
-    name: 'ignore the fence',
+    name: 'ignore who owns a record',
     file: 'src/store/postgres/sql/finish.ts',
     edits: [
       {
         from: `fence = $4::bigint AND state`,
         to: `fence >= $4::bigint AND state`,
       },
+      { from: ` AND attempt_id = $5::uuid`, to: ` AND $5 <> ''` },
     ],
     tests: [CONFORMANCE],
   },

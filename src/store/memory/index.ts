@@ -182,7 +182,7 @@ class MemoryStore implements Store<Queryable> {
 
   #change(owned: Owned, state: string, next: (record: InProgress) => OnceRecord): void {
     const record = this.#records.get(address(owned.id)) ?? null
-    if (owns(record, owned.fence)) {
+    if (owns(record, owned.fence) && record.attempt_id === owned.attempt_id) {
       this.#put(owned.id, next(record))
       return
     }

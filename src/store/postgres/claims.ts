@@ -94,8 +94,8 @@ export class Claims {
     { code, message }: { code: string; message: string },
   ): Promise<boolean> {
     const values = [id.account, id.operation, id.key, `${fence}`, code, message]
-    const { rows } = await this.#connections.run(bind(this.#statements.doubtVanished, ...values))
-    return rows[0]!.length === 1
+    const { rows } = await this.#connections.runBounded(bind(this.#statements.doubtVanished, ...values))
+    return rows.at(-1)!.length === 1
   }
 }
 

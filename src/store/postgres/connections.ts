@@ -7,10 +7,11 @@ import { type Bound, bind, type FlushResult, flush, statement } from './flush.ts
 import { Habits } from './habits.ts'
 import type { PostgresSettings } from './options.ts'
 import { Slots } from './slots.ts'
-import { READ_BOUNDS, setIdle, setLockWait } from './sql/session.ts'
+import { READ_BOUNDS, setIdle, setLockWait, setLockWaitAlone } from './sql/session.ts'
 import { destroy, isIdle, unsupported } from './wire.ts'
 
 const readBounds = statement(READ_BOUNDS)
+const WAIT_A_MOMENT = bind(statement(setLockWaitAlone(LIMITS.lock_wait_last_ms)))
 
 /** The pool, seen through our bounds: nobody waits for ever, and no connection is left in doubt. */
 export class Connections {
@@ -29,6 +30,7 @@ export class Connections {
   readonly #prefix = new WeakMap<PoolClient, readonly Bound[]>()
   readonly #set_lock_wait: Bound
   readonly #set_idle: Bound
+  readonly #wait: Bound
 
   constructor(pool: Pool, settings: PostgresSettings) {
     this.#pool = pool
@@ -37,6 +39,7 @@ export class Connections {
     this.size = pool.options.max
     this.waiters_max = this.size - 1
     this.#set_lock_wait = bind(statement(setLockWait(settings.lock_wait_max_ms)))
+    this.#wait = bind(statement(setLockWaitAlone(settings.lock_wait_max_ms)))
     this.#set_idle = bind(statement(setIdle(settings.idle_in_transaction_max_ms)))
     this.slots = new Slots({
       size: this.size > 2 ? this.size - 1 : this.size,
@@ -58,7 +61,7 @@ export class Connections {
    * transaction, so the bound ends with them.
    */
   runBounded(bound: Bound): Promise<FlushResult> {
-    return this.repeat(() => this.use((client) => flush(client, [...this.prefix(client), bound], this.named)))
+    return this.repeat(() => this.use((client) => this.#runBounded(client, bound)))
   }
 
   /** Runs something of our own again when it collided, or when its session had lost its statements. */
@@ -74,6 +77,18 @@ export class Connections {
         const tries_max = Math.max(LIMITS.attempts_max, this.size)
         if (!again || tries > tries_max || !(await deadline.backOff(tries))) throw error
       }
+    }
+  }
+
+  /** Whoever would take the last connection waits but a moment for a lock, as in a transaction: others need it. */
+  async #runBounded(client: PoolClient, bound: Bound): Promise<FlushResult> {
+    this.finishing += 1
+    try {
+      const wait = this.finishing > this.waiters_max ? WAIT_A_MOMENT : this.#wait
+      const bounds = this.prefix(client).includes(this.#set_lock_wait) || wait === WAIT_A_MOMENT ? [wait] : []
+      return await flush(client, [...bounds, bound], this.named)
+    } finally {
+      this.finishing -= 1
     }
   }
 

@@ -1,3 +1,4 @@
+import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 
 export interface Asked<Item, Answer> {
@@ -33,8 +34,10 @@ export class Gather<Item, Answer> {
     this.#options = options
   }
 
+  /** Throws `overloaded` when too many wait already. */
   ask(item: Item): Promise<Answer> {
     return new Promise((resolve, reject) => {
+      if (this.#asked.length >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
       this.#asked.push({ item, resolve, reject })
       this.#plan()
     })

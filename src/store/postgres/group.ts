@@ -79,9 +79,12 @@ export class Group {
     const bounds = groups.map(([{ statement, valuesOf }, asked]) =>
       bind(statement, ...valuesOf(asked.map(({ item }) => item.item))),
     )
-    const { named } = this.#connections
-    const { rows } = await this.#connections.use((client) =>
-      flush(client, [SET_GROUP_BOUNDS, ...bounds], named),
+    const { named, settings } = this.#connections
+    // Many wait for this answer; what takes longer than a group can is asked again over another connection.
+    const max_ms = Math.min(settings.statement_max_ms, LIMITS.group_max_ms)
+    const { rows } = await this.#connections.use(
+      (client) => flush(client, [SET_GROUP_BOUNDS, ...bounds], named),
+      max_ms,
     )
     groups.forEach(([{ attemptOf, answerOf }, asked], i) => {
       const done = new Map(rows[i + 1]!.map((row) => [row[0], row]))

@@ -66,10 +66,10 @@ export class OwnerWrites {
 
   async #write(
     statement: Statement,
-    { id, fence }: Owned,
+    { id, fence, attempt_id }: Owned,
     ...values: readonly (string | Buffer | null)[]
   ): Promise<boolean> {
-    const where = [id.account, id.operation, id.key, `${fence}`] as const
+    const where = [id.account, id.operation, id.key, `${fence}`, attempt_id] as const
     const { rows } = await this.#connections.runBounded(bind(statement, ...where, ...values))
     return rows.at(-1)!.length === 1
   }
@@ -92,6 +92,7 @@ function manyValues(completions: readonly Completion[]): string[] {
     texts(({ owned }) => owned.id.operation),
     texts(({ owned }) => owned.id.key),
     texts(({ owned }) => `${owned.fence}`),
+    texts(({ owned }) => owned.attempt_id),
     texts(({ retention_ms }) => `${retention_ms}`),
     texts(({ reply }) => `${reply.status}`),
     texts(({ reply }) => JSON.stringify(reply.headers)),

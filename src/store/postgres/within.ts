@@ -64,7 +64,8 @@ async function behindSavepoint(
     }
     const reply = await work({ query: (text, values) => tx.query(text, values) }, claim.claimed)
     const { account, operation, key } = request.id
-    const owned = [account, operation, key, `${claim.claimed.record.fence}`]
+    const { fence, attempt_id } = claim.claimed.record
+    const owned = [account, operation, key, `${fence}`, attempt_id]
     const done = await tx.query(statements.complete.text, [
       ...owned,
       `${retention_ms}`,

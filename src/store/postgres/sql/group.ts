@@ -20,8 +20,8 @@ RETURNING attempt_id, ${CREATED_AT}`
 
 /**
  * The completions of many owners, each by its own fence.
- * Parameters, all arrays: 1-4 id and fence, 5 retention in ms, 6 status, 7 headers, 8 body, 9 schema, 10 id of
- * the key that sealed it.
+ * Parameters, all arrays: 1-5 id, fence and attempt id, 6 retention in ms, 7 status, 8 headers, 9 body, 10 schema,
+ * 11 id of the key that sealed it.
  */
 export const completeMany = (schema: string) => `
 UPDATE ${schema}.records AS r
@@ -29,11 +29,11 @@ SET state = 'completed', lease_until = NULL, changed_at = clock_timestamp(),
     expires_at = clock_timestamp() + k.retention_ms * interval '1 millisecond',
     reply_status = k.status, reply_headers = k.headers, reply_body = k.body, reply_schema = k.reply_schema,
     reply_key_id = k.key_id
-FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::float8[], $6::smallint[], $7::text[],
-  $8::bytea[], $9::smallint[], $10::text[])
-  AS k (account, operation, key, fence, retention_ms, status, headers, body, reply_schema, key_id)
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::uuid[], $6::float8[], $7::smallint[], $8::text[],
+  $9::bytea[], $10::smallint[], $11::text[])
+  AS k (account, operation, key, fence, attempt_id, retention_ms, status, headers, body, reply_schema, key_id)
 WHERE r.account = k.account AND r.operation = k.operation AND r.key = k.key AND r.fence = k.fence
-  AND r.state = 'in_progress'
+  AND r.attempt_id = k.attempt_id AND r.state = 'in_progress'
 RETURNING r.attempt_id`
 
 /**

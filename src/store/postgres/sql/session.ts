@@ -8,6 +8,12 @@ export const setIdle = (ms: number) => `SET LOCAL idle_in_transaction_session_ti
 /** For the one statement of ours that may read a whole table. */
 export const setStatementMax = (ms: number) => `SET LOCAL statement_timeout = ${ms}`
 
+/**
+ * The same for a statement that is a transaction of its own. SET LOCAL works there too, and leaves a warning in the
+ * log of the server each time.
+ */
+export const setLockWaitAlone = (ms: number) => `SELECT set_config('lock_timeout', '${ms}', true)`
+
 /** What the session has by itself, in ms; pg_settings gives both in their base unit. */
 export const READ_BOUNDS = `
 SELECT setting FROM pg_settings

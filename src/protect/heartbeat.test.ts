@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Owned, Store } from '../store/contract.ts'
+import { memory } from '../store/memory/index.ts'
+import { Heartbeat } from './heartbeat.ts'
+
+const DAY_MS = 86_400_000
+const owned: Owned = { id: { account: 'a', operation: 'o', key: 'k' }, fence: 1, attempt_id: 'a' }
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** A store that only counts signs of life, and answers as it is told to. */
+function counting(extend: () => Promise<void>) {
+  let beats = 0
+  const store: Store<unknown> = Object.assign(Object.create(memory()), {
+    extend: () => {
+      beats += 1
+      return extend()
+    },
+  })
+  return { store, beats: () => beats }
+}
+
+describe('signs of life', () => {
+  it('come at a third of the lease', async () => {
+    const { store, beats } = counting(async () => {})
+    const heartbeat = new Heartbeat(store, owned, { lease_ms: 300, in_progress_max_ms: DAY_MS }, () => {})
+    await vi.advanceTimersByTimeAsync(350)
+    expect(beats()).toBe(3)
+    heartbeat.stop()
+    await vi.advanceTimersByTimeAsync(350)
+    expect(beats()).toBe(3)
+  })
+
+  it('are not given all the time where the lease is longer than a timer can wait', async () => {
+    const { store, beats } = counting(async () => {})
+    const bounds = { lease_ms: 90 * DAY_MS, in_progress_max_ms: 900 * DAY_MS }
+    const heartbeat = new Heartbeat(store, owned, bounds, () => {})
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(beats()).toBe(0)
+    heartbeat.stop()
+  })
+
+  it('go on beside one that gets no answer, up to a few', async () => {
+    const { store, beats } = counting(() => new Promise(() => {}))
+    const heartbeat = new Heartbeat(store, owned, { lease_ms: 300, in_progress_max_ms: DAY_MS }, () => {})
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(beats()).toBe(4)
+    heartbeat.stop()
+  })
+
+  it('come sooner after one that failed', async () => {
+    const { store, beats } = counting(() => Promise.reject(new Error('away')))
+    const heartbeat = new Heartbeat(store, owned, { lease_ms: 1_200, in_progress_max_ms: DAY_MS }, () => {})
+    await vi.advanceTimersByTimeAsync(400 + 100 + 50)
+    expect(beats()).toBe(2)
+    heartbeat.stop()
+  })
+})

@@ -1,0 +1,30 @@
+import type { Owned, Store } from '../store/contract.ts'
+import type { Heartbeat } from './heartbeat.ts'
+
+/** The handlers of this process that own a record right now, until the process is closed. */
+export class Running<Tx> {
+  readonly #at_work = new Map<Owned, Heartbeat<Tx>>()
+  #over = false
+
+  /** False when it is too late: leases have been handed over, and nobody would hand over this one. */
+  begin(owned: Owned, heartbeat: Heartbeat<Tx>): boolean {
+    if (this.#over) return false
+    this.#at_work.set(owned, heartbeat)
+    return true
+  }
+
+  end(owned: Owned): void {
+    this.#at_work.delete(owned)
+  }
+
+  /**
+   * Ends the leases of what still runs, so that others need not wait for them. Best effort: they end anyway. The signs
+   * of life stop first, or the next would take the lease back.
+   */
+  async handOver(store: Store<Tx>): Promise<void> {
+    this.#over = true
+    const left = [...this.#at_work]
+    for (const [, heartbeat] of left) heartbeat.stop()
+    await Promise.allSettled(left.map(([owned]) => store.extend(owned, 0)))
+  }
+}

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { LIMITS } from '../../limits.ts'
+import { type Asked, Gather } from './gather.ts'
+
+type Batch = readonly Asked<number, number>[]
+
+describe('gathering', () => {
+  it('sends what was asked in one turn of the event loop together, and the rest when that is answered', async () => {
+    const sizes: number[] = []
+    let answer = () => {}
+    const gather = new Gather<number, number>({
+      batch_max: 3,
+      under_way_max: 1,
+      send: async (batch: Batch) => {
+        sizes.push(batch.length)
+        await new Promise<void>((resolve) => {
+          answer = resolve
+        })
+        for (const { item, resolve } of batch) resolve(item * 2)
+      },
+    })
+    const all = Promise.all([1, 2, 3, 4].map((n) => gather.ask(n)))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(sizes).toEqual([3])
+    answer()
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    answer()
+    expect(await all).toEqual([2, 4, 6, 8])
+    expect(sizes).toEqual([3, 1])
+  })
+
+  it('refuses more than may wait', async () => {
+    const gather = new Gather<number, number>({
+      batch_max: 1,
+      under_way_max: 1,
+      send: () => new Promise(() => {}),
+    })
+    for (let i = 0; i < LIMITS.waiting_max; i += 1) gather.ask(i).catch(() => {})
+    await expect(gather.ask(0)).rejects.toMatchObject({ code: 'overloaded' })
+  })
+})

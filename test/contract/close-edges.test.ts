@@ -1,0 +1,93 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import {
+  catchError,
+  makeCall,
+  makeGate,
+  openProxy,
+  openShop,
+  POOLERS,
+  type Shop,
+  settleWithin,
+  waitUntil,
+} from './shop.ts'
+
+const SOON_MS = 20_000
+let shop: Shop
+
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+describe.each(POOLERS)('close, with pooler %s', (pooler) => {
+  test('lets nobody in who was waiting for the start', async () => {
+    const { proxy, pool } = await openProxy(shop)
+    const once = shop.open({ pool, store: { pooler } })
+    proxy.setFault({ kind: 'delay', delay_ms: 100, direction: 'to_client' })
+    let ran = false
+    const late = catchError(
+      once.handler(makeCall(), async () => {
+        ran = true
+      }),
+    )
+    await once.close()
+    expect(await late).toMatchObject({ code: 'closed' })
+    expect(ran).toBe(false)
+  })
+
+  test('gives a claim back whose answer comes after it', async () => {
+    const { proxy, pool } = await openProxy(shop)
+    const once = shop.open({ pool, store: { pooler } })
+    const other = shop.open({ store: { pooler } })
+    await once.start()
+    const call = makeCall()
+    proxy.setFault({ kind: 'delay', delay_ms: 500, direction: 'to_client' })
+    let ran = false
+    const late = catchError(
+      once.handler(call, async () => {
+        ran = true
+      }),
+    )
+    await waitUntil('it is claimed', async () => (await other.explain(call)).state === 'in_progress')
+    await once.close({ max_ms: 1 })
+    expect(await settleWithin(SOON_MS, late)).toMatchObject({ code: 'closed' })
+    expect(ran).toBe(false)
+    expect((await other.handler(call, async () => 1)).outcome).toBe('executed')
+  })
+
+  test('hands leases over for good: no sign of life takes them back', async () => {
+    const once = shop.open({ store: { pooler } })
+    const other = shop.open({ store: { pooler } })
+    const call = { ...makeCall(), lease_ms: 300 }
+    const gate = makeGate()
+    const first = catchError(once.handler(call, () => gate.pass()))
+    await gate.reached
+    await once.close({ max_ms: 1 })
+    const { lease_until } = await other.explain(call)
+    // Longer than the time between two signs of life, as the database's clock tells.
+    await shop.observer.query('SELECT pg_sleep(0.2)')
+    expect((await other.explain(call)).lease_until).toBe(lease_until)
+    expect((await other.handler(call, async () => 1)).outcome).toBe('unknown')
+    gate.open()
+    expect(await first).toMatchObject({ code: 'lease_lost' })
+  })
+
+  test('may be given more time than a timer can wait', async () => {
+    const once = shop.open({ store: { pooler } })
+    const gate = makeGate()
+    const call = once.handler(makeCall(), async () => {
+      await gate.pass()
+      return 'done'
+    })
+    await gate.reached
+    const closed = once.close({ max_ms: 30 * 86_400_000 })
+    let is_closed = false
+    void closed.then(() => {
+      is_closed = true
+    })
+    await shop.observer.query('SELECT pg_sleep(0.1)')
+    expect(is_closed).toBe(false)
+    gate.open()
+    await closed
+    expect(await call).toEqual({ outcome: 'executed', value: 'done' })
+  })
+})
