@@ -61,8 +61,7 @@ export async function runHandler<Tx>(
   signals.decided(decision)
   if (decision.kind !== 'run') return outcomeOf(decision)
   const owned: Owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
-  // The answer was long on its way, and the lease has been running: work must not begin after its end.
-  if (fresh.passed) await store.extend(owned, request.lease_ms)
+  if (fresh.passed) await confirm(store, request, owned)
   let working = true
   const heartbeat = new Heartbeat(store, owned, request, () => {
     // When the work is done the save tells: a beat that overtakes its answer finds no owner either.
@@ -71,7 +70,8 @@ export async function runHandler<Tx>(
   if (!running.begin(owned, heartbeat)) {
     heartbeat.stop()
     const closed = new OnlyonceError('closed')
-    await store.release(owned, failureOf(closed), request.retention_ms)
+    // Best effort: the store may be closed by now, and then the lease ends by itself.
+    await store.release(owned, failureOf(closed), request.retention_ms).catch(() => {})
     throw closed
   }
   try {
@@ -126,17 +126,31 @@ function claimOf({ id, matches, lease_ms, rerunnable }: HandlerRequest, claimant
   return { id, claimant, matches, lease_ms, takeover: rerunnable ? 'resume' : 'doubt' }
 }
 
+/** The answer was long on its way, and the lease has been running: work must not begin after its end. */
+async function confirm<Tx>(store: Store<Tx>, request: HandlerRequest, owned: Owned): Promise<void> {
+  try {
+    await store.extend(owned, request.lease_ms)
+  } catch (error) {
+    void giveBack(store, request, owned)
+    throw error
+  }
+}
+
 /**
  * The caller was told that nothing was executed. A claim of ours that stands all the same would be taken for a crash
  * when its lease is over: release it as soon as the store is there again. Best effort.
  */
-async function giveBack<Tx>(store: Store<Tx>, request: HandlerRequest, claimant: Claimant): Promise<void> {
+async function giveBack<Tx>(
+  store: Store<Tx>,
+  request: HandlerRequest,
+  { attempt_id }: { readonly attempt_id: string },
+): Promise<void> {
   const deadline = new Deadline(Math.min(request.lease_ms, LIMITS.save_max_ms))
   for (let tries = 0; await deadline.backOff(tries); tries += 1) {
     try {
       const seen = await store.look(request.id)
-      if (seen?.record.attempt_id !== claimant.attempt_id || seen.record.state !== 'in_progress') return
-      const owned = { id: request.id, fence: seen.record.fence, attempt_id: claimant.attempt_id }
+      if (seen?.record.attempt_id !== attempt_id || seen.record.state !== 'in_progress') return
+      const owned = { id: request.id, fence: seen.record.fence, attempt_id }
       return await store.release(owned, CLAIM_UNANSWERED, request.retention_ms)
     } catch {}
   }

@@ -130,7 +130,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
   {
     name: 'begin the work after the lease has run out',
     file: 'src/protect/handler.ts',
-    edits: [{ from: `  if (fresh.passed) await store.extend(owned, request.lease_ms)\n`, to: `` }],
+    edits: [{ from: `  if (fresh.passed) await confirm(store, request, owned)\n`, to: `` }],
     tests: [EDGES],
   },
   {
