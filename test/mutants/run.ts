@@ -4,30 +4,37 @@
  * Builds each fault of mutants.ts into a copy of the project and runs the tests that must notice. A fault that
  * nothing notices is a hole in the tests, and ends this with an error.
  */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { MUTANTS, type Mutant } from './mutants.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const RUN_MAX_MS = 300_000
 const wanted = MUTANTS.filter(({ name }) => name.includes(process.argv[2] ?? ''))
-const copy = copyProject()
+const waiting = [...wanted]
 let survivors = 0
-try {
-  for (const mutant of wanted) {
-    const caught_by = tryMutant(mutant)
-    if (caught_by === null) survivors += 1
-    console.log(
-      `${caught_by === null ? 'SURVIVED' : 'caught  '}  ${mutant.name}\n            ${caught_by ?? mutant.file}`,
-    )
-  }
-} finally {
-  rmSync(copy, { recursive: true })
-}
+await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, workThrough))
 console.log(`\n${wanted.length - survivors} of ${wanted.length} mutants caught`)
 process.exitCode = survivors === 0 && wanted.length > 0 ? 0 : 1
+
+/** Takes one mutant after the other into a copy of its own. */
+async function workThrough(): Promise<void> {
+  const copy = copyProject()
+  try {
+    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
+      const caught_by = await tryMutant(copy, mutant)
+      if (caught_by === null) survivors += 1
+      console.log(
+        `${caught_by === null ? 'SURVIVED' : 'caught  '}  ${mutant.name}\n            ${caught_by ?? mutant.file}`,
+      )
+    }
+  } finally {
+    rmSync(copy, { recursive: true })
+  }
+}
 
 function copyProject(): string {
   const folder = mkdtempSync(join(tmpdir(), 'onlyonce-mutants-'))
@@ -42,7 +49,7 @@ function copyProject(): string {
 }
 
 /** The name of the first test that fails, or null when all pass. */
-function tryMutant({ name, file, edits, tests }: Mutant): string | null {
+async function tryMutant(copy: string, { name, file, edits, tests }: Mutant): Promise<string | null> {
   const path = join(copy, file)
   const sound = readFileSync(path, 'utf8')
   let text = sound
@@ -52,13 +59,13 @@ function tryMutant({ name, file, edits, tests }: Mutant): string | null {
   }
   writeFileSync(path, text)
   try {
-    return firstFailure(tests)
+    return await firstFailure(copy, tests)
   } finally {
     writeFileSync(path, sound)
   }
 }
 
-function firstFailure(tests: readonly string[]): string | null {
+async function firstFailure(copy: string, tests: readonly string[]): Promise<string | null> {
   const report = join(copy, 'mutant-report.json')
   rmSync(report, { force: true })
   const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs')
@@ -71,12 +78,13 @@ function firstFailure(tests: readonly string[]): string | null {
     `--outputFile=${report}`,
     '--typecheck.enabled=false',
   ]
-  const { status } = spawnSync(process.execPath, args, { cwd: copy, stdio: 'ignore', timeout: 300_000 })
+  const run = spawn(process.execPath, args, { cwd: copy, stdio: 'ignore', timeout: RUN_MAX_MS })
+  const status = await new Promise((resolve, reject) => run.once('error', reject).once('exit', resolve))
   if (status === 0) return null
-  return nameOfFailure(report) ?? `the run itself: vitest ended with ${status}`
+  return nameOfFailure(copy, report) ?? `the run itself: vitest ended with ${status}`
 }
 
-function nameOfFailure(report: string): string | null {
+function nameOfFailure(copy: string, report: string): string | null {
   try {
     const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report
     for (const { name, assertionResults } of testResults) {
