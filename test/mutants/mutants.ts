@@ -13,7 +13,6 @@ export interface Mutant {
 }
 
 const CONFORMANCE = 'src/store/postgres/conformance.test.ts'
-const CONTRACT = 'test/contract'
 
 export const MUTANTS: readonly Mutant[] = [
   {
@@ -209,7 +208,7 @@ export const MUTANTS: readonly Mutant[] = [
     crashPoint('transaction.look.after')`,
       },
     ],
-    tests: [CONTRACT],
+    tests: ['test/contract/store-down.test.ts'],
   },
   {
     name: 'put the version of an operation into derived keys',
