@@ -13,7 +13,7 @@ import { problemReply } from './problem.ts'
 import { type HttpReply, replayedReply, storedReply } from './reply.ts'
 import { type BoundaryRequest, headerOf, preimageOf, timeLeftMs } from './request.ts'
 
-/** What a handler finds on its request: `req.once`, `request.once`, `c.get('once')`. */
+/** What a handler finds on its request: `req.onlyonce`, `request.once`, `c.get('once')`, by framework. */
 export interface OnceContext<Tx> {
   readonly account: string
   readonly operation: string

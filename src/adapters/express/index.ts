@@ -9,9 +9,12 @@ export { keepRawBody } from '../node/body.ts'
 declare global {
   namespace Express {
     interface Request {
-      /** Set while a request is protected. Say which `tx` your store has: `OnceContext<PostgresTx>`. */
+      /**
+       * Set while a request is protected. Say which `tx` your store has: `OnceContext<PostgresTx>`. Not `once`: a request is
+       * an emitter of events, and `pipe` calls its `once`.
+       */
       // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
-      once?: OnceContext<any>
+      onlyonce?: OnceContext<any>
     }
   }
 }
@@ -49,7 +52,7 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
       .then((whose) => {
         const known = { route: routeOf(request), path_params: request.params ?? {}, account: whose }
         return serve(boundary, requestOf(request, request.originalUrl, known), response, (context) => {
-          if (context !== null) Object.assign(request, { once: context })
+          if (context !== null) Object.assign(request, { onlyonce: context })
           next()
         })
       })
