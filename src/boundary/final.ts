@@ -9,11 +9,11 @@ const NOT_NOW: readonly number[] = [400, 401, 403, 404, 408, 409, 425, 429]
 /**
  * Which replies are final depends on what is known, not on hope. A transaction that answers "not now" or fails is rolled
  * back, so it may run again. A handler may have done something before it answered: everything is stored, unless its
- * route declares that a status means that nothing was done.
+ * route declares that a status means that nothing was done, or that running it twice does no harm.
  */
 export function finalRules(
   given: Readonly<Record<string, Finality>>,
-  protect: 'handler' | 'transaction',
+  protect: 'handler' | 'transaction' | 'rerunnable',
   refuse: (detail: string) => never,
 ): FinalRules {
   const rules = new Map<string, Finality>()
@@ -24,7 +24,9 @@ export function finalRules(
     if (finality !== 'store' && finality !== 'retry') refuse(`final[${pattern}] is store or retry.`)
     rules.set(pattern, finality)
   }
-  const usual = (status: number): Finality =>
-    protect === 'transaction' && (status >= 500 || NOT_NOW.includes(status)) ? 'retry' : 'store'
+  const usual = (status: number): Finality => {
+    if (status >= 500) return protect === 'handler' ? 'store' : 'retry'
+    return protect === 'transaction' && NOT_NOW.includes(status) ? 'retry' : 'store'
+  }
   return (status) => rules.get(`${status}`) ?? rules.get(`${Math.trunc(status / 100)}xx`) ?? usual(status)
 }

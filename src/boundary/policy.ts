@@ -32,7 +32,7 @@ export interface RoutePolicy {
   readonly concurrency?: 'conflict' | 'accepted' | { readonly wait_ms: number }
   readonly lease_ms?: number
   readonly in_progress_max_ms?: number
-  /** You say that running the handler twice does no harm. */
+  /** You say that running the handler twice does no harm: then one that fails, or whose process dies, runs again. */
   readonly rerunnable?: boolean
   readonly isolation?: Isolation
   readonly exclusive?: boolean
@@ -104,7 +104,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
         : headerNames(refuse, 'deadline_header', policy.deadline_header)[0]!,
     body: oneOf(refuse, 'fingerprint.body', policy.fingerprint?.body ?? 'raw', ['raw', 'parsed']),
     fields: fieldsOf(policy.fingerprint),
-    final: finalRules(policy.final ?? {}, protect, refuse),
+    final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
     concurrency: concurrencyOf(refuse, policy.concurrency ?? 'conflict'),
     reply_size_max_bytes: whole(
       refuse,

@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountOf } from '../account.ts'
-import { requestOf, serve, splitUrl } from '../node/serve.ts'
+import { type Known, pathAlone, requestOf, serve } from '../node/serve.ts'
+import { isNotExecuted } from '../not-executed.ts'
 
 export { keepRawBody } from '../node/body.ts'
 
@@ -50,9 +51,12 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
     if (!boundary.protects(requestOf(request, request.originalUrl, NOBODY))) return next()
     accountOf(account, request)
       .then((whose) => {
-        const known = { route: routeOf(request), path_params: request.params ?? {}, account: whose }
+        const known = { ...placeOf(request), account: whose }
         return serve(boundary, requestOf(request, request.originalUrl, known), response, (context) => {
-          if (context !== null) Object.assign(request, { onlyonce: context })
+          if (context !== null) {
+            Object.assign(request, { onlyonce: context })
+            hearErrors(request)
+          }
           next()
         })
       })
@@ -62,8 +66,51 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
 
 const NOBODY = { route: '', path_params: {}, account: null }
 
-/** The pattern that the request matched, below whatever the router is mounted at; else the path itself. */
-function routeOf({ route, baseUrl, originalUrl }: ExpressRequest): string {
+/**
+ * The pattern that the request matched, below whatever the router is mounted at, with its parameters. Where the router is
+ * mounted counts as well: its own parameters are not among those of the route. Without a pattern it is the path.
+ */
+function placeOf({ route, baseUrl, originalUrl, params }: ExpressRequest): Omit<Known, 'account'> {
   const pattern: unknown = route?.path
-  return typeof pattern === 'string' ? `${baseUrl}${pattern}` : splitUrl(originalUrl).path
+  if (typeof pattern !== 'string') return pathAlone(originalUrl)
+  const path_params: Record<string, string> = baseUrl === '' ? {} : { [MOUNTED_AT]: baseUrl }
+  for (const [name, value] of Object.entries(params ?? {})) {
+    // Version 5 gives the pieces of a wildcard as a list.
+    if (value !== undefined) path_params[name] = typeof value === 'string' ? value : JSON.stringify(value)
+  }
+  return { route: `${baseUrl}${pattern}`, path_params }
+}
+
+/** No parameter of a route has a space in its name. */
+const MOUNTED_AT = 'mounted at'
+
+/**
+ * Tells the boundary when a handler throws `notExecuted()`. Routes are given it by themselves; where the layer is
+ * mounted with `app.use`, mount this behind the routes.
+ *
+ * @example
+ * app.use('/v1', idempotent(once, { account }), routes)
+ * app.use(hearNotExecuted)
+ */
+export function hearNotExecuted(
+  error: unknown,
+  request: { readonly onlyonce?: Pick<OnceContext<unknown>, 'notExecuted'> },
+  _response: unknown,
+  next: (error?: unknown) => void,
+): void {
+  if (isNotExecuted(error)) request.onlyonce?.notExecuted()
+  next(error)
+}
+
+/** Routes that end with `hearNotExecuted` already, by method. */
+const hearing = new WeakMap<object, Set<string>>()
+
+/** Express turns what a handler throws into a response, far from here: the route itself has to hear it before. */
+function hearErrors({ route, method = '' }: ExpressRequest): void {
+  const verb = method.toLowerCase()
+  if (typeof route?.[verb] !== 'function') return
+  const verbs = hearing.get(route) ?? new Set()
+  if (verbs.has(verb)) return
+  hearing.set(route, verbs.add(verb))
+  route[verb](hearNotExecuted)
 }

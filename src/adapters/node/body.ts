@@ -43,14 +43,14 @@ function hasNoBody({ headers }: IncomingMessage): boolean {
  */
 function readAndPutBack(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    if (request.destroyed) return reject(hungUp())
     const chunks: Buffer[] = []
     let size_bytes = 0
     const settle = (end: () => void) => {
-      request.off('readable', onReadable).off('end', onEnd).off('error', onError).off('close', onClose)
+      request.off('readable', onReadable).off('end', onEnd).off('error', onError).off('close', onError)
       end()
     }
-    const onError = (error: Error) => settle(() => reject(error))
-    const onClose = () => onError(new Error('The client hung up before its request was whole.'))
+    const onError = () => settle(() => reject(hungUp()))
     const onEnd = () => settle(() => resolve(Buffer.concat(chunks)))
     const onReadable = () => {
       for (let chunk = request.read(); chunk !== null; chunk = request.read()) {
@@ -58,6 +58,8 @@ function readAndPutBack(request: IncomingMessage): Promise<Buffer> {
         size_bytes += chunk.length
         if (size_bytes > LIMITS.body_size_max_bytes) {
           settle(() => reject(new OnlyonceError('body_too_large')))
+          // Unread, the rest would stand before the next request on the same connection.
+          request.resume()
           return
         }
       }
@@ -67,6 +69,12 @@ function readAndPutBack(request: IncomingMessage): Promise<Buffer> {
       kept.set(request, body)
       settle(() => resolve(body))
     }
-    request.on('readable', onReadable).on('end', onEnd).on('error', onError).on('close', onClose)
+    request.on('readable', onReadable).on('end', onEnd).on('error', onError).on('close', onError)
   })
+}
+
+/** Nobody is there to be told; error handling that logs should not take it for a fault of the server's. */
+function hungUp(): Error {
+  const error = new Error('The client hung up before its request was whole.')
+  return Object.assign(error, { status: 400, code: 'ECONNABORTED' })
 }

@@ -1,7 +1,9 @@
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { HttpReply } from '../../boundary/index.ts'
+import { bytesOf, callbackOf, listOf, takeHead } from './arguments.ts'
+import { Overrides } from './overrides.ts'
 
-type Headers = Readonly<Record<string, string | number | readonly string[] | undefined>>
+export type Headers = Readonly<Record<string, string | number | readonly string[] | undefined>>
 
 /**
  * Holds back what is written to a response until it may leave. Express, Fastify and Nest all end at Node's own
@@ -15,15 +17,19 @@ export class CapturedResponse {
   readonly ended: Promise<HttpReply>
   readonly #response: ServerResponse
   readonly #before: Headers
+  readonly #overrides: Overrides
   readonly #chunks: Buffer[] = []
   readonly #callbacks: (() => void)[] = []
   #resolve: (reply: HttpReply) => void = () => {}
   #headers_sent = false
   #is_ended = false
+  #status = 200
 
-  constructor(response: ServerResponse) {
+  /** `before` are the headers that stay when another reply is sent; a framework may have them elsewhere still. */
+  constructor(response: ServerResponse, before: Headers = response.getHeaders() as Headers) {
     this.#response = response
-    this.#before = { ...response.getHeaders() } as Headers
+    this.#before = { ...before }
+    this.#overrides = new Overrides(response)
     this.ended = new Promise((resolve) => {
       this.#resolve = resolve
     })
@@ -33,14 +39,15 @@ export class CapturedResponse {
   /** Lets the handler's own reply leave, as it was written. */
   release(): void {
     const body = Buffer.concat(this.#chunks)
-    this.#giveBack()
+    this.#overrides.undo()
+    this.#response.statusCode = this.#status
     for (const callback of this.#callbacks) this.#response.once('finish', callback)
     this.#response.end(body)
   }
 
   /** Sends another reply instead. Headers of the handler's are dropped; those set before it ran stay. */
   replace({ status, headers, body }: HttpReply): void {
-    this.#giveBack()
+    this.#overrides.undo()
     const response = this.#response
     for (const name of response.getHeaderNames()) response.removeHeader(name)
     for (const [name, value] of Object.entries(this.#before)) {
@@ -58,114 +65,91 @@ export class CapturedResponse {
 
   /** Undoes everything: what is written from now on goes out at once. */
   giveUp(): void {
-    this.#giveBack()
+    this.#overrides.undo()
   }
 
   #takeOver(): void {
+    const response = this.#response
     const own = {
       writeHead: (status: number, ...rest: unknown[]) => this.#writeHead(status, rest),
       write: (chunk: unknown, ...rest: unknown[]) => this.#write(chunk, rest),
       end: (...given: unknown[]) => this.#end(given),
-      flushHeaders: () => {
-        this.#headers_sent = true
-      },
+      flushHeaders: () => this.#head(),
     }
-    for (const [name, value] of Object.entries(own)) {
-      Object.defineProperty(this.#response, name, { value, configurable: true, writable: true })
+    for (const [name, value] of Object.entries(own)) this.#overrides.method(name, value)
+    // A header that comes after them would be sent now, and not be in the reply that is stored.
+    for (const name of ['setHeader', 'appendHeader', 'removeHeader', 'setHeaders'] as const) {
+      const change = response[name] as (...given: unknown[]) => unknown
+      this.#overrides.method(name, (...given: unknown[]) => {
+        if (this.#headers_sent) throw tooLate(name)
+        return Reflect.apply(change, response, given)
+      })
     }
-    const seem = (name: string, get: () => unknown) =>
-      Object.defineProperty(this.#response, name, { get, configurable: true })
-    seem('headersSent', () => this.#headers_sent)
-    seem('writableEnded', () => this.#is_ended)
-    seem('finished', () => this.#is_ended)
+    this.#overrides.property('headersSent', () => this.#headers_sent)
+    this.#overrides.property('writableEnded', () => this.#is_ended)
+    this.#overrides.property('finished', () => this.#is_ended)
   }
 
-  #giveBack(): void {
-    const response = this.#response as unknown as Record<string, unknown>
-    for (const name of TAKEN_OVER) delete response[name]
+  /** By way of whatever others have put in place of `writeHead`: sessions add their cookie there. */
+  #head(): void {
+    if (!this.#headers_sent) this.#response.writeHead(this.#response.statusCode)
   }
 
   #writeHead(status: number, rest: unknown[]): ServerResponse {
-    if (this.#headers_sent) throw new Error('Cannot write headers after they are sent to the client')
-    this.#response.statusCode = status
-    const [first, second] = rest
-    if (typeof first === 'string') this.#response.statusMessage = first
-    this.#setHeaders(
-      (typeof first === 'string' ? second : first) as OutgoingHttpHeaders | unknown[] | undefined,
-    )
+    if (this.#headers_sent) throw tooLate('writeHead')
+    takeHead(this.#response, status, rest)
+    this.#status = status
     this.#headers_sent = true
     return this.#response
   }
 
-  #setHeaders(headers: OutgoingHttpHeaders | unknown[] | undefined): void {
-    if (headers === undefined || headers === null) return
-    for (const [name, value] of Array.isArray(headers) ? pairs(headers) : Object.entries(headers)) {
-      if (value !== undefined) this.#response.setHeader(name, value as string)
-    }
-  }
-
   #write(chunk: unknown, rest: unknown[]): boolean {
     if (this.#is_ended) {
-      throw Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' })
+      const late = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' })
+      process.nextTick(callbackOf(rest) ?? ignore, late)
+      return false
     }
-    this.#headers_sent = true
-    this.#chunks.push(bytesOf(chunk, rest))
-    const callback = rest.find((one) => typeof one === 'function') as (() => void) | undefined
-    if (callback !== undefined) process.nextTick(callback)
+    const bytes = bytesOf(chunk, rest)
+    this.#head()
+    this.#chunks.push(bytes)
+    process.nextTick(callbackOf(rest) ?? ignore)
     return true
   }
 
   #end(given: unknown[]): ServerResponse {
     if (this.#is_ended) return this.#response
-    const callback = given.find((one) => typeof one === 'function') as (() => void) | undefined
-    if (callback !== undefined) this.#callbacks.push(callback)
     const [chunk, ...rest] = given
-    if (chunk !== undefined && chunk !== null && typeof chunk !== 'function') {
-      this.#chunks.push(bytesOf(chunk, rest))
-    }
-    this.#headers_sent = true
+    const bytes = isChunk(chunk) ? bytesOf(chunk, rest) : null
+    const callback = callbackOf(given)
+    this.#head()
+    if (bytes !== null) this.#chunks.push(bytes)
+    if (callback !== undefined) this.#callbacks.push(callback)
     this.#is_ended = true
     this.#resolve({
-      status: this.#response.statusCode,
+      status: this.#status,
       headers: listOf(this.#response.getHeaders()),
-      body: Buffer.concat(this.#chunks),
+      body: hasBody(this.#status) ? Buffer.concat(this.#chunks) : Buffer.alloc(0),
     })
     return this.#response
   }
 }
 
-const TAKEN_OVER = ['writeHead', 'write', 'end', 'flushHeaders', 'headersSent', 'writableEnded', 'finished']
+function ignore(): void {}
 
-export function bytesOf(chunk: unknown, rest: readonly unknown[]): Buffer {
-  if (typeof chunk === 'string') {
-    const encoding = rest.find((one) => typeof one === 'string') as BufferEncoding | undefined
-    return Buffer.from(chunk, encoding)
-  }
-  if (chunk instanceof Uint8Array) return Buffer.from(chunk)
-  throw new TypeError('A response takes strings, Buffers and Uint8Arrays.')
+export function isChunk(given: unknown): boolean {
+  return given !== undefined && given !== null && typeof given !== 'function'
 }
 
-export function listOf(headers: OutgoingHttpHeaders): [string, string][] {
-  return Object.entries(headers).flatMap(([name, value]) =>
-    value === undefined
-      ? []
-      : (Array.isArray(value) ? value : [value]).map((one): [string, string] => [
-          name.toLowerCase(),
-          `${one}`,
-        ]),
-  )
+/** What Node says itself, so that a framework's error handling knows it. */
+function tooLate(what: string): Error {
+  const text = `Cannot ${what} after the headers were sent to the client`
+  return Object.assign(new Error(text), { code: 'ERR_HTTP_HEADERS_SENT' })
 }
 
 function grouped(headers: HttpReply['headers']): Map<string, string[]> {
   const groups = new Map<string, string[]>()
   for (const [name, value] of headers) groups.set(name, [...(groups.get(name) ?? []), value])
   return groups
-}
-
-/** writeHead takes a flat list too, and a list of pairs. */
-function pairs(list: readonly unknown[]): [string, unknown][] {
-  if (list.every(Array.isArray)) return list as unknown as [string, unknown][]
-  return Array.from({ length: list.length / 2 }, (_, i) => [`${list[2 * i]}`, list[2 * i + 1]])
 }
 
 function hasBody(status: number): boolean {

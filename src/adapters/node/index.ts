@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountOf } from '../account.ts'
-import { requestOf, serve, splitUrl } from './serve.ts'
+import { isNotExecuted } from '../not-executed.ts'
+import { pathAlone, requestOf, serve } from './serve.ts'
 
 export { keepRawBody } from './body.ts'
 
@@ -40,16 +41,16 @@ export function idempotent<Tx>(
     const run = (context: OnceContext<Tx> | null) => {
       Promise.resolve()
         .then(() => handler(request, response, context))
-        .catch(fail)
+        .catch((error) => {
+          if (isNotExecuted(error)) context?.notExecuted()
+          fail(error)
+        })
     }
     const url = request.url ?? '/'
-    const route = splitUrl(url).path
-    if (!boundary.protects(requestOf(request, url, { route, path_params: {}, account: null })))
-      return run(null)
+    const place = pathAlone(url)
+    if (!boundary.protects(requestOf(request, url, { ...place, account: null }))) return run(null)
     accountOf(account, request)
-      .then((whose) =>
-        serve(boundary, requestOf(request, url, { route, path_params: {}, account: whose }), response, run),
-      )
+      .then((whose) => serve(boundary, requestOf(request, url, { ...place, account: whose }), response, run))
       .catch(fail)
   }
 }

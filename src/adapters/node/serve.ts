@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Boundary, BoundaryRequest, HttpReply, OnceContext } from '../../boundary/index.ts'
+import type { Boundary, BoundaryRequest, HttpReply, OnceContext, RequestBody } from '../../boundary/index.ts'
 import { readBody } from './body.ts'
-import { CapturedResponse } from './capture.ts'
+import { CapturedResponse, type Headers } from './capture.ts'
+import { Shield } from './shield.ts'
 import { teeResponse } from './tee.ts'
 
 /** What a framework knows of a request beside Node's own. */
@@ -15,6 +16,12 @@ export interface Known {
 export function splitUrl(url: string): { readonly path: string; readonly query: string } {
   const mark = url.indexOf('?')
   return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
+}
+
+/** Where no pattern is known: whatever the operation is called, two paths are two requests. */
+export function pathAlone(url: string): Omit<Known, 'account'> {
+  const { path } = splitUrl(url)
+  return { route: path, path_params: { path } }
 }
 
 export function requestOf(request: IncomingMessage, url: string, known: Known): BoundaryRequest {
@@ -42,28 +49,39 @@ export async function serve<Tx>(
   request: BoundaryRequest,
   response: ServerResponse,
   next: (context: OnceContext<Tx> | null) => void,
+  headersBefore: () => Headers = () => response.getHeaders() as Headers,
 ): Promise<void> {
   let captured: CapturedResponse | null = null
+  const shield = new Shield(response.req, response)
   const run = (context: OnceContext<Tx>): Promise<HttpReply> => {
     if (boundary.policy.stream) {
-      const ended = teeResponse(response, boundary.policy.reply_size_max_bytes)
+      const ended = teeResponse(response, boundary.policy.reply_size_max_bytes, shield)
       next(context)
       return ended
     }
-    captured = new CapturedResponse(response)
+    captured = new CapturedResponse(response, headersBefore())
     next(context)
     return captured.ended
   }
   try {
-    const answer = await boundary.handle(request, run)
+    const answer = await boundary.handle({ ...request, body: () => wholeBody(request, shield) }, run)
+    shield.lift()
     if (answer.answer === 'pass') next(null)
     else if (answer.answer === 'release') (captured as CapturedResponse | null)?.release()
     else if (!response.headersSent || captured !== null) {
-      captured ??= new CapturedResponse(response)
+      captured ??= new CapturedResponse(response, headersBefore())
       captured.replace(answer.reply)
     }
   } catch (error) {
+    shield.lift()
     ;(captured as CapturedResponse | null)?.giveUp()
     throw error
   }
+}
+
+/** From the moment on in which the request is whole, the client is not needed any more. */
+async function wholeBody(request: BoundaryRequest, shield: Shield): Promise<RequestBody> {
+  const body = await request.body()
+  shield.raise()
+  return body
 }

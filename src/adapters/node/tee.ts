@@ -1,34 +1,53 @@
 import type { ServerResponse } from 'node:http'
 import type { HttpReply } from '../../boundary/index.ts'
-import { bytesOf, listOf } from './capture.ts'
+import { bytesOf, callbackOf, listOf, takeHead } from './arguments.ts'
+import { isChunk } from './capture.ts'
+import { Overrides } from './overrides.ts'
+import type { Shield } from './shield.ts'
 
 /**
  * Listens to a response that leaves while it is made. What is larger than the limit is not remembered: the rest is
- * only counted, so that a long stream takes no memory.
+ * only counted, so that a long stream takes no memory. When the client is gone, the rest is made for the record alone.
  */
-export function teeResponse(response: ServerResponse, size_max_bytes: number): Promise<HttpReply> {
+export function teeResponse(
+  response: ServerResponse,
+  size_max_bytes: number,
+  shield: Pick<Shield, 'clientIsGone'>,
+): Promise<HttpReply> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let size_bytes = 0
+    let is_ended = false
     const listen = (chunk: unknown, rest: readonly unknown[]) => {
-      if (chunk === undefined || chunk === null || typeof chunk === 'function') return
+      if (!isChunk(chunk) || is_ended) return
       const bytes = bytesOf(chunk, rest)
       size_bytes += bytes.length
       if (size_bytes <= size_max_bytes) chunks.push(bytes)
       else chunks.length = 0
     }
-    const { write, end } = response
-    response.write = ((chunk: unknown, ...rest: unknown[]) => {
-      listen(chunk, rest)
-      return (write as (...given: unknown[]) => boolean).call(response, chunk, ...rest)
-    }) as ServerResponse['write']
-    response.end = ((...given: unknown[]) => {
+    const { writeHead, write, end } = response
+    const overrides = new Overrides(response)
+    overrides.method('writeHead', (status: number, ...rest: unknown[]) => {
+      if (!response.headersSent) takeHead(response, status, rest)
+      return Reflect.apply(writeHead, response, [status])
+    })
+    overrides.method('write', (...given: unknown[]) => {
       listen(given[0], given.slice(1))
-      const result = (end as (...given: unknown[]) => ServerResponse).apply(response, given)
+      if (!shield.clientIsGone) return Reflect.apply(write, response, given)
+      process.nextTick(callbackOf(given) ?? (() => {}))
+      return true
+    })
+    overrides.method('end', (...given: unknown[]) => {
+      listen(given[0], given.slice(1))
+      is_ended = true
+      const { statusCode: status } = response
+      const headers = listOf(response.getHeaders())
+      const result = shield.clientIsGone ? response : Reflect.apply(end, response, given)
       // A body of more than the limit is stood for by one that is too large to be kept.
       const body = size_bytes > size_max_bytes ? Buffer.alloc(size_max_bytes + 1) : Buffer.concat(chunks)
-      resolve({ status: response.statusCode, headers: listOf(response.getHeaders()), body })
+      overrides.undo()
+      resolve({ status, headers, body })
       return result
-    }) as ServerResponse['end']
+    })
   })
 }

@@ -1,0 +1,66 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Overrides } from './overrides.ts'
+
+/** What Node keeps of the end of a connection, beside what it documents. */
+interface Connected {
+  destroyed: boolean
+  _closed?: boolean
+}
+
+/**
+ * Keeps a client that hangs up from ending the work. Node would throw away the body that the handler has not read yet,
+ * and a stream that is piped into the response would stop where it is: the work would stand still, or fail for a reason
+ * that has nothing to do with it. Until the shield is lifted the two look as if the client were still there; then
+ * they learn what happened.
+ */
+export class Shield {
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #on_request: Overrides
+  readonly #on_response: Overrides
+  #raised = false
+  #destroyed_with: { readonly error: Error | undefined } | null = null
+  #is_gone = false
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request
+    this.#response = response
+    this.#on_request = new Overrides(request)
+    this.#on_response = new Overrides(response)
+  }
+
+  /** Whether the client has hung up meanwhile. */
+  get clientIsGone(): boolean {
+    return this.#is_gone
+  }
+
+  raise(): void {
+    if (this.#raised) return
+    this.#raised = true
+    const { destroyed, closed, emit } = this.#response
+    this.#is_gone = destroyed || closed
+    this.#on_request.method('destroy', (error?: Error) => {
+      this.#destroyed_with ??= { error }
+      return this.#request
+    })
+    this.#on_response.method('emit', (event: string, ...given: unknown[]) => {
+      if (event !== 'close') return Reflect.apply(emit, this.#response, [event, ...given])
+      this.#is_gone = true
+      return true
+    })
+    for (const name of ['destroyed', '_closed', 'closed']) this.#on_response.property(name, () => false)
+  }
+
+  lift(): void {
+    if (!this.#raised) return
+    this.#raised = false
+    this.#on_request.undo()
+    this.#on_response.undo()
+    if (this.#destroyed_with !== null) this.#request.destroy(this.#destroyed_with.error)
+    if (!this.#is_gone) return
+    const connected = this.#response as unknown as Connected
+    connected.destroyed = true
+    connected._closed = true
+    this.#response.emit('close')
+  }
+}
