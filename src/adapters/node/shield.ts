@@ -38,8 +38,11 @@ export class Shield {
     if (this.#raised) return
     this.#raised = true
     const { destroyed, closed, emit } = this.#response
+    const { destroy } = this.#request
     this.#is_gone = destroyed || closed
     this.#on_request.method('destroy', (error?: Error) => {
+      // Read to its end it closes by itself, and whoever read it waits for that.
+      if (this.#request.readableEnded) return Reflect.apply(destroy, this.#request, [error])
       this.#destroyed_with ??= { error }
       return this.#request
     })

@@ -1,4 +1,4 @@
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Application, NextFunction, Request, RequestHandler, Response, Router } from 'express'
 import { idempotent, keepRawBody } from '../../../src/adapters/express/index.ts'
@@ -13,6 +13,7 @@ import {
   type Result,
   type Route,
 } from '../under-test.ts'
+import { listening } from './listen.ts'
 
 /** What version 4 and 5 have in common. */
 export interface ExpressPackage {
@@ -45,15 +46,7 @@ async function serve(
     const method = route.method.toLowerCase() as 'post'
     router[method](route.path, ...stepsOf(express, once, route))
   }
-  const server = app.listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
+  return await listening(createServer(app))
 }
 
 function stepsOf(express: ExpressPackage, once: Onlyonce<PostgresTx>, route: Route): RequestHandler[] {

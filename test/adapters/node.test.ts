@@ -1,0 +1,4 @@
+import { runConformance } from './conformance.ts'
+import { nodeUnderTest } from './servers/node.ts'
+
+runConformance(nodeUnderTest)
