@@ -1,5 +1,9 @@
 import type { Topic } from '../case.ts'
 import { bodies } from './bodies.ts'
+import { failures } from './failures.ts'
+import { headers } from './headers.ts'
+import { keys } from './keys.ts'
+import { scope } from './scope.ts'
 
 /** In the order in which the table of results has them. */
-export const TOPICS: readonly Topic[] = [bodies]
+export const TOPICS: readonly Topic[] = [bodies, headers, failures, keys, scope]
