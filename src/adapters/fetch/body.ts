@@ -1,0 +1,51 @@
+import type { RequestBody } from '../../boundary/index.ts'
+import { OnlyonceError } from '../../errors.ts'
+import { LIMITS } from '../../limits.ts'
+
+/**
+ * The body of a request as bytes, left in place for whoever reads it next. A copy is read and the request itself is
+ * handed on, because frameworks add to it what a new one would not have (`nextUrl`, `cf`). Null when it has been read
+ * already: a request gives its body once.
+ */
+export async function unreadBody(request: Request): Promise<RequestBody | null> {
+  const copy = copyOf(request)
+  if (copy === null) return null
+  return { kind: 'raw', bytes: copy.body === null ? NOTHING : await readAll(request, copy.body) }
+}
+
+async function readAll(request: Request, body: ReadableStream<Uint8Array>): Promise<Buffer> {
+  const reader = body.getReader()
+  const chunks: Uint8Array[] = []
+  let size_bytes = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return Buffer.concat(chunks)
+    chunks.push(value)
+    size_bytes += value.length
+    if (size_bytes > LIMITS.body_size_max_bytes) {
+      // Both copies, or the rest would be kept for the other; and not awaited: a client may never send the rest.
+      for (const given_up of [reader, request.body]) given_up?.cancel().catch(() => {})
+      throw new OnlyonceError('body_too_large')
+    }
+  }
+}
+
+/** The same, where nothing but the request itself could tell what it was. */
+export async function bodyOf(request: Request): Promise<RequestBody> {
+  const body = await unreadBody(request)
+  if (body === null) throw new OnlyonceError('raw_body_missing', { detail: READ_ALREADY })
+  return body
+}
+
+/** A body that was read, or that somebody is reading, cannot be copied. */
+function copyOf(request: Request): Request | null {
+  if (request.bodyUsed) return null
+  try {
+    return request.clone()
+  } catch {
+    return null
+  }
+}
+
+const NOTHING = Buffer.alloc(0)
+const READ_ALREADY = 'Read request.clone() in what comes before, or read the body in the handler.'

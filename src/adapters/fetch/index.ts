@@ -1,0 +1,73 @@
+import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import type { Onlyonce } from '../../door.ts'
+import { accountOf } from '../account.ts'
+import { bodyOf } from './body.ts'
+import { requestOf, serve } from './serve.ts'
+
+export type { OnceContext } from '../../boundary/index.ts'
+
+/** What a handler is given beside the request: whatever its framework gives, and the context of its protection. */
+export interface ProtectedContext<Tx> {
+  /** Null for a request that is not protected. */
+  readonly once: OnceContext<Tx> | null
+  /** The parameters of the path, where the framework has some. Next.js gives a promise of them. */
+  // biome-ignore lint/suspicious/noExplicitAny: what a route's parameters are is said where the route is.
+  readonly params?: any
+}
+
+export interface FetchOptions<Req, Given> extends RoutePolicy {
+  /** Whose request it is, after your own authentication; nobody's is refused with 401. */
+  readonly account: (
+    request: Req,
+    context: Given,
+  ) => string | null | undefined | Promise<string | null | undefined>
+}
+
+/**
+ * Protects any handler that makes a Response of a Request: a route of Next.js, a server of Bun or Deno. What the
+ * framework gives as second argument is passed on, together with `once`.
+ *
+ * @example
+ * export const POST = idempotent(once, { account }, async (request, { once, params }) => {
+ *   const { id } = await params
+ *   return Response.json({ id }, { status: 201 })
+ * })
+ */
+export function idempotent<
+  Tx,
+  Req extends Request = Request,
+  Context extends Pick<ProtectedContext<Tx>, 'once'> = ProtectedContext<Tx>,
+>(
+  once: Onlyonce<Tx>,
+  options: FetchOptions<Req, Omit<Context, 'once'>>,
+  handler: (request: Req, context: Context) => Response | Promise<Response>,
+): (request: Req, context?: Omit<Context, 'once'>) => Promise<Response> {
+  const { account, ...policy } = options
+  const boundary = new Boundary(once, policy, policy.operation ?? 'idempotent() for fetch')
+  return async function idempotency(request, given) {
+    const context = (given ?? {}) as Omit<Context, 'once'>
+    const run = async (once: OnceContext<Tx> | null) =>
+      await handler(request, { ...context, once } as unknown as Context)
+    const url = new URL(request.url)
+    const nobody = { route: url.pathname, path_params: {}, account: null, body: () => bodyOf(request) }
+    if (!boundary.protects(requestOf(request, url, nobody))) return await run(null)
+    const whose = await accountOf(account, request, context)
+    const path_params = await paramsOf(context, url)
+    const known = { ...nobody, path_params, account: whose }
+    return await serve(boundary, requestOf(request, url, known), run, () => request.signal)
+  }
+}
+
+/**
+ * What the path says beside the name of the operation. Without parameters that is the path as a whole: a capture of one
+ * payment is not a capture of another, under whatever name.
+ */
+async function paramsOf(context: object, url: URL): Promise<Record<string, string>> {
+  const given: unknown = 'params' in context ? await context.params : undefined
+  if (typeof given !== 'object' || given === null) return { path: url.pathname }
+  const known = Object.entries(given).filter(([, value]) => value !== undefined)
+  // The rest of a path ([...slug]) is a list of its parts.
+  return Object.fromEntries(
+    known.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
+  )
+}

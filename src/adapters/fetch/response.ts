@@ -1,0 +1,115 @@
+import type { HttpReply } from '../../boundary/index.ts'
+
+/** A response that has been read whole, and one like it that can still be sent. */
+export interface Captured {
+  readonly reply: HttpReply
+  readonly response: Response
+}
+
+/** Reads a response to its end: whatever stream its body is, nothing of it leaves before. */
+export async function capture(response: Response): Promise<Captured> {
+  const { status, statusText, headers } = refuseError(response)
+  const body = Buffer.from(await response.arrayBuffer())
+  const init = { status, statusText, headers: new Headers(headers) }
+  return {
+    reply: { status, headers: [...headers], body },
+    response: new Response(bodyFor(status, body), init),
+  }
+}
+
+/** A reply as a response. `before` are headers that were there before any handler ran. */
+export function responseOf({ status, headers, body }: HttpReply, before?: Headers): Response {
+  const all = new Headers(before)
+  for (const [name] of headers) all.delete(name)
+  for (const [name, value] of headers) all.append(name, value)
+  if (NULL_BODY.includes(status)) all.delete('content-length')
+  else all.set('content-length', `${body.length}`)
+  return new Response(bodyFor(status, body), { status, headers: all })
+}
+
+/** A response whose body leaves while it is made, and what it has come to in the end. */
+export function overhear(
+  response: Response,
+  size_max_bytes: number,
+  signal: AbortSignal,
+): { readonly response: Response; readonly ended: Promise<HttpReply> } {
+  const { status, statusText, headers } = refuseError(response)
+  const list = [...headers]
+  if (response.body === null) {
+    return { response, ended: Promise.resolve({ status, headers: list, body: Buffer.alloc(0) }) }
+  }
+  const { stream, ended } = listenTo(response.body, size_max_bytes, signal)
+  return {
+    response: new Response(stream, { status, statusText, headers: new Headers(headers) }),
+    ended: ended.then((body) => ({ status, headers: list, body })),
+  }
+}
+
+/**
+ * Passes a stream on at the pace of whoever takes it. When nobody takes it any more it is read to its end all the same:
+ * the work goes on, and its reply is stored. What is larger than the limit is only counted, so that a long stream takes no
+ * memory.
+ */
+function listenTo(
+  source: ReadableStream<Uint8Array>,
+  size_max_bytes: number,
+  signal: AbortSignal,
+): { readonly stream: ReadableStream<Uint8Array>; readonly ended: Promise<Buffer> } {
+  const reader = source.getReader()
+  const chunks: Uint8Array[] = []
+  let size_bytes = 0
+  let settle: { resolve(body: Buffer): void; reject(error: unknown): void }
+  const ended = new Promise<Buffer>((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  const next = async (): Promise<Uint8Array | null> => {
+    try {
+      const { done, value } = await reader.read()
+      if (done) {
+        // A body of more than the limit is stood for by one that is too large to be kept.
+        const large = size_bytes > size_max_bytes
+        settle.resolve(large ? Buffer.alloc(size_max_bytes + 1) : Buffer.concat(chunks))
+        return null
+      }
+      size_bytes += value.length
+      if (size_bytes <= size_max_bytes) chunks.push(Buffer.from(value))
+      else chunks.length = 0
+      return value
+    } catch (error) {
+      settle.reject(error)
+      throw error
+    }
+  }
+  const drain = async () => {
+    while ((await next()) !== null);
+  }
+  const stream = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const chunk = await next()
+      if (chunk === null) controller.close()
+      else controller.enqueue(chunk)
+    },
+    cancel() {
+      drain().catch(() => {})
+    },
+  })
+  // Not every server cancels the stream of a client that is gone; some just stop taking from it.
+  const onGone = () => drain().catch(() => {})
+  if (signal.aborted) onGone()
+  else signal.addEventListener('abort', onGone, { once: true })
+  ended.catch(() => {}).finally(() => signal.removeEventListener('abort', onGone))
+  return { stream, ended }
+}
+
+/** What says that there is no response at all cannot be stored or sent again as one. */
+function refuseError(response: Response): Response {
+  if (response.status < 200) throw new TypeError(`A protected handler cannot answer ${response.status}.`)
+  return response
+}
+
+/** These may have no body, not even an empty one. */
+const NULL_BODY: readonly number[] = [204, 205, 304]
+
+function bodyFor(status: number, body: Buffer): Buffer<ArrayBuffer> | null {
+  return body.length === 0 || NULL_BODY.includes(status) ? null : (body as Buffer<ArrayBuffer>)
+}

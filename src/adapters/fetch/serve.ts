@@ -1,0 +1,59 @@
+import type { Answer, Boundary, BoundaryRequest, HttpReply, OnceContext } from '../../boundary/index.ts'
+import { capture, overhear, responseOf } from './response.ts'
+
+/** What is known of a request beside what it says itself. */
+export type Known = Pick<BoundaryRequest, 'route' | 'path_params' | 'account' | 'body'>
+
+export function requestOf(request: Request, url: URL, known: Known): BoundaryRequest {
+  return {
+    ...known,
+    method: request.method,
+    query: url.search.slice(1),
+    header: (name) => request.headers.get(name) ?? undefined,
+  }
+}
+
+/** Lets the handler run, and resolves with its response. Null for a request that is not protected. */
+export type Handle<Tx> = (context: OnceContext<Tx> | null) => Promise<Response>
+
+/**
+ * Runs a request through the boundary, and resolves with the response that may leave. What the handler throws is thrown
+ * on, when the record knows of it.
+ */
+export function serve<Tx>(
+  boundary: Boundary<Tx>,
+  request: BoundaryRequest,
+  handle: Handle<Tx>,
+  signal: () => AbortSignal,
+  replace: (reply: HttpReply) => Response = responseOf,
+): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    let held: Response | null = null
+    const run = async (context: OnceContext<Tx>): Promise<HttpReply> => {
+      const given = await handle(context)
+      if (boundary.policy.stream) {
+        const { response, ended } = overhear(given, boundary.policy.reply_size_max_bytes, signal())
+        // It leaves now; what is decided later, about the record, changes nothing of it.
+        resolve(response)
+        return await ended
+      }
+      const { reply, response } = await capture(given)
+      held = response
+      return reply
+    }
+    const finish = async (answer: Answer) => {
+      switch (answer.answer) {
+        case 'pass':
+          return resolve(await handle(null))
+        case 'release':
+          if (held !== null) resolve(held)
+          return
+        case 'reply':
+          return resolve(replace(answer.reply))
+        default:
+          return answer satisfies never
+      }
+    }
+    boundary.handle(request, run).then(finish).catch(reject)
+  })
+}
