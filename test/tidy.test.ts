@@ -63,10 +63,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', 'index'],
 }
 
-/** Optional packages, and the one file that may import each; that file is an export, and nobody imports it. */
+/** Optional packages, and the one file or folder that may import each; it is an export, and nobody else imports it. */
 const OPTIONAL: Readonly<Record<string, string>> = {
   'prom-client': 'src/observe/prometheus.ts',
   '@opentelemetry/api': 'src/observe/opentelemetry.ts',
+  hono: 'src/adapters/hono/',
 }
 
 /** What the rooms without I/O may import from outside. */
@@ -129,6 +130,8 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       sample('src/observe/log.ts', `import { register } from 'prom-client'`),
       sample('src/onlyonce.ts', `const { trace } = await import('@opentelemetry/api')`),
       sample('src/index.ts', `export { prometheus } from './observe/prometheus.ts'`),
+      sample('src/adapters/fetch/index.ts', `import { matchedRoutes } from 'hono/route'`),
+      sample('src/adapters/fetch/index.ts', `import { routeOf } from '../hono/route.ts'`),
     ],
   },
   'account leads every key of every table': {
@@ -268,15 +271,16 @@ function findUpward(files: readonly SourceFile[]): string[] {
 }
 
 function findOptionalPackages(files: readonly SourceFile[]): string[] {
-  const doors = Object.values(OPTIONAL)
+  const doorOf = (path: string, name: string) =>
+    name.startsWith('.')
+      ? Object.values(OPTIONAL).find((door) => within(join(path, '..', name), [door]))
+      : OPTIONAL[/^(?:@[^/]+\/)?[^/]+/.exec(name)![0]]
   return files
     .filter(({ path }) => path.startsWith('src/') && path.endsWith('.ts') && !isTest(path))
-    .flatMap(({ path, text }) =>
-      importsOf(text)
-        .filter((name) => (name.startsWith('.') ? doors.includes(join(path, '..', name)) : name in OPTIONAL))
-        .filter((name) => OPTIONAL[name] !== path)
-        .map((name) => `${path} imports ${name}`),
-    )
+    .flatMap(({ path, text }) => {
+      const strays = importsOf(text).filter((name) => !within(path, [doorOf(path, name) ?? path]))
+      return strays.map((name) => `${path} imports ${name}`)
+    })
 }
 
 function importsOf(text: string): string[] {

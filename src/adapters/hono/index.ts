@@ -1,0 +1,91 @@
+import type { Context, Env, MiddlewareHandler } from 'hono'
+import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import type { Onlyonce } from '../../door.ts'
+import { OnlyonceError } from '../../errors.ts'
+import { accountOf } from '../account.ts'
+import { responseOf } from '../fetch/response.ts'
+import { requestOf, serve } from '../fetch/serve.ts'
+import { bodyOf } from './body.ts'
+import { routeOf } from './route.ts'
+
+export type { OnceContext } from '../../boundary/index.ts'
+
+/**
+ * What `c.get('once')` gives behind the middleware; undefined for a request that is not protected.
+ *
+ * @example
+ * const app = new Hono<{ Variables: OnceVariables<PostgresTx> }>()
+ */
+export interface OnceVariables<Tx> {
+  once: OnceContext<Tx> | undefined
+}
+
+export interface HonoOptions<E extends Env> extends RoutePolicy {
+  /** Whose request it is, after your own authentication; nobody's is refused with 401. */
+  readonly account: (c: Context<E>) => string | null | undefined | Promise<string | null | undefined>
+}
+
+/**
+ * Protects a route of Hono, or, by `app.use`, all routes below a path.
+ *
+ * @example
+ * app.post('/orders', idempotent(once, { account: (c) => c.get('user').account }), createOrder)
+ */
+// biome-ignore lint/suspicious/noExplicitAny: what variables an application has is its own to say.
+export function idempotent<Tx, E extends Env = any>(
+  once: Onlyonce<Tx>,
+  options: HonoOptions<E>,
+): MiddlewareHandler<{ Variables: OnceVariables<Tx> }> {
+  const { account, ...policy } = options
+  const boundary = new Boundary(once, policy, policy.operation ?? 'idempotent() for Hono')
+  return async function idempotency(c, next) {
+    const url = new URL(c.req.url)
+    const nobody = { route: '', path_params: {}, account: null, body: () => bodyOf(c.req) }
+    if (!boundary.protects(requestOf(c.req.raw, url, nobody))) return await next()
+    const whose = await accountOf(account, c as unknown as Context<E>)
+    const request = requestOf(c.req.raw, url, { ...nobody, ...routeOf(c), account: whose })
+    // Headers that were set before the handler runs belong to this request, whatever is answered.
+    const before = new Headers(c.newResponse(null).headers)
+    let answered: Error | null = null
+    const handle = async (context: OnceContext<Tx> | null): Promise<Response> => {
+      if (context !== null) c.set('once', context)
+      const error = await runAndCatch(c, next)
+      if (error === null || isReply(boundary, error, c.res)) return c.res
+      answered = error
+      throw error
+    }
+    try {
+      const response = await serve(
+        boundary,
+        request,
+        handle,
+        () => c.req.raw.signal,
+        (reply) => responseOf(reply, before),
+      )
+      // Twice, because a response that follows another one takes over the headers of the first.
+      c.res = undefined
+      c.res = response
+    } catch (error) {
+      // What Hono has made of it is in place already, and the record knows.
+      if (answered === null || error !== answered) throw error
+    }
+  }
+}
+
+/** Hono catches what a handler throws, answers it by `onError`, and leaves it in `c.error`. */
+async function runAndCatch(c: Context, next: () => Promise<void>): Promise<Error | null> {
+  const before = c.error
+  await next()
+  if (!c.finalized) throw new TypeError('The handler returned no response.')
+  return c.error === undefined || c.error === before ? null : c.error
+}
+
+/**
+ * Whether what was answered to an error stands as a reply. An HTTPException is how a handler answers in Hono; but a
+ * transaction that fails is rolled back, and work that may run again, or says that it did nothing, is not held to it.
+ */
+function isReply<Tx>({ policy }: Boundary<Tx>, error: Error, { status }: Response): boolean {
+  if (policy.protect === 'transaction') return false
+  if (error instanceof OnlyonceError && error.code === 'not_executed') return false
+  return !(policy.bounds.rerunnable === true && status >= 500)
+}

@@ -1,0 +1,4 @@
+import { runConformance } from './conformance.ts'
+import { hono } from './servers/hono.ts'
+
+runConformance(hono)

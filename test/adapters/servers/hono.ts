@@ -1,0 +1,78 @@
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { idempotent, type OnceVariables } from '../../../src/adapters/hono/index.ts'
+import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
+import {
+  ACCOUNT_HEADER,
+  type AdapterUnderTest,
+  EARLY_HEADER,
+  PARSER_MAX_BYTES,
+  type Result,
+  type Route,
+} from '../under-test.ts'
+import { listen, respond, statusOf } from './fetch.ts'
+
+type AppEnv = { Variables: OnceVariables<PostgresTx> & { body: unknown } }
+
+export const hono: AdapterUnderTest = {
+  name: 'Hono 4',
+  lacks: {
+    parser_first: 'Hono keeps the text of whatever c.req has read.',
+    node_response: 'Hono knows of responses, not of what they are written to.',
+  },
+  serve: (once, routes) => listen(appOf(once, routes).fetch),
+}
+
+function appOf(once: Onlyonce<PostgresTx>, routes: readonly Route[]): Hono<AppEnv> {
+  const app = new Hono<AppEnv>()
+  app.use(async (c, next) => {
+    c.res.headers.set(...EARLY_HEADER)
+    await next()
+  })
+  app.onError((error, c) => c.text('Error', statusOf(error) as ContentfulStatusCode))
+  for (const route of routes) {
+    const target = route.prefix === '' ? app : new Hono<AppEnv>()
+    target.on([route.method], [route.path], ...stepsOf(once, route), (c) => handle(route, c))
+    if (target !== app) app.route(route.prefix, target)
+  }
+  return app
+}
+
+function stepsOf(once: Onlyonce<PostgresTx>, route: Route): MiddlewareHandler<AppEnv>[] {
+  const account = (c: Context) => c.req.header(ACCOUNT_HEADER)
+  const layer = idempotent(once, { account, ...route.policy }) as unknown as MiddlewareHandler<AppEnv>
+  const limit = bodyLimit({ maxSize: PARSER_MAX_BYTES })
+  return route.order === 'layer_first' ? [layer, limit, parse] : [limit, parse, layer]
+}
+
+/** What a validator does: it reads the body by `c.req`, and refuses what is malformed. */
+const parse: MiddlewareHandler<AppEnv> = async (c, next) => {
+  const is_json = c.req.header('content-type')?.startsWith('application/json') === true
+  const text = is_json || c.req.header('content-type') !== undefined ? await c.req.text() : ''
+  try {
+    if (text !== '') c.set('body', is_json ? await c.req.json() : text)
+  } catch {
+    return c.text('Malformed JSON', 400)
+  }
+  await next()
+}
+
+async function handle(route: Route, c: Context<AppEnv>): Promise<Response> {
+  const result = await route.handle({
+    body: c.get('body'),
+    params: c.req.param() as Record<string, string>,
+    query: c.req.query(),
+    once: c.get('once') ?? null,
+    setHeader: (name, value) => c.header(name, value),
+  })
+  return await perform(result, c)
+}
+
+async function perform(result: Result, c: Context): Promise<Response> {
+  if (result.do === 'not_found') return await c.notFound()
+  if (result.do === 'redirect') return c.redirect(result.location, result.status as 302)
+  if (result.do !== 'json') return respond(result, new Headers())
+  for (const [name, value] of result.headers ?? []) c.header(name, value, { append: true })
+  return c.json(result.value as object, result.status as ContentfulStatusCode)
+}
