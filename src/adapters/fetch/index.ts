@@ -64,8 +64,8 @@ export function idempotent<
  */
 async function paramsOf(context: object, url: URL): Promise<Record<string, string>> {
   const given: unknown = 'params' in context ? await context.params : undefined
-  if (typeof given !== 'object' || given === null) return { path: url.pathname }
-  const known = Object.entries(given).filter(([, value]) => value !== undefined)
+  const known = Object.entries(given ?? {}).filter(([, value]) => value !== undefined)
+  if (known.length === 0) return { path: url.pathname }
   // The rest of a path ([...slug]) is a list of its parts.
   return Object.fromEntries(
     known.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),

@@ -83,10 +83,13 @@ function listenTo(
   const drain = async () => {
     while ((await next()) !== null);
   }
+  let is_gone = false
   const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const chunk = await next()
-      if (chunk === null) controller.close()
+      // The rest is read for the record alone, so that what is left here must not look whole.
+      if (is_gone) controller.error(new Error('The client was gone before the response was whole.'))
+      else if (chunk === null) controller.close()
       else controller.enqueue(chunk)
     },
     cancel() {
@@ -94,7 +97,10 @@ function listenTo(
     },
   })
   // Not every server cancels the stream of a client that is gone; some just stop taking from it.
-  const onGone = () => drain().catch(() => {})
+  const onGone = () => {
+    is_gone = true
+    drain().catch(() => {})
+  }
   if (signal.aborted) onGone()
   else signal.addEventListener('abort', onGone, { once: true })
   ended.catch(() => {}).finally(() => signal.removeEventListener('abort', onGone))

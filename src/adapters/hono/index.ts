@@ -1,10 +1,10 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
-import { OnlyonceError } from '../../errors.ts'
 import { accountOf } from '../account.ts'
 import { responseOf } from '../fetch/response.ts'
 import { requestOf, serve } from '../fetch/serve.ts'
+import { isNotExecuted } from '../not-executed.ts'
 import { bodyOf } from './body.ts'
 import { routeOf } from './route.ts'
 
@@ -50,7 +50,7 @@ export function idempotent<Tx, E extends Env = any>(
     const handle = async (context: OnceContext<Tx> | null): Promise<Response> => {
       if (context !== null) c.set('once', context)
       const error = await runAndCatch(c, next)
-      if (error === null || isReply(boundary, error, c.res)) return c.res
+      if (error === null || isReply(boundary, error)) return c.res
       answered = error
       throw error
     }
@@ -82,10 +82,8 @@ async function runAndCatch(c: Context, next: () => Promise<void>): Promise<Error
 
 /**
  * Whether what was answered to an error stands as a reply. An HTTPException is how a handler answers in Hono; but a
- * transaction that fails is rolled back, and work that may run again, or says that it did nothing, is not held to it.
+ * transaction that fails is rolled back, and work that says that it did nothing may run again.
  */
-function isReply<Tx>({ policy }: Boundary<Tx>, error: Error, { status }: Response): boolean {
-  if (policy.protect === 'transaction') return false
-  if (error instanceof OnlyonceError && error.code === 'not_executed') return false
-  return !(policy.bounds.rerunnable === true && status >= 500)
+function isReply<Tx>({ policy }: Boundary<Tx>, error: Error): boolean {
+  return policy.protect === 'handler' && !isNotExecuted(error)
 }

@@ -1,0 +1,62 @@
+import { describe, expectTypeOf, it } from 'vitest'
+import { memory, onlyonce, type PostgresTx, postgres } from '../../index.ts'
+import { idempotent, type OnceContext } from './index.ts'
+
+const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const account = () => 'acct_1'
+
+/** What Next.js checks of an exported route. */
+type NextRoute<Params> = (request: Request, context: { params: Promise<Params> }) => Promise<Response>
+
+describe('a protected handler', () => {
+  it('is given the tx of its store, or null for a request that is not protected', () => {
+    idempotent(once, { account }, (request, context) => {
+      expectTypeOf(request).toEqualTypeOf<Request>()
+      expectTypeOf(context.once).toEqualTypeOf<OnceContext<PostgresTx> | null>()
+      return new Response()
+    })
+    const unsure = onlyonce({ store: memory(), secret: '' })
+    idempotent(unsure, { account }, (_, { once }) => {
+      expectTypeOf(once?.tx).not.toHaveProperty('query')
+      return new Response()
+    })
+  })
+
+  it('takes the place of the handler', () => {
+    const POST = idempotent(once, { account }, async () => new Response())
+    expectTypeOf(POST).toExtend<(request: Request) => Promise<Response>>()
+    expectTypeOf(POST).toExtend<NextRoute<{ id: string }>>()
+  })
+
+  it('knows the parameters that it says it takes', () => {
+    interface Context {
+      params: Promise<{ id: string }>
+      once: OnceContext<PostgresTx> | null
+    }
+    const POST = idempotent(once, { account }, async (_: Request, { params }: Context) => {
+      expectTypeOf(await params).toEqualTypeOf<{ id: string }>()
+      return new Response()
+    })
+    expectTypeOf(POST).toExtend<NextRoute<{ id: string }>>()
+    expectTypeOf(POST).not.toExtend<NextRoute<{ name: string }>>()
+  })
+
+  it('knows the request that its framework gives', () => {
+    interface NextRequest extends Request {
+      readonly nextUrl: URL
+    }
+    const POST = idempotent(
+      once,
+      { account: (request: NextRequest) => request.nextUrl.host },
+      (request: NextRequest) => Response.json(request.nextUrl),
+    )
+    expectTypeOf(POST).parameter(0).toEqualTypeOf<NextRequest>()
+  })
+
+  it('needs an account, and answers', () => {
+    // @ts-expect-error whose request is it?
+    idempotent(once, {}, () => new Response())
+    // @ts-expect-error there is no response
+    idempotent(once, { account }, () => {})
+  })
+})
