@@ -1,0 +1,12 @@
+/** In a project of your own, import from 'onlyonce' instead of from src/. */
+import { type Onlyonce, onlyonce, type PostgresTx, postgres } from '../../../src/index.ts'
+
+// Next.js loads modules again when they change during development; connections would pile up.
+const kept = globalThis as { once?: Onlyonce<PostgresTx> }
+
+kept.once ??= onlyonce({
+  store: postgres({ connection_string: process.env.DATABASE_URL ?? '' }),
+  secret: process.env.ONLYONCE_SECRET ?? '',
+})
+
+export const once = kept.once
