@@ -93,6 +93,18 @@ describe('the body', () => {
     expect([sent.status, await codeOf(sent)]).toEqual([500, 'raw_body_missing'])
   })
 
+  test('is what a parser of your own has left for c.req.json(), where parsed is enough', async () => {
+    const app = readBefore(
+      async (c) => Object.assign(c.req.bodyCache, { json: Promise.resolve(await c.req.raw.json()) }),
+      { fingerprint: { body: 'parsed' } },
+    )
+    const key = randomUUID()
+    const send = (body: string) => post(app, '/', { key, body, headers: JSON_TYPE })
+    expect((await send('{"amount":5,"to":"bob"}')).status).toBe(200)
+    expect((await send('{"to":"bob","amount":5}')).headers.get('idempotent-replayed')).toBe('true')
+    expect((await send('{"to":"bob","amount":6}')).status).toBe(422)
+  })
+
   test('is the fields of a form that was read, where parsed is enough', async () => {
     const app = readBefore((c) => c.req.formData(), { fingerprint: { body: 'parsed' } })
     const key = randomUUID()

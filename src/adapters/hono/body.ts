@@ -19,7 +19,7 @@ export async function bodyOf(request: HonoRequest): Promise<RequestBody> {
   throw new OnlyonceError('raw_body_missing', { detail: READ_ALREADY })
 }
 
-/** What may be in the cache. Its type leaves the promises out, and not every version of Hono leaves the same there. */
+/** What may be in the cache. Its type leaves the promises out. `json` is left by parsers other than Hono's. */
 interface Cache {
   readonly arrayBuffer?: Promise<ArrayBuffer>
   readonly blob?: Promise<Blob>
