@@ -1,4 +1,4 @@
 import { runConformance } from './conformance.ts'
-import { hono } from './servers/hono.ts'
+import { honoUnderTest } from './servers/hono.ts'
 
-runConformance(hono)
+runConformance(honoUnderTest)

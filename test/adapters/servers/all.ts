@@ -2,6 +2,8 @@ import express5 from 'express'
 import express4 from 'express4'
 import type { AdapterUnderTest } from '../under-test.ts'
 import { type ExpressPackage, expressUnderTest } from './express.ts'
+import { fetchUnderTest, nextUnderTest } from './fetch.ts'
+import { honoUnderTest } from './hono.ts'
 import { nodeUnderTest } from './node.ts'
 
 /** Every adapter, in the order in which the table of results has them. */
@@ -9,4 +11,7 @@ export const ADAPTERS: readonly AdapterUnderTest[] = [
   expressUnderTest('Express 5', express5),
   expressUnderTest('Express 4', express4 as unknown as ExpressPackage),
   nodeUnderTest,
+  honoUnderTest,
+  nextUnderTest,
+  fetchUnderTest,
 ]

@@ -1,6 +1,7 @@
+import type { Server } from 'node:http'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { serve as serveOverSocket } from '@hono/node-server'
+import { createAdaptorServer } from '@hono/node-server'
 import { idempotent } from '../../../src/adapters/fetch/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import {
@@ -12,6 +13,7 @@ import {
   type Result,
   type Route,
 } from '../under-test.ts'
+import { listening } from './listen.ts'
 
 type Fetch = (request: Request) => Response | Promise<Response>
 
@@ -20,10 +22,10 @@ interface Params {
 }
 
 /** How a route's parameters reach its handler, if they do. */
-export type GiveParams = (params: Record<string, string>) => Partial<Params>
+type GiveParams = (params: Record<string, string>) => Partial<Params>
 
 /** What plain handlers do not have, whoever serves them. */
-export const LACKING = {
+const LACKING = {
   parser_first: 'There is no body parser: the handler reads the request itself.',
   bytes_kept: 'There is no body parser: the handler reads the request itself.',
   own_parser: 'There is no body parser: the handler reads the request itself.',
@@ -32,27 +34,22 @@ export const LACKING = {
 } as const
 
 /** A plain Request => Response handler, behind a server that knows no more than that. */
-export function fetchUnderTest(
-  name: string,
-  give: GiveParams,
-  lacks: AdapterUnderTest['lacks'],
-): AdapterUnderTest {
-  return { name, lacks, serve: (once, routes) => listen(fetchOf(once, routes, give)) }
+export const fetchUnderTest: AdapterUnderTest = {
+  name: 'fetch',
+  lacks: { ...LACKING, route_pattern: 'A plain handler is told nothing but the path.' },
+  serve: (once, routes) => listen(fetchOf(once, routes, () => ({}))),
+}
+
+/** A route of Next.js: a plain handler that is given a promise of its parameters. */
+export const nextUnderTest: AdapterUnderTest = {
+  name: 'Next.js',
+  lacks: { ...LACKING, route_pattern: 'A route of Next.js is told its parameters, not its pattern.' },
+  serve: (once, routes) => listen(fetchOf(once, routes, (params) => ({ params: Promise.resolve(params) }))),
 }
 
 /** Serves what makes responses of requests over a real socket. */
-export async function listen(fetch: Fetch): Promise<Listening> {
-  return await new Promise((resolve) => {
-    const server = serveOverSocket({ fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) =>
-      resolve({
-        port,
-        async close() {
-          if ('closeAllConnections' in server) server.closeAllConnections()
-          await new Promise((closed) => server.close(closed))
-        },
-      }),
-    )
-  })
+export function listen(fetch: Fetch): Promise<Listening> {
+  return listening(createAdaptorServer({ fetch }) as Server)
 }
 
 /** A router as small as can be: the first route that matches. */

@@ -15,7 +15,7 @@ import { listen, respond, statusOf } from './fetch.ts'
 
 type AppEnv = { Variables: OnceVariables<PostgresTx> & { body: unknown } }
 
-export const hono: AdapterUnderTest = {
+export const honoUnderTest: AdapterUnderTest = {
   name: 'Hono 4',
   lacks: {
     parser_first: 'Hono keeps the text of whatever c.req has read.',
