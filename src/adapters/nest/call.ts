@@ -1,0 +1,95 @@
+import { HttpException } from '@nestjs/common'
+import { isObservable, lastValueFrom } from 'rxjs'
+import type { Boundary, OnceContext } from '../../boundary/index.ts'
+import { OnlyonceError } from '../../errors.ts'
+import { accountOf } from '../account.ts'
+import { serve } from '../node/serve.ts'
+import {
+  headersBefore,
+  type NestRequest,
+  type NestResponse,
+  rawOf,
+  readRequest,
+  silence,
+} from './platform.ts'
+
+/** Whose request it is. Express and Fastify have requests of their own, and yours may have a user on it. */
+// biome-ignore lint/suspicious/noExplicitAny: the platform decides what a request is.
+export type NestAccount = (request: any) => string | null | undefined | Promise<string | null | undefined>
+
+/** What is the same for all requests of a route. */
+export interface NestRoute<Tx> {
+  readonly boundary: Boundary<Tx>
+  readonly account: NestAccount
+  /** The names of what `@Header` sets, in lower case. */
+  readonly headers: readonly string[]
+}
+
+/** The handler itself: what it returns is what Nest makes the response of. */
+export type NestHandler<Tx> = (context: OnceContext<Tx> | null) => unknown
+
+/** One request to a protected route, from the interceptor to the handler. */
+export class ProtectedCall<Tx> {
+  readonly #route: NestRoute<Tx>
+  readonly #request: NestRequest
+  readonly #response: NestResponse
+  #context: OnceContext<Tx> | null = null
+
+  constructor(route: NestRoute<Tx>, request: NestRequest, response: NestResponse) {
+    this.#route = route
+    this.#request = request
+    this.#response = response
+  }
+
+  /** In place of the handler: what Nest is to make a response of. */
+  run(handler: NestHandler<Tx>): unknown {
+    if (!this.#route.boundary.protects(readRequest(this.#request, null, false))) return handler(null)
+    return new Promise((resolve, reject) => {
+      let entered = false
+      const next = (context: OnceContext<Tx> | null) => {
+        entered = true
+        this.#context = context
+        if (context !== null) Object.assign(this.#request, { onlyonce: context })
+        resultOf(handler, context).then(resolve, reject)
+      }
+      this.#serve(next).then(() => {
+        if (entered) return
+        silence(this.#response)
+        resolve(undefined)
+      }, reject)
+    })
+  }
+
+  /**
+   * Tells what an exception means, before the filters answer it: for a transaction a throw is a rollback, whatever status
+   * it has, and `notExecuted()` says what it says. Gives the exception that goes on to them.
+   */
+  failed(error: unknown): unknown {
+    const proved = error instanceof OnlyonceError && error.code === 'not_executed'
+    if (proved || this.#route.boundary.policy.protect === 'transaction') this.#context?.notExecuted()
+    return error instanceof OnlyonceError ? httpException(error) : error
+  }
+
+  async #serve(next: (context: OnceContext<Tx> | null) => void): Promise<void> {
+    const { boundary, account, headers } = this.#route
+    const whose = await accountOf(account, this.#request)
+    const request = readRequest(this.#request, whose, boundary.policy.body === 'raw')
+    const before = () => headersBefore(this.#response, headers)
+    await serve(boundary, request, rawOf(this.#response), next, before)
+  }
+}
+
+/**
+ * An Observable is run to its end here. Nest would stop one whose client has hung up and answer nothing; the work of a
+ * protected request goes on, and its reply is stored.
+ */
+async function resultOf<Tx>(handler: NestHandler<Tx>, context: OnceContext<Tx> | null): Promise<unknown> {
+  const result = await handler(context)
+  return isObservable(result) ? await lastValueFrom(result) : result
+}
+
+/** Nest's own filter knows the status of its own exceptions only. */
+function httpException(error: OnlyonceError): HttpException {
+  const { status, code, message, retryable } = error
+  return new HttpException({ statusCode: status, code, message, retryable }, status, { cause: error })
+}

@@ -1,0 +1,54 @@
+import {
+  type DynamicModule,
+  type FactoryProvider,
+  Module,
+  type ModuleMetadata,
+  type Provider,
+} from '@nestjs/common'
+import { DiscoveryModule } from '@nestjs/core'
+import { type OnlyonceModuleOptions, OPTIONS, Routes } from './routes.ts'
+
+/** Options that have to be made from other providers. */
+export interface OnlyonceModuleAsyncOptions
+  extends Pick<ModuleMetadata, 'imports'>,
+    Pick<FactoryProvider<OnlyonceModuleOptions>, 'inject' | 'useFactory'> {}
+
+/**
+ * What stands behind `@Idempotent()`. Import it once, in the root module: it is global.
+ *
+ * @example
+ * OnlyonceModule.forRoot({ once, account: (request) => request.user.account })
+ */
+export class OnlyonceModule {
+  static forRoot(options: OnlyonceModuleOptions): DynamicModule {
+    return moduleOf({ provide: OPTIONS, useValue: options })
+  }
+
+  /**
+   * The same, with options made of other providers.
+   *
+   * @example
+   * OnlyonceModule.forRootAsync({
+   *   inject: [POOL, Accounts],
+   *   useFactory: (pool, accounts) => ({
+   *     once: onlyonce({ store: postgres({ pool }), secret }),
+   *     account: (request) => accounts.of(request),
+   *   }),
+   * })
+   */
+  static forRootAsync({ imports, inject, useFactory }: OnlyonceModuleAsyncOptions): DynamicModule {
+    return moduleOf({ provide: OPTIONS, inject: inject ?? [], useFactory }, imports)
+  }
+}
+
+Module({})(OnlyonceModule)
+
+function moduleOf(options: Provider, imports: ModuleMetadata['imports'] = []): DynamicModule {
+  return {
+    module: OnlyonceModule,
+    global: true,
+    imports: [DiscoveryModule, ...imports],
+    providers: [options, Routes],
+    exports: [Routes],
+  }
+}

@@ -1,0 +1,97 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Stream } from 'node:stream'
+import type { BoundaryRequest, RequestBody } from '../../boundary/index.ts'
+import { OnlyonceError } from '../../errors.ts'
+import { readBody } from '../node/body.ts'
+import type { Headers } from '../node/capture.ts'
+import { headerOf, splitUrl } from '../node/serve.ts'
+
+/** A request of Express, which is Node's own with more on it, or of Fastify, which has Node's own in `raw`. */
+export type NestRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
+  readonly originalUrl?: string
+  /** Values may be lists: a wildcard of Express 5. */
+  readonly params?: Readonly<Record<string, string | readonly string[]>>
+  readonly body?: unknown
+  /** Where the application was created with `{ rawBody: true }`. */
+  readonly rawBody?: Buffer
+  /** The pattern of the route, as Express has it. */
+  readonly route?: { readonly path?: unknown }
+  /** The pattern of the route, as Fastify has it. */
+  readonly routeOptions?: { readonly url?: string }
+}
+
+/** The response of Express, which is Node's own, or the reply of Fastify. */
+export type NestResponse = (ServerResponse | { readonly raw: ServerResponse }) & { getHeaders(): object }
+
+/** Node's own, of a request or a response. */
+export function rawOf<T extends Stream>(wrapped: T | { readonly raw: T }): T {
+  return wrapped instanceof Stream ? wrapped : wrapped.raw
+}
+
+/** A request as the boundary sees it. `wants_bytes`: its route compares bodies as they were sent. */
+export function readRequest(
+  request: NestRequest,
+  account: string | null,
+  wants_bytes: boolean,
+): BoundaryRequest {
+  const raw = rawOf(request)
+  const { path, query } = splitUrl(request.originalUrl ?? raw.url ?? '/')
+  const pattern = request.routeOptions?.url ?? request.route?.path
+  const params = Object.entries(request.params ?? {})
+  return {
+    method: raw.method ?? 'GET',
+    route: typeof pattern === 'string' ? pattern : path,
+    path_params: Object.fromEntries(params.map(([name, value]) => [name, [value].flat().join('/')])),
+    query,
+    account,
+    header: (name) => headerOf(raw, name),
+    body: () => bodyOf(request, raw, wants_bytes),
+  }
+}
+
+/** Nest parses before any controller is asked, and keeps the bytes where it was told to. */
+async function bodyOf(
+  request: NestRequest,
+  raw: IncomingMessage,
+  wants_bytes: boolean,
+): Promise<RequestBody> {
+  if (Buffer.isBuffer(request.rawBody)) return { kind: 'raw', bytes: request.rawBody }
+  const body = await readBody(raw)
+  if (body.kind === 'raw') return body
+  if (wants_bytes) throw new OnlyonceError('raw_body_missing', { detail: HOW_TO_KEEP })
+  return { kind: 'parsed', value: request.body }
+}
+
+const HOW_TO_KEEP = 'In Nest: NestFactory.create(AppModule, { rawBody: true }).'
+
+/**
+ * The headers that a reply of ours keeps: what middleware and guards have set. Those of `@Header` are the handler's, though
+ * Nest sets them first; a refusal has nothing to do with them, and a replay has those that are kept anyway.
+ */
+export function headersBefore(response: NestResponse, handlers: readonly string[]): Headers {
+  const entries = Object.entries(response.getHeaders() as Headers)
+  return Object.fromEntries(entries.filter(([name]) => !handlers.includes(name.toLowerCase())))
+}
+
+/**
+ * Has everything that is still written to an answered response go nowhere. Nest goes on after a replay as after a handler
+ * that returned nothing, so that interceptors see an end and let go of what they hold; the response that it then makes
+ * must neither be sent nor fail. Letting Nest wait for ever was dropped for this: `finalize` of other interceptors
+ * never ran.
+ */
+export function silence(response: NestResponse): void {
+  const raw = rawOf<ServerResponse>(response)
+  const status = raw.statusCode
+  const nothing = (target: object, names: readonly string[], result: unknown) => {
+    for (const name of names) {
+      Object.defineProperty(target, name, { value: () => result, configurable: true, writable: true })
+    }
+  }
+  nothing(raw, ['writeHead', 'setHeader', 'setHeaders', 'appendHeader', 'removeHeader', 'end'], raw)
+  nothing(raw, ['write'], true)
+  nothing(raw, ['flushHeaders'], undefined)
+  // Access logs read it when the response has left.
+  Object.defineProperty(raw, 'statusCode', { get: () => status, set: () => {}, configurable: true })
+  // Fastify would log that it was sent twice.
+  if (response !== (raw as unknown)) nothing(response, ['send'], response)
+}

@@ -1,0 +1,4 @@
+import { runConformance } from './conformance.ts'
+import { nestUnderTest, onFastify } from './servers/nest.ts'
+
+runConformance(nestUnderTest('NestJS 11 on Fastify', onFastify))
