@@ -4,6 +4,7 @@ import type { Boundary, OnceContext } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { accountOf } from '../account.ts'
 import { serve } from '../node/serve.ts'
+import { isNotExecuted } from '../not-executed.ts'
 import {
   headersBefore,
   type NestRequest,
@@ -65,8 +66,8 @@ export class ProtectedCall<Tx> {
    * it has, and `notExecuted()` says what it says. Gives the exception that goes on to them.
    */
   failed(error: unknown): unknown {
-    const proved = error instanceof OnlyonceError && error.code === 'not_executed'
-    if (proved || this.#route.boundary.policy.protect === 'transaction') this.#context?.notExecuted()
+    if (isNotExecuted(error) || this.#route.boundary.policy.protect === 'transaction')
+      this.#context?.notExecuted()
     return error instanceof OnlyonceError ? httpException(error) : error
   }
 

@@ -19,6 +19,7 @@ export interface OnlyonceModuleAsyncOptions
  * @example
  * OnlyonceModule.forRoot({ once, account: (request) => request.user.account })
  */
+// biome-ignore lint/complexity/noStaticOnlyClass: Nest asks for a class.
 export class OnlyonceModule {
   static forRoot(options: OnlyonceModuleOptions): DynamicModule {
     return moduleOf({ provide: OPTIONS, useValue: options })

@@ -4,13 +4,13 @@ import type { BoundaryRequest, RequestBody } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { readBody } from '../node/body.ts'
 import type { Headers } from '../node/capture.ts'
-import { headerOf, splitUrl } from '../node/serve.ts'
+import { headerOf, type Known, pathAlone, splitUrl } from '../node/serve.ts'
 
 /** A request of Express, which is Node's own with more on it, or of Fastify, which has Node's own in `raw`. */
 export type NestRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
   readonly originalUrl?: string
   /** Values may be lists: a wildcard of Express 5. */
-  readonly params?: Readonly<Record<string, string | readonly string[]>>
+  readonly params?: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly body?: unknown
   /** Where the application was created with `{ rawBody: true }`. */
   readonly rawBody?: Buffer
@@ -35,18 +35,26 @@ export function readRequest(
   wants_bytes: boolean,
 ): BoundaryRequest {
   const raw = rawOf(request)
-  const { path, query } = splitUrl(request.originalUrl ?? raw.url ?? '/')
-  const pattern = request.routeOptions?.url ?? request.route?.path
-  const params = Object.entries(request.params ?? {})
+  const url = request.originalUrl ?? raw.url ?? '/'
   return {
+    ...placeOf(request, url),
     method: raw.method ?? 'GET',
-    route: typeof pattern === 'string' ? pattern : path,
-    path_params: Object.fromEntries(params.map(([name, value]) => [name, [value].flat().join('/')])),
-    query,
+    query: splitUrl(url).query,
     account,
     header: (name) => headerOf(raw, name),
     body: () => bodyOf(request, raw, wants_bytes),
   }
+}
+
+/** The pattern that the request matched, with its parameters; without a pattern, the path. */
+function placeOf({ route, routeOptions, params }: NestRequest, url: string): Omit<Known, 'account'> {
+  const pattern = routeOptions?.url ?? route?.path
+  if (typeof pattern !== 'string') return pathAlone(url)
+  const path_params: Record<string, string> = {}
+  for (const [name, value] of Object.entries(params ?? {})) {
+    if (value !== undefined) path_params[name] = typeof value === 'string' ? value : JSON.stringify(value)
+  }
+  return { route: pattern, path_params }
 }
 
 /** Nest parses before any controller is asked, and keeps the bytes where it was told to. */

@@ -36,7 +36,10 @@ import {
 } from '../under-test.ts'
 
 type Reply = Response | FastifyReply
-type Platform = (module: Type, raw_body: boolean) => Promise<NestExpressApplication | NestFastifyApplication>
+export type Platform = (
+  module: Type,
+  raw_body: boolean,
+) => Promise<NestExpressApplication | NestFastifyApplication>
 
 /** Makes an adapter under test of one of the platforms. */
 export function nestUnderTest(name: string, create: Platform): AdapterUnderTest {
