@@ -50,6 +50,7 @@ export const onExpress: Platform = async (module, rawBody) => {
   const app = await NestFactory.create<NestExpressApplication>(module, new ExpressAdapter(), {
     rawBody,
     logger: false,
+    abortOnError: false,
     forceCloseConnections: true,
   })
   app.use((_: unknown, response: Response, next: () => void) => {
@@ -65,6 +66,7 @@ export const onFastify: Platform = async (module, rawBody) => {
   const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
     rawBody,
     logger: false,
+    abortOnError: false,
     forceCloseConnections: true,
   })
   adapter.getInstance().addHook('onRequest', async (_, reply) => {

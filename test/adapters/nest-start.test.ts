@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto'
+import {
+  Body,
+  Controller,
+  Inject,
+  type MessageEvent,
+  Post,
+  RequestMapping,
+  RequestMethod,
+  Sse,
+  type Type,
+} from '@nestjs/common'
+import { type Observable, of } from 'rxjs'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { Idempotent, Once, type OnceContext, OnlyonceModule } from '../../src/adapters/nest/index.ts'
+import type { RoutePolicy } from '../../src/boundary/index.ts'
+import type { PostgresTx } from '../../src/index.ts'
+import { openShop, type Shop } from '../contract/shop.ts'
+import { expectProblem, expectReplay } from './expectations.ts'
+import { accountInHeader, openApp, PLATFORMS } from './servers/nest-app.ts'
+
+let shop: Shop
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+function controllerWith(policy: RoutePolicy): Type {
+  @Controller('things')
+  class Things {
+    @Post()
+    @Idempotent(policy)
+    create(@Body() body: unknown) {
+      return { body, id: randomUUID() }
+    }
+  }
+  return Things
+}
+
+describe.each(PLATFORMS)('NestJS on $platform starts', ({ create }) => {
+  const start = (given: Parameters<typeof openApp>[2]) => openApp(create, shop.open(), given)
+  const refused = (detail: string) => ({ code: 'option_invalid', message: expect.stringContaining(detail) })
+
+  it('not with a policy that is wrong, and says which handler has it', async () => {
+    const wrong = controllerWith({ protect: 'transaction', stream: true })
+    await expect(start(wrong)).rejects.toMatchObject(refused('Things.create: stream'))
+    const unknown = controllerWith({ nonsense: true } as RoutePolicy)
+    await expect(start(unknown)).rejects.toMatchObject(refused('Things.create: there is no option nonsense'))
+  })
+
+  it('not with an operation that all handlers of a controller would share', async () => {
+    @Controller('things')
+    @Idempotent({ operation: 'things.all' })
+    class Things {
+      @Post()
+      create() {}
+    }
+    await expect(start(Things)).rejects.toMatchObject(refused('Things.create: the operation'))
+  })
+
+  it('not with a handler that takes the place of a protected one, unprotected', async () => {
+    @Idempotent()
+    class Base {
+      @Post()
+      create(): unknown {
+        return 'base'
+      }
+    }
+    @Controller('things')
+    class Things extends Base {
+      @Post()
+      override create() {
+        return 'derived'
+      }
+    }
+    await expect(start(Things)).rejects.toMatchObject(refused('Things.create: it takes the place'))
+  })
+
+  it('not without an account', async () => {
+    const imports = [OnlyonceModule.forRoot({ once: shop.open(), account: undefined as never })]
+    await expect(start({ imports })).rejects.toMatchObject(refused('OnlyonceModule: account'))
+  })
+
+  it('with handlers that a controller inherits, each controller with keys of its own', async () => {
+    class Base {
+      @RequestMapping({ method: RequestMethod.POST })
+      create(@Once() once?: OnceContext<PostgresTx>) {
+        return { operation: once?.operation, made_by: this.constructor.name }
+      }
+    }
+    @Controller('apples')
+    @Idempotent()
+    class Apples extends Base {}
+    @Controller('pears')
+    @Idempotent({ key: 'optional' })
+    class Pears extends Base {}
+    const once = shop.open()
+    const imports = [OnlyonceModule.forRoot({ once, account: accountInHeader })]
+    const client = await start({ imports, controllers: [Apples, Pears] })
+    const key = randomUUID()
+    const apple = await client.send({ path: '/apples', key })
+    expect(apple.json()).toEqual({ operation: 'POST /apples', made_by: 'Apples' })
+    const pear = await client.send({ path: '/pears', key })
+    expect(pear.json()).toEqual({ operation: 'POST /pears', made_by: 'Pears' })
+    expectReplay(pear, await client.send({ path: '/pears', key }))
+    expectProblem(await client.send({ path: '/apples', key: null }), 'key_missing')
+    expect((await client.send({ path: '/pears', key: null })).json()).toEqual({ made_by: 'Pears' })
+  })
+
+  it('with options that are made of other providers, and with constructors that are given some', async () => {
+    const STORE = 'store'
+    class Counter {
+      count = 0
+    }
+    @Controller('things')
+    class Things {
+      readonly #counter: Counter
+      constructor(@Inject(Counter) counter: Counter) {
+        this.#counter = counter
+      }
+      @Post()
+      @Idempotent()
+      create() {
+        this.#counter.count += 1
+        return { count: this.#counter.count }
+      }
+    }
+    const client = await start({
+      imports: [
+        OnlyonceModule.forRootAsync({
+          imports: [{ module: class Stores {}, providers: [provided(STORE)], exports: [STORE] }],
+          inject: [STORE],
+          useFactory: async (once) => ({ once, account: accountInHeader }),
+        }),
+      ],
+      controllers: [Things],
+      providers: [Counter],
+    })
+    const key = randomUUID()
+    const first = await client.send({ key })
+    expect(first.json()).toEqual({ count: 1 })
+    expectReplay(first, await client.send({ key }))
+  })
+
+  it('with events that are sent by the same controller', async () => {
+    @Controller('things')
+    @Idempotent()
+    class Things {
+      @Sse('events')
+      events(): Observable<MessageEvent> {
+        return of({ data: 'one' }, { data: 'two' })
+      }
+    }
+    const client = await start(Things)
+    const { text } = await client.send({ method: 'GET', path: '/things/events', body: null })
+    expect(text).toMatch(/data: one[\s\S]*data: two/)
+  })
+
+  it('without raw bodies, and tells at the first use how to get them, or compares what was parsed', async () => {
+    const once = shop.open()
+    const raw = await openApp(create, once, controllerWith({}), { raw_body: false })
+    const missing = await raw.send()
+    expectProblem(missing, 'raw_body_missing')
+    expect(missing.json().detail).toContain('{ rawBody: true }')
+    expect((await raw.send({ body: null })).status).toBe(201)
+
+    const policy: RoutePolicy = { fingerprint: { body: 'parsed' } }
+    const parsed = await openApp(create, once, controllerWith(policy), { raw_body: false })
+    const key = randomUUID()
+    const first = await parsed.send({ key, body: '{"a":1,"b":2}' })
+    expectReplay(first, await parsed.send({ key, body: '{ "b": 2, "a": 1 }' }))
+    expectProblem(await parsed.send({ key, body: '{"a":1}' }), 'key_reused')
+  })
+
+  it('twice with the same controller, each application with a store of its own', async () => {
+    const Things = controllerWith({})
+    const other = await openShop()
+    const first = await openApp(create, shop.open(), Things)
+    const second = await openApp(create, other.open(), Things)
+    const key = randomUUID()
+    const made = [await first.send({ key }), await second.send({ key })]
+    expect(made.map(({ headers }) => headers['idempotent-replayed'])).toEqual([undefined, undefined])
+    expectReplay(made[0]!, await first.send({ key }))
+    expectReplay(made[1]!, await second.send({ key }))
+  })
+})
+
+function provided(provide: string) {
+  return { provide, useFactory: () => shop.open() }
+}
