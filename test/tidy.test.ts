@@ -2,7 +2,19 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ERRORS } from '../src/errors.ts'
 import { LIMITS } from '../src/limits.ts'
-import { blank, expand, lineOf, literals, readFolder, type SourceFile, sample } from './setup/source-text.ts'
+import {
+  blank,
+  expand,
+  importsOf,
+  isTest,
+  lineOf,
+  literals,
+  readFolder,
+  roomOf,
+  type SourceFile,
+  sample,
+  within,
+} from './setup/source-text.ts'
 
 /**
  * Habits that a machine can check. A rule looks at files and tells what is wrong with them, one line each.
@@ -68,6 +80,9 @@ const OPTIONAL: Readonly<Record<string, string>> = {
   'prom-client': 'src/observe/prometheus.ts',
   '@opentelemetry/api': 'src/observe/opentelemetry.ts',
   hono: 'src/adapters/hono/',
+  '@nestjs/common': 'src/adapters/nest/',
+  '@nestjs/core': 'src/adapters/nest/',
+  rxjs: 'src/adapters/nest/',
 }
 
 /** What the rooms without I/O may import from outside. */
@@ -132,6 +147,8 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       sample('src/index.ts', `export { prometheus } from './observe/prometheus.ts'`),
       sample('src/adapters/fetch/index.ts', `import { matchedRoutes } from 'hono/route'`),
       sample('src/adapters/fetch/index.ts', `import { routeOf } from '../hono/route.ts'`),
+      sample('src/adapters/node/serve.ts', `import { PATH_METADATA } from '@nestjs/common/constants.js'`),
+      sample('src/index.ts', `export { Idempotent } from './adapters/nest/index.ts'`),
     ],
   },
   'account leads every key of every table': {
@@ -283,11 +300,6 @@ function findOptionalPackages(files: readonly SourceFile[]): string[] {
     })
 }
 
-function importsOf(text: string): string[] {
-  const code = blank(text, ['comment', 'regexp'])
-  return [...code.matchAll(/(?:^|[\s;}])(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].map((found) => found[1]!)
-}
-
 function findKeysWithoutAccount(files: readonly SourceFile[]): string[] {
   return files
     .filter(({ path }) => path.startsWith('migrations/'))
@@ -384,17 +396,4 @@ function isSource(path: string, except: string): boolean {
 
 function isSql(literal: string): boolean {
   return SQL.test(literal) || SQL_START.test(literal)
-}
-
-function isTest(path: string): boolean {
-  return /\.test(?:-d)?\.ts$/.test(path)
-}
-
-function within(path: string, places: readonly string[]): boolean {
-  return places.some((place) => path === place || (place.endsWith('/') && path.startsWith(place)))
-}
-
-/** src/store/postgres/index.ts is in `store`, src/retry.ts is `retry`. */
-function roomOf(path: string): string {
-  return path.split('/')[1]!.replace(/\.ts$/, '')
 }

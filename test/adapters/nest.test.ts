@@ -1,15 +1,19 @@
 import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import {
+  type ArgumentsHost,
   BadRequestException,
   Body,
   type CallHandler,
   type CanActivate,
+  Catch,
   Controller,
   type ExecutionContext,
   Get,
   Header,
   HttpCode,
+  type HttpServer,
   type NestInterceptor,
   Param,
   type PipeTransform,
@@ -23,7 +27,8 @@ import {
   UseInterceptors,
   UsePipes,
 } from '@nestjs/common'
-import { finalize, firstValueFrom, map, Subject } from 'rxjs'
+import { BaseExceptionFilter } from '@nestjs/core'
+import { finalize, firstValueFrom, map, Subject, tap } from 'rxjs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Idempotent, Once, type OnceContext } from '../../src/adapters/nest/index.ts'
 import { notExecuted, type PostgresTx } from '../../src/index.ts'
@@ -188,6 +193,47 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
       expect((await client.send({ key })).body).toEqual(first.body)
     })
 
+    it('is sent once: after a replay nothing fails, nothing is written and no other status is told', async () => {
+      const seen: { errors: unknown[]; warnings: unknown[]; statuses: number[] } = {
+        errors: [],
+        warnings: [],
+        statuses: [],
+      }
+      @Controller('things')
+      class Things {
+        @Post()
+        @HttpCode(200)
+        @Idempotent()
+        create() {
+          return { id: randomUUID() }
+        }
+      }
+      const client = await openApp(create, shop.open(), Things, {
+        prepare(app) {
+          const told = (error: unknown) => seen.errors.push(error)
+          app.useGlobalFilters(new Listening(told, app.getHttpAdapter()))
+          app.useGlobalInterceptors({
+            intercept: (_, next) => next.handle().pipe(tap(() => failAt(statuses))),
+          })
+          const statuses = seen.statuses
+          app.use((_: unknown, response: ServerResponse, next: () => void) => {
+            response.once('close', () => statuses.push(response.statusCode))
+            next()
+          })
+          // Fastify tells in its log that something was to be sent twice.
+          const { log } = app.getHttpAdapter().getInstance()
+          if (log !== undefined) log.warn = (warning: unknown) => seen.warnings.push(warning)
+        },
+      })
+      const key = randomUUID()
+      const first = await client.send({ key })
+      expectReplay(first, await client.send({ key }))
+      // The third is a replay too, and something after it fails.
+      expectReplay(first, await client.send({ key }))
+      await waitUntil('all responses are closed', () => seen.statuses.length === 3)
+      expect(seen).toEqual({ statuses: [200, 200, 200], warnings: [], errors: [expect.any(TypeError)] })
+    })
+
     it('may be a redirect, or written by the handler itself', async () => {
       @Controller('things')
       @Idempotent()
@@ -282,6 +328,25 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
     expect(new Things().list()).toEqual({ once: null })
   })
 })
+
+/** Fails at the third request. */
+function failAt(statuses: readonly number[]): void {
+  if (statuses.length === 2) throw new TypeError('an interceptor of the application failed')
+}
+
+@Catch()
+class Listening extends BaseExceptionFilter {
+  readonly #told: (error: unknown) => void
+  constructor(told: (error: unknown) => void, adapter: HttpServer) {
+    super(adapter)
+    this.#told = told
+  }
+  override catch(error: unknown, host: ArgumentsHost): void {
+    this.#told(error)
+    // As many filters do: without a look at what was sent before.
+    this.applicationRef!.reply(host.getArgByIndex(1), { failed: true }, 500)
+  }
+}
 
 async function* late(subject: Subject<string>): AsyncGenerator<string> {
   yield await firstValueFrom(subject)
