@@ -2,19 +2,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ERRORS } from '../src/errors.ts'
 import { LIMITS } from '../src/limits.ts'
-import {
-  blank,
-  expand,
-  importsOf,
-  isTest,
-  lineOf,
-  literals,
-  readFolder,
-  roomOf,
-  type SourceFile,
-  sample,
-  within,
-} from './setup/source-text.ts'
+import { importsOf, isTest, roomOf, within } from './setup/paths.ts'
+import { blank, expand, lineOf, literals, readFolder, type SourceFile, sample } from './setup/source-text.ts'
 
 /**
  * Habits that a machine can check. A rule looks at files and tells what is wrong with them, one line each.
@@ -75,7 +64,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', 'index'],
 }
 
-/** Optional packages, and the one file or folder that may import each; it is an export, and nobody else imports it. */
+/** Optional packages, and the one file or folder that may import each; it is an export, and nobody imports it. */
 const OPTIONAL: Readonly<Record<string, string>> = {
   'prom-client': 'src/observe/prometheus.ts',
   '@opentelemetry/api': 'src/observe/opentelemetry.ts',
@@ -148,6 +137,7 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       sample('src/adapters/fetch/index.ts', `import { matchedRoutes } from 'hono/route'`),
       sample('src/adapters/fetch/index.ts', `import { routeOf } from '../hono/route.ts'`),
       sample('src/adapters/node/serve.ts', `import { PATH_METADATA } from '@nestjs/common/constants.js'`),
+      sample('src/adapters/node/a.ts', `import { of } from 'rxjs/operators'`),
       sample('src/index.ts', `export { Idempotent } from './adapters/nest/index.ts'`),
     ],
   },
