@@ -10,8 +10,9 @@ import {
   Sse,
   type Type,
 } from '@nestjs/common'
+import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js'
 import { type Observable, of } from 'rxjs'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Idempotent, Once, type OnceContext, OnlyonceModule } from '../../src/adapters/nest/index.ts'
 import type { RoutePolicy } from '../../src/boundary/index.ts'
 import type { PostgresTx } from '../../src/index.ts'
@@ -72,7 +73,46 @@ describe.each(PLATFORMS)('NestJS on $platform starts', ({ create }) => {
         return 'derived'
       }
     }
-    await expect(start(Things)).rejects.toMatchObject(refused('Things.create: it takes the place'))
+    await expect(start(Things)).rejects.toMatchObject(refused('Things.create: it has taken the place'))
+  })
+
+  it('not with a decorator around the protection, which could keep something from it', async () => {
+    const Around: MethodDecorator = (_, __, descriptor) => {
+      const inner = descriptor.value as (...args: unknown[]) => unknown
+      const around = (body: unknown) => inner(body)
+      descriptor.value = Object.setPrototypeOf(around, inner)
+    }
+    @Controller('things')
+    class Things {
+      @Post()
+      @Around
+      @Idempotent()
+      create() {}
+    }
+    await expect(start(Things)).rejects.toMatchObject(refused('put @Idempotent() above that one'))
+  })
+
+  it('with tracing, which puts handlers of its own around those of controllers', async () => {
+    const { create: untraced } = RouterExecutionContext.prototype
+    onTestFinished(() => {
+      RouterExecutionContext.prototype.create = untraced
+    })
+    let traced = 0
+    RouterExecutionContext.prototype.create = function (instance, callback, name, ...rest) {
+      function around(this: unknown, ...args: unknown[]) {
+        traced += 1
+        return callback.apply(this, args as [])
+      }
+      Object.defineProperty(around, 'name', { value: name })
+      for (const key of Reflect.getMetadataKeys(callback)) {
+        Reflect.defineMetadata(key, Reflect.getMetadata(key, callback), around)
+      }
+      return untraced.call(this, instance, around, name, ...rest)
+    }
+    const client = await start(controllerWith({}))
+    const key = randomUUID()
+    expectReplay(await client.send({ key }), await client.send({ key }))
+    expect(traced).toBe(2)
   })
 
   it('not without an account', async () => {

@@ -21,15 +21,15 @@ export class OnlyonceInterceptor implements NestInterceptor {
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const controller = context.getClass()
-    const handler = context.getHandler()
+    const { name } = context.getHandler()
     if (context.getType() !== 'http') {
       throw new OnlyonceError('option_invalid', {
-        detail: `${controller.name}.${handler.name}: @Idempotent() protects routes of HTTP.`,
+        detail: `${controller.name}.${name}: @Idempotent() protects routes of HTTP.`,
       })
     }
     const http = context.switchToHttp()
     const call = new ProtectedCall(
-      this.#routes.routeOf(controller, handler),
+      this.#routes.routeOf(controller, name),
       http.getRequest(),
       http.getResponse(),
     )

@@ -24,8 +24,8 @@ type Handler = Function
 export class Routes implements OnModuleInit {
   readonly #options: OnlyonceModuleOptions
   readonly #discovery: DiscoveryService
-  /** By controller and handler: an inherited handler is another route in each controller. */
-  readonly #routes = new WeakMap<object, WeakMap<object, NestRoute<unknown>>>()
+  /** By controller and name: an inherited handler is another route in each controller. */
+  readonly #routes = new WeakMap<object, Map<string, NestRoute<unknown>>>()
 
   constructor(options: OnlyonceModuleOptions, discovery: DiscoveryService) {
     if (typeof options?.account !== 'function') {
@@ -40,45 +40,49 @@ export class Routes implements OnModuleInit {
   onModuleInit(): void {
     const scanner = new MetadataScanner()
     for (const { metatype } of this.#discovery.getControllers()) {
-      const prototype: Record<string, Handler> | undefined = metatype?.prototype
-      if (prototype === undefined) continue
-      for (const name of scanner.getAllMethodNames(prototype)) {
-        const handler = prototype[name]!
+      if (typeof metatype !== 'function' || metatype.prototype === undefined) continue
+      const controller = metatype as Type
+      for (const name of scanner.getAllMethodNames(controller.prototype)) {
+        const handler = controller.prototype[name]
         if (!Reflect.hasMetadata(METHOD_METADATA, handler)) continue
-        if (policyOf(metatype as Type, handler) !== null) this.routeOf(metatype as Type, handler)
+        if (policyOf(controller, handler) !== null) this.routeOf(controller, name)
       }
     }
   }
 
-  /** The route of a handler; throws where it is not protected as it was meant to be. */
-  routeOf(controller: Type, handler: Handler): NestRoute<unknown> {
-    const known = this.#routes.get(controller)?.get(handler)
+  /**
+   * The route of a handler; throws where it is not protected as it was meant to be. By name, because tracing puts handlers
+   * of its own around those of the controllers when the routes are made.
+   */
+  routeOf(controller: Type, name: string): NestRoute<unknown> {
+    const known = this.#routes.get(controller)?.get(name)
     if (known !== undefined) return known
-    const route = this.#make(controller, handler)
-    if (!this.#routes.has(controller)) this.#routes.set(controller, new WeakMap())
-    this.#routes.get(controller)!.set(handler, route)
+    const route = this.#make(controller, name)
+    if (!this.#routes.has(controller)) this.#routes.set(controller, new Map())
+    this.#routes.get(controller)!.set(name, route)
     return route
   }
 
-  #make(controller: Type, handler: Handler): NestRoute<unknown> {
-    const title = `${controller.name}.${handler.name}`
+  #make(controller: Type, name: string): NestRoute<unknown> {
+    const title = `${controller.name}.${name}`
     const refuse = (detail: string): never => {
       throw new OnlyonceError('option_invalid', { detail: `${title}: ${detail}` })
     }
-    if (!isProtected(handler)) refuse(OVERRIDDEN)
+    const handler: Handler | undefined = controller.prototype[name]
+    if (handler === undefined || !isProtected(handler)) return refuse(REPLACED)
     const shared: RoutePolicy | undefined = Reflect.getMetadata(POLICY, controller)
     if (shared?.operation !== undefined) refuse(SHARED_OPERATION)
     const headers: { name: string }[] = Reflect.getMetadata(HEADERS_METADATA, handler) ?? []
     return {
       boundary: new Boundary(this.#options.once, policyOf(controller, handler) ?? {}, title),
       account: this.#options.account,
-      headers: headers.map(({ name }) => name.toLowerCase()),
+      headers: headers.map((header) => header.name.toLowerCase()),
     }
   }
 }
 
-const OVERRIDDEN =
-  'it takes the place of a handler that @Idempotent() protects, and is not protected itself. Decorate it, or its controller, too.'
+const REPLACED =
+  'it has taken the place of the handler that @Idempotent() protects. If it overrides that handler, decorate it too; if another decorator has replaced it, put @Idempotent() above that one.'
 const SHARED_OPERATION =
   'the operation is the name of one handler, so that no two share their keys; a controller cannot have one.'
 
