@@ -4,6 +4,7 @@ import type { AdapterUnderTest } from '../under-test.ts'
 import { type ExpressPackage, expressUnderTest } from './express.ts'
 import { fetchUnderTest, nextUnderTest } from './fetch.ts'
 import { honoUnderTest } from './hono.ts'
+import { nestUnderTest, onExpress, onFastify } from './nest.ts'
 import { nodeUnderTest } from './node.ts'
 
 /** Every adapter, in the order in which the table of results has them. */
@@ -14,4 +15,6 @@ export const ADAPTERS: readonly AdapterUnderTest[] = [
   honoUnderTest,
   nextUnderTest,
   fetchUnderTest,
+  nestUnderTest('NestJS 11 on Express', onExpress),
+  nestUnderTest('NestJS 11 on Fastify', onFastify),
 ]
