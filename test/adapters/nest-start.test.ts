@@ -11,13 +11,15 @@ import {
   type Type,
 } from '@nestjs/common'
 import { RouterExecutionContext } from '@nestjs/core/router/router-execution-context.js'
+import type { NestExpressApplication } from '@nestjs/platform-express'
 import { type Observable, of } from 'rxjs'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Idempotent, Once, type OnceContext, OnlyonceModule } from '../../src/adapters/nest/index.ts'
 import type { RoutePolicy } from '../../src/boundary/index.ts'
-import type { PostgresTx } from '../../src/index.ts'
+import { LIMITS, type PostgresTx } from '../../src/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { expectProblem, expectReplay } from './expectations.ts'
+import { onExpress } from './servers/nest.ts'
 import { accountInHeader, openApp, PLATFORMS } from './servers/nest-app.ts'
 
 let shop: Shop
@@ -227,3 +229,12 @@ describe.each(PLATFORMS)('NestJS on $platform starts', ({ create }) => {
 function provided(provide: string) {
   return { provide, useFactory: () => shop.open() }
 }
+
+it('refuses a body over the limit of the layer, also where a parser takes more', async () => {
+  const client = await openApp(onExpress, shop.open(), controllerWith({}), {
+    prepare: (app) => (app as NestExpressApplication).useBodyParser('json', { limit: '4mb' }),
+  })
+  const text = 'x'.repeat(LIMITS.body_size_max_bytes)
+  expectProblem(await client.send({ body: { text } }), 'body_too_large')
+  expect((await client.send({ body: { text: text.slice(1_000) } })).status).toBe(201)
+})
