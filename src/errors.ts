@@ -132,7 +132,7 @@ const TABLE = {
   }),
   ...retryable(503, {
     outcome_unknown:
-      'The database did not say whether the transaction committed. Send the same request with the same key: it tells.',
+      'It is not known whether the request took effect. Send the same request with the same key: it tells.',
   }),
 
   // What the HTTP boundary answers by itself.

@@ -125,7 +125,9 @@ export class Boundary<Tx> {
       return this.#engine.transaction(request, work, present, 'refuse')
     }
     const leased = this.#engine.requests.leased(request, bounds)
-    return this.#engine.handler(leased, (context) => this.#end(request, context, run, ran), present, 'refuse')
+    const work = (context: HandlerContext) =>
+      within(leased.in_progress_max_ms, this.#end(request, context, run, ran))
+    return this.#engine.handler(leased, work, present, 'refuse')
   }
 
   /** How a handler ended, as it is to be stored. */
@@ -136,8 +138,12 @@ export class Boundary<Tx> {
     ran: Ran,
   ): Promise<WorkEnd> {
     try {
-      const given = { tx: undefined as Tx, signal: context.signal }
-      const { reply, nothing_done } = await this.#run(request, given, run, ran)
+      const { reply, nothing_done } = await this.#run(
+        request,
+        { tx: undefined as Tx, signal: context.signal },
+        run,
+        ran,
+      )
       if (nothing_done || this.policy.final(reply.status) === 'retry') {
         return { end: 'not_executed', error: new NotFinal(reply.status) }
       }
@@ -228,6 +234,23 @@ function errorOf(error: unknown): OnlyonceError {
   return error instanceof OnlyonceError ? error : new OnlyonceError('store_unavailable', { cause: error })
 }
 
+/**
+ * A handler that never answers would keep its client, and its duplicates in this process, waiting for ever. What it
+ * still does is not known to anybody; its lease runs out, and that is what its record then says.
+ */
+async function within(max_ms: number, end: Promise<WorkEnd>): Promise<WorkEnd> {
+  let timer: NodeJS.Timeout | undefined
+  const over = new Promise<never>((_, reject) => {
+    const tell = () => reject(new OnlyonceError('outcome_unknown', { detail: NO_ANSWER }))
+    timer = setTimeout(tell, Math.min(max_ms, LIMITS.timer_max_ms))
+  })
+  try {
+    return await Promise.race([end, over])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Time that the client does not have is not given to the record either. */
 function withinTime(bounds: Bounds, left_ms: number, deadline_ms: number): Bounds {
   const left = Math.max(1, Math.floor(left_ms))
@@ -242,4 +265,5 @@ const PASS: Answer = { answer: 'pass' }
 const RELEASE: Answer = { answer: 'release' }
 const NEVER = new AbortController().signal
 const ANY_OPERATION = 'any'
+const NO_ANSWER = 'The handler did not answer in time.'
 const NOT_STARTED = 'It was past when the request arrived; nothing was executed.'

@@ -61,11 +61,23 @@ export class CapturedResponse {
     if (hasBody(status)) response.setHeader('content-length', body.length)
     else response.removeHeader('content-length')
     response.end(body)
+    if (!this.#is_ended) this.#deafen()
   }
 
   /** Undoes everything: what is written from now on goes out at once. */
   giveUp(): void {
     this.#overrides.undo()
+  }
+
+  /**
+   * For a handler that still runs: what it answers goes nowhere. Told that it comes too late, Express would close the
+   * connection, on which another request may be under way by now.
+   */
+  #deafen(): void {
+    const nothing = () => this.#response
+    for (const name of ['writeHead', 'end', 'flushHeaders', ...CHANGES]) this.#overrides.method(name, nothing)
+    this.#overrides.method('write', () => true)
+    this.#overrides.property('headersSent', () => false)
   }
 
   #takeOver(): void {
@@ -78,7 +90,7 @@ export class CapturedResponse {
     }
     for (const [name, value] of Object.entries(own)) this.#overrides.method(name, value)
     // A header that comes after them would be sent now, and not be in the reply that is stored.
-    for (const name of ['setHeader', 'appendHeader', 'removeHeader', 'setHeaders'] as const) {
+    for (const name of CHANGES) {
       const change = response[name] as (...given: unknown[]) => unknown
       this.#overrides.method(name, (...given: unknown[]) => {
         if (this.#headers_sent) throw tooLate(name)
@@ -133,6 +145,8 @@ export class CapturedResponse {
     return this.#response
   }
 }
+
+const CHANGES = ['setHeader', 'appendHeader', 'removeHeader', 'setHeaders'] as const
 
 function ignore(): void {}
 
