@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 import { type OpenOptions, openShop, type Shop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
@@ -47,10 +48,13 @@ export interface Served {
 export class Bench {
   readonly adapter: AdapterUnderTest
   readonly shop: Shop
+  /** One for all servers: a hundred cases with connections of their own are more than a database takes. */
+  readonly #pool: pg.Pool
 
   constructor(adapter: AdapterUnderTest, shop: Shop) {
     this.adapter = adapter
     this.shop = shop
+    this.#pool = shop.database.pool({ max: 10 })
   }
 
   static async open(adapter: AdapterUnderTest): Promise<Bench> {
@@ -59,7 +63,7 @@ export class Bench {
 
   /** Serves routes. One that says nothing of it is POST /things on the application itself, and answers 201. */
   async serve(given: GivenRoute | readonly GivenRoute[] = {}, options: OpenOptions = {}): Promise<Served> {
-    const once = this.shop.open(options)
+    const once = this.shop.open({ pool: this.#pool, ...options })
     let runs = 0
     const routes = (Array.isArray(given) ? given : [given]).map(
       ({ handle = created, ...rest }: GivenRoute): Route => ({

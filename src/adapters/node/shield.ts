@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { Overrides } from './overrides.ts'
 
 /** What Node keeps of the end of a connection, beside what it documents. */
@@ -38,7 +39,7 @@ export class Shield {
     if (this.#raised) return
     this.#raised = true
     const { destroyed, closed, emit } = this.#response
-    const { destroy } = this.#request
+    const { destroy, socket } = this.#request
     this.#is_gone = destroyed || closed
     this.#on_request.method('destroy', (error?: Error) => {
       // Read to its end it closes by itself, and whoever read it waits for that.
@@ -46,6 +47,8 @@ export class Shield {
       this.#destroyed_with ??= { error }
       return this.#request
     })
+    // Express' body parser takes a request whose socket is gone for one without a body, and the handler would run so.
+    this.#on_request.property('socket', () => (socket.readable ? socket : seemingOpen(socket)))
     this.#on_response.method('emit', (event: string, ...given: unknown[]) => {
       if (event !== 'close') return Reflect.apply(emit, this.#response, [event, ...given])
       this.#is_gone = true
@@ -66,4 +69,14 @@ export class Shield {
     connected._closed = true
     this.#response.emit('close')
   }
+}
+
+function seemingOpen(socket: Socket): Socket {
+  return new Proxy(socket, {
+    get(target, name) {
+      if (name === 'readable' || name === 'writable') return true
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
 }

@@ -1,17 +1,21 @@
 import type { Topic } from '../case.ts'
 import { bodies } from './bodies.ts'
 import { concurrency } from './concurrency.ts'
+import { connections } from './connections.ts'
 import { durability } from './durability.ts'
 import { failures } from './failures.ts'
 import { final } from './final.ts'
 import { headers } from './headers.ts'
 import { keys } from './keys.ts'
+import { requests } from './requests.ts'
 import { scope } from './scope.ts'
+import { streams } from './streams.ts'
 import { trouble } from './trouble.ts'
 
 /** In the order in which the table of results has them. */
 export const TOPICS: readonly Topic[] = [
   bodies,
+  requests,
   headers,
   failures,
   keys,
@@ -20,4 +24,6 @@ export const TOPICS: readonly Topic[] = [
   durability,
   concurrency,
   trouble,
+  connections,
+  streams,
 ]
