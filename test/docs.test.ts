@@ -20,6 +20,23 @@ it('docs/errors.md has the table of src/errors.ts', () => {
   expect(rows).toEqual(expected)
 })
 
+it('docs/problems.md has a section for every error, with the anchor that its type ends in', () => {
+  const sections = read('docs/problems.md').split(/^## /m).slice(1)
+  const expected = Object.entries(ERRORS).map(([code, { status, retryable, message }]) => {
+    const told = `Status ${status}, ${retryable ? 'retryable' : 'not retryable'}. ${message}`
+    return `${code}\n\n${told}`
+  })
+  expect(sections.map((section) => section.trim())).toEqual(expected)
+})
+
+it('docs/http.md has every option of a route, and no other', () => {
+  const source = read('src/boundary/policy.ts')
+  const known = /KNOWN = new Set<string>\(\[([\s\S]*?)\]/.exec(source)![1]!
+  const options = [...known.matchAll(/'(\w+)'/g)].map(([, name]) => name)
+  const told = [...read('docs/http.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
+  expect(told).toEqual(options)
+})
+
 it('docs/state-machine.md draws the edges of src/record', () => {
   const drawn = [...read('docs/state-machine.md').matchAll(/^ {2}(\w+) --> (\w+) : \S/gm)]
   const expected = Object.entries(EDGES).flatMap(([from, to]) => to.map((state) => `${from} -> ${state}`))

@@ -82,11 +82,9 @@ export const FEATURES = {
   parser_first: 'a body parser that runs before the layer and keeps no bytes',
   bytes_kept: 'a body parser that runs before the layer and keeps the bytes',
   prefix_params: 'parameters in the prefix of a sub-router',
-  route_pattern: 'the layer sees the pattern of the route, not only the path',
-  not_found: 'a handler can leave a request to the 404 of the framework',
-  node_response: "the framework writes to Node's own response, so that its framing can be watched",
-  own_parser:
-    'the framework has a body parser, which refuses what is malformed or too large with an answer of its own',
+  route_pattern: 'patterns of routes that the layer can see',
+  not_found: 'a 404 of its own that a handler can leave a request to',
+  own_parser: 'a body parser of its own, which refuses what is malformed or too large',
 } as const
 
 export type Feature = keyof typeof FEATURES

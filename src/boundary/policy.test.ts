@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest'
+import { LIMITS } from '../limits.ts'
+import type { RoutePolicy } from './policy.ts'
+import { resolvePolicy } from './policy.ts'
+
+const WRONG: Readonly<Record<string, unknown>> = {
+  'there is no option protekt': { protekt: 'handler' },
+  'protect is one of handler, transaction': { protect: 'operation' },
+  'methods is a list of POST, PATCH, PUT, DELETE': { methods: ['GET'] },
+  'key is one of required, optional, issued': { key: 'maybe' },
+  'header names no header': { header: [] },
+  'header holds "a b"': { header: 'a b' },
+  'scope is one of operation, account': { scope: 'world' },
+  'retention_ms is a whole number': { retention_ms: 0 },
+  'deadline_ms is a whole number': { deadline_ms: 1.5 },
+  'lease_ms is a whole number': { lease_ms: Number.NaN },
+  'in_progress_max_ms is a whole number': { in_progress_max_ms: -1 },
+  'deadline_header holds ""': { deadline_header: '' },
+  'fingerprint.body is one of raw, parsed': { fingerprint: { body: 'none' } },
+  'final names "6xx"': { final: { '6xx': 'store' } },
+  'final[404] is store or retry': { final: { 404: 'forget' } },
+  'concurrency is conflict, accepted or { wait_ms }': { concurrency: 'queue' },
+  'concurrency.wait_ms is a whole number': { concurrency: { wait_ms: 0 } },
+  'reply_size_max_bytes is a whole number': { reply_size_max_bytes: 0 },
+  'Set-Cookie is never stored or replayed': { reply_headers: ['Set-Cookie'] },
+  'X-RateLimit-Limit is never stored or replayed': { reply_headers: ['X-RateLimit-Limit'] },
+  'traceparent is never stored or replayed': { reply_headers: ['traceparent'] },
+  'stream cannot be combined with transaction': { stream: true, protect: 'transaction' },
+  'rerunnable concerns handlers': { rerunnable: true, protect: 'transaction' },
+  'profile is one of stripe_v1, stripe_v2': { profile: 'stripe_v3' },
+}
+
+describe('a policy that makes no sense', () => {
+  it.each(Object.entries(WRONG))('is refused, and the route is named: %s', (message, policy) => {
+    const make = () => resolvePolicy(policy as RoutePolicy, 'POST /orders')
+    expect(make).toThrow(expect.objectContaining({ code: 'option_invalid' }))
+    expect(make).toThrow(`POST /orders: ${message}`)
+  })
+})
+
+describe('a policy', () => {
+  it('has a default for everything', () => {
+    const policy = resolvePolicy({}, 'a')
+    expect(policy).toMatchObject({
+      operation: null,
+      protect: 'handler',
+      key: 'required',
+      headers: ['idempotency-key'],
+      scope: 'operation',
+      deadline_header: null,
+      body: 'raw',
+      concurrency: 'conflict',
+      reply_size_max_bytes: LIMITS.reply_size_max_bytes,
+      stream: false,
+      errors: 'problem',
+      bounds: {},
+    })
+    expect([...policy.methods]).toEqual(['POST', 'PATCH'])
+  })
+
+  it('overrides single options of a profile', () => {
+    const policy = resolvePolicy({ profile: 'stripe_v2', key: 'required', methods: ['post'] }, 'a')
+    expect([policy.key, policy.scope, policy.errors, ...policy.methods]).toEqual([
+      'required',
+      'account',
+      'stripe',
+      'POST',
+    ])
+    expect(policy.bounds.retention_ms).toBe(30 * 86_400_000)
+  })
+})
