@@ -79,11 +79,15 @@ export interface Route {
 
 /** What not every framework has. An adapter that declares one of them as missing says why; the table shows it. */
 export const FEATURES = {
+  layer_first:
+    'a place for the layer before the body parser, where it refuses by itself what is malformed or too large',
   parser_first: 'a body parser that runs before the layer and keeps no bytes',
   bytes_kept: 'a body parser that runs before the layer and keeps the bytes',
   prefix_params: 'parameters in the prefix of a sub-router',
   route_pattern: 'patterns of routes that the layer can see',
+  error_reply: 'an answer to errors that the layer sees, and can store',
   not_found: 'a 404 of its own that a handler can leave a request to',
+  node_response: "Node's own response, so that the length of a reply that was held back is known",
   own_parser: 'a body parser of its own, which refuses what is malformed or too large',
 } as const
 

@@ -73,6 +73,21 @@ export const bodies = topic('Bodies come back byte for byte', (one) => {
     expect(first.json()).toEqual({ a: 'é' })
   })
 
+  one(
+    'what was held back is not sent in chunks',
+    async (bench) => {
+      const first = await replayed(bench, () => ({
+        do: 'chunks',
+        status: 200,
+        type: 'text/plain',
+        chunks: ['a', 'b'],
+      }))
+      expect(first.headers).toMatchObject({ 'content-length': '2' })
+      expect(first.headers['transfer-encoding']).toBeUndefined()
+    },
+    ['node_response'],
+  )
+
   one('a stream that is piped, with more than fits at once', async (bench) => {
     const parts = Array.from({ length: 40 }, () => randomBytes(16_000))
     const first = await replayed(bench, () => ({
