@@ -29,6 +29,7 @@ const LACKING = {
   parser_first: 'There is no body parser: the handler reads the request itself.',
   bytes_kept: 'There is no body parser: the handler reads the request itself.',
   own_parser: 'There is no body parser: the handler reads the request itself.',
+  error_reply: 'What a handler throws is thrown on to whoever called it, and is answered there.',
   not_found: 'There is no framework that a handler could leave a request to.',
   node_response: 'A handler knows of responses, not of what they are written to.',
 } as const
@@ -60,9 +61,8 @@ function fetchOf(once: Onlyonce<PostgresTx>, routes: readonly Route[], give: Giv
   })
   return async (request) => {
     const { pathname } = new URL(request.url)
-    const found = known.find(
-      ({ route, pattern }) => route.method === request.method && pattern.test(pathname),
-    )
+    const method = request.method === 'HEAD' ? 'GET' : request.method
+    const found = known.find(({ route, pattern }) => route.method === method && pattern.test(pathname))
     if (found === undefined) return early(new Response('Not Found', { status: 404 }))
     const params = { ...found.pattern.exec(pathname)?.groups }
     for (const [name, value] of Object.entries(params)) params[name] = decodeURIComponent(value)
@@ -154,8 +154,6 @@ export function statusOf(error: unknown): number {
 }
 
 function early(response: Response): Response {
-  const headers = new Headers(response.headers)
-  headers.set(...EARLY_HEADER)
-  const { status, statusText } = response
-  return new Response(response.body, { status, statusText, headers })
+  response.headers.set(...EARLY_HEADER)
+  return response
 }
