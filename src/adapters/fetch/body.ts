@@ -8,6 +8,10 @@ import { LIMITS } from '../../limits.ts'
  * already: a request gives its body once.
  */
 export async function unreadBody(request: Request): Promise<RequestBody | null> {
+  // Before anything is read of it: then it is still the server's to throw away, and the connection goes on.
+  if (Number(request.headers.get('content-length')) > LIMITS.body_size_max_bytes) {
+    throw new OnlyonceError('body_too_large')
+  }
   const copy = copyOf(request)
   if (copy === null) return null
   return { kind: 'raw', bytes: copy.body === null ? NOTHING : await readAll(request, copy.body) }
