@@ -1,5 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Boundary, BoundaryRequest, HttpReply, OnceContext, RequestBody } from '../../boundary/index.ts'
+import type {
+  Answer,
+  Boundary,
+  BoundaryRequest,
+  HttpReply,
+  OnceContext,
+  RequestBody,
+} from '../../boundary/index.ts'
 import { readBody } from './body.ts'
 import { CapturedResponse, type Headers } from './capture.ts'
 import { Shield } from './shield.ts'
@@ -42,7 +49,8 @@ export function headerOf(request: IncomingMessage, name: string): string | reado
 
 /**
  * Runs a request through the boundary on Node's own request and response. `next` lets the handler run; what it
- * answers is held back until it may leave.
+ * answers is held back until it may leave. Resolves with what became of it: a reply of the boundary's own may come while the
+ * handler still runs.
  */
 export async function serve<Tx>(
   boundary: Boundary<Tx>,
@@ -50,7 +58,7 @@ export async function serve<Tx>(
   response: ServerResponse,
   next: (context: OnceContext<Tx> | null) => void,
   headersBefore: () => Headers = () => response.getHeaders() as Headers,
-): Promise<void> {
+): Promise<Answer['answer']> {
   let captured: CapturedResponse | null = null
   const shield = new Shield(response.req, response)
   const run = (context: OnceContext<Tx>): Promise<HttpReply> => {
@@ -72,6 +80,7 @@ export async function serve<Tx>(
       captured ??= new CapturedResponse(response, headersBefore())
       captured.replace(answer.reply)
     }
+    return answer.answer
   } catch (error) {
     shield.lift()
     ;(captured as CapturedResponse | null)?.giveUp()
