@@ -234,6 +234,29 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
       expect(seen).toEqual({ statuses: [200, 200, 200], warnings: [], errors: [expect.any(TypeError)] })
     })
 
+    it('goes nowhere when its time was over', async () => {
+      const go_on = new Subject<string>()
+      const errors: unknown[] = []
+      let ended = 0
+      @Controller('things')
+      class Things {
+        @Post()
+        @Idempotent({ protect: 'transaction', deadline_ms: 50 })
+        create() {
+          return firstValueFrom(go_on.pipe(finalize(() => setImmediate(() => (ended += 1)))))
+        }
+      }
+      const client = await openApp(create, shop.open(), Things, {
+        prepare: (app) =>
+          app.useGlobalFilters(new Listening((error) => errors.push(error), app.getHttpAdapter())),
+      })
+      expectProblem(await client.send(), 'deadline_exceeded')
+      go_on.next('too late')
+      await waitUntil('the handler has ended, and Nest with it', () => ended === 1)
+      expect(errors).toEqual([])
+      expectProblem(await client.send(), 'deadline_exceeded')
+    })
+
     it('may be a redirect, or written by the handler itself', async () => {
       @Controller('things')
       @Idempotent()

@@ -1,6 +1,6 @@
 import { HttpException } from '@nestjs/common'
 import { isObservable, lastValueFrom } from 'rxjs'
-import type { Boundary, OnceContext } from '../../boundary/index.ts'
+import type { Answer, Boundary, OnceContext } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { accountOf } from '../account.ts'
 import { serve } from '../node/serve.ts'
@@ -53,10 +53,10 @@ export class ProtectedCall<Tx> {
         if (context !== null) Object.assign(this.#request, { onlyonce: context })
         resultOf(handler, context).then(resolve, reject)
       }
-      this.#serve(next).then(() => {
-        if (entered) return
-        silence(this.#response)
-        resolve(undefined)
+      this.#serve(next).then((answer) => {
+        if (answer === 'reply') silence(this.#response)
+        // A handler whose time was over may still run, and Nest goes on with it when it ends: filters hear what it throws.
+        if (!entered) resolve(undefined)
       }, reject)
     })
   }
@@ -71,12 +71,12 @@ export class ProtectedCall<Tx> {
     return error instanceof OnlyonceError ? httpException(error) : error
   }
 
-  async #serve(next: (context: OnceContext<Tx> | null) => void): Promise<void> {
+  async #serve(next: (context: OnceContext<Tx> | null) => void): Promise<Answer['answer']> {
     const { boundary, account, headers } = this.#route
     const whose = await accountOf(account, this.#request)
     const request = readRequest(this.#request, whose, boundary.policy.body === 'raw')
     const before = () => headersBefore(this.#response, headers)
-    await serve(boundary, request, rawOf(this.#response), next, before)
+    return await serve(boundary, request, rawOf(this.#response), next, before)
   }
 }
 
