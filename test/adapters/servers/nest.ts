@@ -43,7 +43,8 @@ export type Platform = (
 
 /** Makes an adapter under test of one of the platforms. */
 export function nestUnderTest(name: string, create: Platform): AdapterUnderTest {
-  return { name, lacks: {}, serve: (once, routes) => serve(create, once, routes) }
+  const lacks = { before_parser: 'Nest parses before any controller is asked.' }
+  return { name, lacks, serve: (once, routes) => serve(create, once, routes) }
 }
 
 export const onExpress: Platform = async (module, rawBody) => {
