@@ -43,7 +43,7 @@ export type Platform = (
 
 /** Makes an adapter under test of one of the platforms. */
 export function nestUnderTest(name: string, create: Platform): AdapterUnderTest {
-  const lacks = { before_parser: 'Nest parses before any controller is asked.' }
+  const lacks = { layer_first: 'Nest parses before any controller is asked.' }
   return { name, lacks, serve: (once, routes) => serve(create, once, routes) }
 }
 
