@@ -13,7 +13,7 @@ export type Headers = Readonly<Record<string, string | number | readonly string[
  * For whoever writes, the response looks as if it had been sent.
  */
 export class CapturedResponse {
-  /** Resolves when the response has been ended, by whomever. */
+  /** Resolves when the response has been ended, by whomever; rejects when it was destroyed instead. */
   readonly ended: Promise<HttpReply>
   readonly #response: ServerResponse
   readonly #before: Headers
@@ -21,6 +21,7 @@ export class CapturedResponse {
   readonly #chunks: Buffer[] = []
   readonly #callbacks: (() => void)[] = []
   #resolve: (reply: HttpReply) => void = () => {}
+  #reject: (error: unknown) => void = () => {}
   #headers_sent = false
   #is_ended = false
   #status = 200
@@ -30,8 +31,9 @@ export class CapturedResponse {
     this.#response = response
     this.#before = { ...before }
     this.#overrides = new Overrides(response)
-    this.ended = new Promise((resolve) => {
+    this.ended = new Promise((resolve, reject) => {
       this.#resolve = resolve
+      this.#reject = reject
     })
     this.#takeOver()
   }
@@ -87,6 +89,7 @@ export class CapturedResponse {
       write: (chunk: unknown, ...rest: unknown[]) => this.#write(chunk, rest),
       end: (...given: unknown[]) => this.#end(given),
       flushHeaders: () => this.#head(),
+      destroy: (error?: unknown) => this.#destroy(error),
     }
     for (const [name, value] of Object.entries(own)) this.#overrides.method(name, value)
     // A header that comes after them would be sent now, and not be in the reply that is stored.
@@ -142,6 +145,12 @@ export class CapturedResponse {
       headers: listOf(this.#response.getHeaders()),
       body: hasBody(this.#status) ? Buffer.concat(this.#chunks) : Buffer.alloc(0),
     })
+    return this.#response
+  }
+
+  /** A stream has failed on its way: there will be no end, and what the handler did so far is all that is known. */
+  #destroy(error: unknown): ServerResponse {
+    if (!this.#is_ended) this.#reject(error ?? new Error('The handler destroyed its response.'))
     return this.#response
   }
 }
