@@ -66,6 +66,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Optional packages, and the one file or folder that may import each; it is an export, and nobody imports it. */
 const OPTIONAL: Readonly<Record<string, string>> = {
+  fastify: 'src/adapters/fastify/',
   'prom-client': 'src/observe/prometheus.ts',
   '@opentelemetry/api': 'src/observe/opentelemetry.ts',
   hono: 'src/adapters/hono/',
@@ -139,6 +140,7 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       sample('src/adapters/node/serve.ts', `import { PATH_METADATA } from '@nestjs/common/constants.js'`),
       sample('src/adapters/node/a.ts', `import { of } from 'rxjs/operators'`),
       sample('src/index.ts', `export { Idempotent } from './adapters/nest/index.ts'`),
+      sample('src/adapters/node/a.ts', `import { fastify } from 'fastify'`),
     ],
   },
   'account leads every key of every table': {

@@ -1,0 +1,116 @@
+import type { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
+import type { Boundary, BoundaryRequest, OnceContext, RequestBody } from '../../boundary/index.ts'
+import { accountOf } from '../account.ts'
+import { headerOf, serve, splitUrl } from '../node/serve.ts'
+import { isNotExecuted } from '../not-executed.ts'
+import { TappedBody } from './tapped-body.ts'
+
+type Done = (error?: Error) => void
+type Account = (request: FastifyRequest) => string | null | undefined | Promise<string | null | undefined>
+
+/** What stands around the handler of one protected route: a hook for each moment at which something is to be done. */
+export class Guard<Tx> {
+  readonly #boundary: Boundary<Tx>
+  readonly #account: Account
+  readonly #route: string
+  readonly #bodies = new WeakMap<FastifyRequest, TappedBody>()
+
+  constructor(boundary: Boundary<Tx>, account: Account, route: string) {
+    this.#boundary = boundary
+    this.#account = account
+    this.#route = route
+  }
+
+  /** Before the parser: the fingerprint is over the bytes, and the parser leaves none. */
+  readonly tapBody = (
+    request: FastifyRequest,
+    _reply: FastifyReply,
+    payload: RequestPayload,
+    done: (error: null, payload: RequestPayload) => void,
+  ): void => {
+    if (hasBody(request) && this.#boundary.protects(this.#read(request, null))) {
+      this.#bodies.set(request, new TappedBody(payload as Readable))
+    }
+    done(null, payload)
+  }
+
+  /** After everything that could refuse the request, and before the handler. */
+  readonly claim = (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
+    if (!this.#boundary.protects(this.#read(request, null))) {
+      done()
+      return
+    }
+    const run = (context: OnceContext<Tx> | null) => {
+      if (context !== null) request.once = context
+      done()
+    }
+    accountOf(this.#account, request)
+      .then((account) =>
+        // Headers that were set before are with the reply, not yet with Node's response.
+        serve(this.#boundary, this.#read(request, account), reply.raw, run, () => reply.getHeaders()),
+      )
+      .catch((error) => {
+        // A handler that took the response over, and destroyed it, has nobody left to answer for it.
+        if (reply.sent) reply.raw.destroy()
+        else done(error)
+      })
+  }
+
+  /**
+   * What is thrown is answered by the framework, and the answer is what counts; but for a transaction a throw is a rollback,
+   * whatever status its error is given, and `notExecuted()` says what it says.
+   */
+  readonly noteError = (
+    request: FastifyRequest,
+    _reply: FastifyReply,
+    error: Error,
+    done: () => void,
+  ): void => {
+    if (isNotExecuted(error) || this.#boundary.policy.protect === 'transaction') request.once?.notExecuted()
+    done()
+  }
+
+  /**
+   * Fastify does not answer a handler that returns nothing once the client has hung up. Its record needs an answer all the
+   * same, or the key would stay in progress.
+   */
+  watch(request: FastifyRequest, reply: FastifyReply, result: unknown): unknown {
+    if (request.once === undefined || !isPromise(result)) return result
+    result.then(
+      (value) => {
+        const silent = value === undefined && !reply.sent && !reply.raw.headersSent
+        if (silent && (request.raw.destroyed || request.socket.destroyed)) reply.send()
+      },
+      () => {},
+    )
+    return result
+  }
+
+  #read(request: FastifyRequest, account: string | null): BoundaryRequest {
+    const { raw } = request
+    return {
+      method: request.method,
+      route: this.#route,
+      path_params: request.params as Record<string, string>,
+      query: splitUrl(raw.url ?? '/').query,
+      account,
+      header: (name) => headerOf(raw, name),
+      body: () => this.#bodyOf(request),
+    }
+  }
+
+  async #bodyOf(request: FastifyRequest): Promise<RequestBody> {
+    return (await this.#bodies.get(request)?.read(request.raw, request.body)) ?? NO_BODY
+  }
+}
+
+const NO_BODY: RequestBody = { kind: 'raw', bytes: Buffer.alloc(0) }
+
+function hasBody({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+}

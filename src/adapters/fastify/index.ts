@@ -1,0 +1,113 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import type { Onlyonce } from '../../door.ts'
+import { OnlyonceError } from '../../errors.ts'
+import { Guard } from './guard.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set while a request is protected. Say which `tx` your store has: `OnceContext<PostgresTx>`. */
+    // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
+    once?: OnceContext<any>
+  }
+}
+
+type Account = (request: FastifyRequest) => string | null | undefined | Promise<string | null | undefined>
+
+/** What a route may ask for: a policy, and an account that is found in another way than elsewhere. */
+export interface FastifyPolicy extends RoutePolicy {
+  readonly account?: Account
+}
+
+/** What the plugin is given. A policy here is that of all its routes, each of which may differ from it. */
+export interface FastifyOptions<Tx> extends Omit<RoutePolicy, 'operation'> {
+  readonly once: Onlyonce<Tx>
+  /** Whose request it is, after your own authentication; nobody's is refused with 401. */
+  readonly account: Account
+}
+
+/** Stands among the hooks of a route before its handler. */
+// biome-ignore lint/suspicious/noExplicitAny: a hook fits routes of every type, and looks at none of their parts.
+export type IdempotentHook = (request: any, reply: any, done: (error?: Error) => void) => void
+
+/** The hooks that mark a route, and what each asks for. */
+const marks = new WeakMap<object, FastifyPolicy>()
+
+/**
+ * Protects a route of Fastify 5. Wherever it stands among the hooks, the key is claimed after all of them: what they
+ * refuse claims nothing.
+ *
+ * @example
+ * app.post('/orders', { preHandler: idempotent() }, createOrder)
+ */
+export function idempotent(policy: FastifyPolicy = {}): IdempotentHook {
+  // The plugin puts its own hooks in the place of this one. Where it has not seen the route, nothing runs. A mark in
+  // `config` was dropped for this: a route that was added before the plugin was loaded ran unprotected.
+  const unseen: IdempotentHook = (request: FastifyRequest, _reply, done) => {
+    const route = `${request.method} ${request.routeOptions.url}`
+    done(new OnlyonceError('option_invalid', { detail: `${route}: ${TOO_EARLY}` }))
+  }
+  marks.set(unseen, policy)
+  return unseen
+}
+
+const TOO_EARLY =
+  'idempotent() is a preHandler of routes that are added after `await app.register(idempotency, { once, account })`.'
+
+/**
+ * The plugin behind `idempotent`. Register it before the routes, and wait for it.
+ *
+ * @example
+ * await app.register(idempotency, { once, account: (request) => request.user.account })
+ */
+export async function idempotency<Tx>(app: FastifyInstance, options: FastifyOptions<Tx>): Promise<void> {
+  const { once, account, ...defaults } = options
+  refuseUnless(typeof account === 'function', 'account is a function that tells whose request it is.')
+  // Checked with no route at all: what is wrong for all of them is told before there is one.
+  new Boundary(once, defaults, 'idempotency')
+  app.decorateRequest('once', undefined)
+  app.addHook('onRoute', (route) => {
+    const mark = takeMark(route)
+    if (mark === null) return
+    const { account: own = account, ...policy } = mark
+    const name = `${route.method} ${route.url}`
+    refuseUnless(typeof own === 'function', `${name}: account is a function that tells whose request it is.`)
+    const boundary = new Boundary(once, { ...defaults, ...policy }, name)
+    protect(route, new Guard(boundary, own, route.url))
+  })
+}
+
+// As fastify-plugin does it: the hooks and the decoration are for the scope that registers, not for one of its own.
+Object.assign(idempotency, {
+  [Symbol.for('skip-override')]: true,
+  [Symbol.for('fastify.display-name')]: 'onlyonce',
+  [Symbol.for('plugin-meta')]: { name: 'onlyonce', fastify: '5.x' },
+})
+
+/** Takes the mark off a route, or gives null where there is none. */
+function takeMark(route: RouteOptions): FastifyPolicy | null {
+  const hooks = listOf(route.preHandler)
+  const mark = hooks.find((hook) => marks.has(hook))
+  if (mark === undefined) return null
+  route.preHandler = hooks.filter((hook) => !marks.has(hook))
+  return marks.get(mark)!
+}
+
+/** Each hook comes last of its kind: the key is claimed when nobody is left who could refuse the request. */
+function protect<Tx>(route: RouteOptions, guard: Guard<Tx>): void {
+  const { handler } = route
+  route.preParsing = [...listOf(route.preParsing), guard.tapBody]
+  route.preHandler = [...listOf(route.preHandler), guard.claim]
+  route.onError = [...listOf(route.onError), guard.noteError]
+  route.handler = function protectedHandler(request: FastifyRequest, reply: FastifyReply) {
+    return guard.watch(request, reply, handler.call(this, request, reply))
+  }
+}
+
+function listOf<T extends object>(hooks: T | T[] | undefined): T[] {
+  return hooks === undefined ? [] : Array.isArray(hooks) ? hooks : [hooks]
+}
+
+function refuseUnless(holds: boolean, detail: string): void {
+  if (!holds) throw new OnlyonceError('option_invalid', { detail })
+}

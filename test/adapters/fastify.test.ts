@@ -1,0 +1,4 @@
+import { runConformance } from './conformance.ts'
+import { fastifyUnderTest } from './servers/fastify.ts'
+
+runConformance(fastifyUnderTest)
