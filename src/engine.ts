@@ -81,9 +81,13 @@ export class Engine<Tx> {
     duplicates: Duplicates = 'join',
   ): Promise<T> {
     if (!this.#ready) await this.#startForWork()
-    return await this.#fly('transaction', request, present, duplicates, (traced, signals) =>
-      runTransaction(this.#store, traced, work, this.#crashPoint, signals),
-    )
+    return await this.#fly('transaction', request, present, duplicates, (traced, signals, begin) => {
+      const begun = (tx: Tx) => {
+        begin()
+        return work(tx)
+      }
+      return runTransaction(this.#store, traced, begun, this.#crashPoint, signals)
+    })
   }
 
   async handler<T>(
@@ -93,9 +97,13 @@ export class Engine<Tx> {
     duplicates: Duplicates = 'join',
   ): Promise<T> {
     if (!this.#ready) await this.#startForWork()
-    return await this.#fly('handler', request, present, duplicates, (traced, signals) =>
-      runHandler(this.#store, traced, work, this.#running, this.#crashPoint, signals),
-    )
+    return await this.#fly('handler', request, present, duplicates, (traced, signals, begin) => {
+      const begun = (context: HandlerContext) => {
+        begin()
+        return work(context)
+      }
+      return runHandler(this.#store, traced, begun, this.#running, this.#crashPoint, signals)
+    })
   }
 
   async within<T>(
@@ -170,7 +178,7 @@ export class Engine<Tx> {
     request: R,
     present: Present<T>,
     duplicates: Duplicates,
-    take_off: (traced: R, signals: CallSignals) => Promise<Outcome>,
+    take_off: (traced: R, signals: CallSignals, begin: () => void) => Promise<Outcome>,
   ): Promise<T> {
     const signals = signalsOf(this.#observers, protection, request.id)
     const call = () => this.#tell(request, signals, present, duplicates, take_off)
@@ -182,13 +190,13 @@ export class Engine<Tx> {
     signals: CallSignals,
     present: Present<T>,
     duplicates: Duplicates,
-    take_off: (traced: R, signals: CallSignals) => Promise<Outcome>,
+    take_off: (traced: R, signals: CallSignals, begin: () => void) => Promise<Outcome>,
   ): Promise<T> {
     const recent = this.#recent.find(request)
     const { outcome, joined } =
       recent === null
-        ? await this.#board(request, signals, duplicates, () =>
-            take_off(withTrace(request, signals), signals),
+        ? await this.#board(request, signals, duplicates, (begin) =>
+            take_off(withTrace(request, signals), signals, begin),
           )
         : { outcome: recent, joined: false }
     signals.told(outcome)
@@ -200,7 +208,7 @@ export class Engine<Tx> {
     { id, fingerprint, deadline_ms, in_progress_max_ms = deadline_ms }: Flying,
     signals: CallSignals,
     duplicates: Duplicates,
-    take_off: () => Promise<Outcome>,
+    take_off: (begin: () => void) => Promise<Outcome>,
   ): Promise<{ outcome: Outcome; joined: boolean }> {
     const boarding = this.#flights.board(id, fingerprint.digest, take_off, {
       trace: signals.trace,
@@ -214,6 +222,13 @@ export class Engine<Tx> {
         return { outcome: { outcome: 'key_reused' }, joined: false }
       case 'busy':
         return { outcome: IN_PROGRESS, joined: false }
+      case 'undecided': {
+        // The first may be a retry as well, of what was done long ago: then its replay is for all.
+        const outcome = await boarding.landed
+        if (outcome === null) return { outcome: IN_PROGRESS, joined: false }
+        signals.joined(boarding.flight.trace)
+        return { outcome, joined: true }
+      }
       case 'joined':
         signals.joined(boarding.flight.trace)
         return { outcome: (await boarding.landed) ?? IN_PROGRESS, joined: true }

@@ -12,6 +12,10 @@ interface Flight<T> {
   readonly over: Deadline
   /** The first and all who joined. */
   callers: number
+  /** Whether the work runs. Until then the first only finds out whether it is to run. */
+  running: boolean
+  /** Those who wish to know as soon as it runs. */
+  readonly waiting: (() => void)[]
 }
 
 /** How a caller fares: alone and first, with another's flight, or not at all. */
@@ -21,8 +25,10 @@ export type Boarding<T> =
   | { readonly role: 'joined'; readonly landed: Promise<T | null>; readonly flight: Flight<T> }
   /** The flight under way is that of another request with the same key. */
   | { readonly role: 'refused' }
-  /** It is that of the same request, and the caller did not wish to wait. */
+  /** It is that of the same request, and the caller did not wish to wait for work that runs. */
   | { readonly role: 'busy' }
+  /** Whether anything runs is not known yet: null as soon as it does, or what the flight came to without it. */
+  | { readonly role: 'undecided'; readonly landed: Promise<T | null>; readonly flight: Flight<T> }
 
 interface BoardingOptions {
   readonly trace: string | null
@@ -52,20 +58,34 @@ export class Flights<T> {
 
   /**
    * Runs `take_off`, or joins the flight that has this id already. A flight with another fingerprint under the
-   * same id is not joined: the key was reused.
+   * same id is not joined: the key was reused. `take_off` is given what it calls when the work begins to run.
    */
-  board(id: RecordId, digest: Buffer, take_off: () => Promise<T>, options: BoardingOptions): Boarding<T> {
+  board(
+    id: RecordId,
+    digest: Buffer,
+    take_off: (begin: () => void) => Promise<T>,
+    options: BoardingOptions,
+  ): Boarding<T> {
     const address = addressOf(id)
     const flight = this.#flights.get(address)
     if (flight === undefined || flight.over.passed) {
       const { trace, flight_max_ms } = options
-      const first = { digest, trace, landed: take_off(), over: new Deadline(flight_max_ms), callers: 1 }
+      const begun = { running: false, waiting: [] as (() => void)[] }
+      const landed = take_off(() => {
+        begun.running = true
+        for (const tell of begun.waiting) tell()
+      })
+      const over = new Deadline(flight_max_ms)
+      const first = Object.assign(begun, { digest, trace, landed, over, callers: 1 })
       return { role: 'first', landed: this.#fly(address, first), flight: first }
     }
     if (!flight.digest.equals(digest)) return { role: 'refused' }
-    if (options.duplicates === 'refuse') return { role: 'busy' }
+    const { duplicates, wait_max_ms } = options
+    if (duplicates === 'refuse' && flight.running) return { role: 'busy' }
     if (this.#joined >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
-    return { role: 'joined', landed: this.#join(flight, options.wait_max_ms), flight }
+    return duplicates === 'refuse'
+      ? { role: 'undecided', landed: this.#join(flight, untilRunning(flight), wait_max_ms), flight }
+      : { role: 'joined', landed: this.#join(flight, flight.landed, wait_max_ms), flight }
   }
 
   async #fly(address: string, flight: Flight<T>): Promise<T> {
@@ -77,7 +97,7 @@ export class Flights<T> {
     }
   }
 
-  async #join(flight: Flight<T>, wait_max_ms: number): Promise<T | null> {
+  async #join<J>(flight: Flight<T>, landed: Promise<J>, wait_max_ms: number): Promise<J | null> {
     flight.callers += 1
     this.#joined += 1
     let timer: NodeJS.Timeout | undefined
@@ -85,12 +105,17 @@ export class Flights<T> {
       timer = setTimeout(() => resolve(null), Math.min(wait_max_ms, LIMITS.timer_max_ms))
     })
     try {
-      return await Promise.race([flight.landed, over])
+      return await Promise.race([landed, over])
     } finally {
       clearTimeout(timer)
       this.#joined -= 1
     }
   }
+}
+
+function untilRunning<T>(flight: Flight<T>): Promise<T | null> {
+  const running = new Promise<null>((resolve) => flight.waiting.push(() => resolve(null)))
+  return Promise.race([running, flight.landed])
 }
 
 /** The parts hold no control characters, so no two ids have the same address. */

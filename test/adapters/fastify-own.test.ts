@@ -258,6 +258,18 @@ describe('replies', () => {
     expect([again.status, codeOf(again.text), runs]).toEqual([500, 'handler_failed', 1])
   })
 
+  test('retries of what is done that come all at once are all replays', async () => {
+    const { app } = await openApp()
+    app.post('/things', { preHandler: idempotent() }, async () => ({ done: true }))
+    const client = await clientOf(app)
+    const key = randomUUID()
+    await client.send({ key })
+    const answers = await Promise.all(Array.from({ length: 30 }, () => client.send({ key })))
+    expect(
+      new Set(answers.map(({ status, headers }) => `${status} ${headers['idempotent-replayed']}`)),
+    ).toEqual(new Set(['200 true']))
+  })
+
   test('the reply leaves only when it is durable', async () => {
     const { app, once } = await openApp({ protect: 'transaction' })
     const states: string[] = []

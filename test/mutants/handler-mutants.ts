@@ -142,7 +142,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
   {
     name: 'wait for ever for a flight that never lands',
     file: 'src/protect/flights.ts',
-    edits: [{ from: `await Promise.race([flight.landed, over])`, to: `await flight.landed` }],
+    edits: [{ from: `await Promise.race([landed, over])`, to: `await landed` }],
     tests: [EDGES],
   },
   {
