@@ -29,7 +29,7 @@ export class Guard<Tx> {
     payload: RequestPayload,
     done: (error: null, payload: RequestPayload) => void,
   ): void => {
-    if (hasBody(request) && this.#boundary.protects(this.#read(request, null))) {
+    if (hasBody(request) && this.#isProtected(request)) {
       this.#bodies.set(request, new TappedBody(payload as Readable))
     }
     done(null, payload)
@@ -37,7 +37,7 @@ export class Guard<Tx> {
 
   /** After everything that could refuse the request, and before the handler. */
   readonly claim = (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
-    if (!this.#boundary.protects(this.#read(request, null))) {
+    if (!this.#isProtected(request)) {
       done()
       return
     }
@@ -85,6 +85,10 @@ export class Guard<Tx> {
       () => {},
     )
     return result
+  }
+
+  #isProtected({ method, raw }: FastifyRequest): boolean {
+    return this.#boundary.protects({ method, header: (name) => headerOf(raw, name) })
   }
 
   #read(request: FastifyRequest, account: string | null): BoundaryRequest {

@@ -60,12 +60,12 @@ function pairsOf(list: readonly unknown[]): [string, unknown][] {
 }
 
 export function listOf(headers: OutgoingHttpHeaders): [string, string][] {
-  return Object.entries(headers).flatMap(([name, value]) =>
-    value === undefined
-      ? []
-      : (Array.isArray(value) ? value : [value]).map((one): [string, string] => [
-          name.toLowerCase(),
-          `${one}`,
-        ]),
-  )
+  const list: [string, string][] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined) continue
+    const lower = name.toLowerCase()
+    if (!Array.isArray(value)) list.push([lower, `${value}`])
+    else for (const one of value) list.push([lower, `${one}`])
+  }
+  return list
 }

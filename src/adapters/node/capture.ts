@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { HttpReply } from '../../boundary/index.ts'
 import { bytesOf, callbackOf, listOf, takeHead } from './arguments.ts'
 import { Overrides } from './overrides.ts'
+import { CHANGES, pretend, seemEnded, seemFresh, seemSent, tooLate } from './pretence.ts'
 
 export type Headers = Readonly<Record<string, string | number | readonly string[] | undefined>>
 
@@ -22,14 +23,13 @@ export class CapturedResponse {
   readonly #callbacks: (() => void)[] = []
   #resolve: (reply: HttpReply) => void = () => {}
   #reject: (error: unknown) => void = () => {}
-  #headers_sent = false
-  #is_ended = false
+  readonly #pretended = { headers_sent: false, is_ended: false }
   #status = 200
 
   /** `before` are the headers that stay when another reply is sent; a framework may have them elsewhere still. */
   constructor(response: ServerResponse, before: Headers = response.getHeaders() as Headers) {
     this.#response = response
-    this.#before = { ...before }
+    this.#before = before
     this.#overrides = new Overrides(response)
     this.ended = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -40,35 +40,27 @@ export class CapturedResponse {
 
   /** Lets the handler's own reply leave, as it was written. */
   release(): void {
-    const body = Buffer.concat(this.#chunks)
-    this.#overrides.undo()
+    this.#giveBack()
     this.#response.statusCode = this.#status
     for (const callback of this.#callbacks) this.#response.once('finish', callback)
-    this.#response.end(body)
+    endWith(this.#response, whole(this.#chunks))
   }
 
   /** Sends another reply instead. Headers of the handler's are dropped; those set before it ran stay. */
-  replace({ status, headers, body }: HttpReply): void {
-    this.#overrides.undo()
-    const response = this.#response
-    for (const name of response.getHeaderNames()) response.removeHeader(name)
-    for (const [name, value] of Object.entries(this.#before)) {
-      if (value !== undefined) response.setHeader(name, value)
-    }
-    response.statusCode = status
-    response.statusMessage = ''
-    for (const [name, values] of grouped(headers)) {
-      response.setHeader(name, values.length === 1 ? values[0]! : values)
-    }
-    if (hasBody(status)) response.setHeader('content-length', body.length)
-    else response.removeHeader('content-length')
-    response.end(body)
-    if (!this.#is_ended) this.#deafen()
+  replace(reply: HttpReply): void {
+    this.#giveBack()
+    sendReply(this.#response, this.#before, reply)
+    if (!this.#pretended.is_ended) this.#deafen()
   }
 
   /** Undoes everything: what is written from now on goes out at once. */
   giveUp(): void {
+    this.#giveBack()
+  }
+
+  #giveBack(): void {
     this.#overrides.undo()
+    seemFresh(this.#response)
   }
 
   /**
@@ -91,35 +83,26 @@ export class CapturedResponse {
       flushHeaders: () => this.#head(),
       destroy: (error?: unknown) => this.#destroy(error),
     }
-    for (const [name, value] of Object.entries(own)) this.#overrides.method(name, value)
-    // A header that comes after them would be sent now, and not be in the reply that is stored.
-    for (const name of CHANGES) {
-      const change = response[name] as (...given: unknown[]) => unknown
-      this.#overrides.method(name, (...given: unknown[]) => {
-        if (this.#headers_sent) throw tooLate(name)
-        return Reflect.apply(change, response, given)
-      })
-    }
-    this.#overrides.property('headersSent', () => this.#headers_sent)
-    this.#overrides.property('writableEnded', () => this.#is_ended)
-    this.#overrides.property('finished', () => this.#is_ended)
+    for (const name in own) this.#overrides.method(name, own[name as keyof typeof own])
+    pretend(response, this.#pretended, this.#overrides)
   }
 
   /** By way of whatever others have put in place of `writeHead`: sessions add their cookie there. */
   #head(): void {
-    if (!this.#headers_sent) this.#response.writeHead(this.#response.statusCode)
+    if (!this.#pretended.headers_sent) this.#response.writeHead(this.#response.statusCode)
   }
 
   #writeHead(status: number, rest: unknown[]): ServerResponse {
-    if (this.#headers_sent) throw tooLate('writeHead')
+    if (this.#pretended.headers_sent) throw tooLate('writeHead')
     takeHead(this.#response, status, rest)
     this.#status = status
-    this.#headers_sent = true
+    this.#pretended.headers_sent = true
+    seemSent(this.#response)
     return this.#response
   }
 
   #write(chunk: unknown, rest: unknown[]): boolean {
-    if (this.#is_ended) {
+    if (this.#pretended.is_ended) {
       const late = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' })
       process.nextTick(callbackOf(rest) ?? ignore, late)
       return false
@@ -132,46 +115,78 @@ export class CapturedResponse {
   }
 
   #end(given: unknown[]): ServerResponse {
-    if (this.#is_ended) return this.#response
+    if (this.#pretended.is_ended) return this.#response
     const [chunk, ...rest] = given
     const bytes = isChunk(chunk) ? bytesOf(chunk, rest) : null
     const callback = callbackOf(given)
     this.#head()
     if (bytes !== null) this.#chunks.push(bytes)
     if (callback !== undefined) this.#callbacks.push(callback)
-    this.#is_ended = true
+    this.#pretended.is_ended = true
+    seemEnded(this.#response)
     this.#resolve({
       status: this.#status,
       headers: listOf(this.#response.getHeaders()),
-      body: hasBody(this.#status) ? Buffer.concat(this.#chunks) : Buffer.alloc(0),
+      body: hasBody(this.#status) ? whole(this.#chunks) : Buffer.alloc(0),
     })
     return this.#response
   }
 
   /** A stream has failed on its way: there will be no end, and what the handler did so far is all that is known. */
   #destroy(error: unknown): ServerResponse {
-    if (!this.#is_ended) this.#reject(error ?? new Error('The handler destroyed its response.'))
+    if (!this.#pretended.is_ended) this.#reject(error ?? new Error('The handler destroyed its response.'))
     return this.#response
   }
 }
 
-const CHANGES = ['setHeader', 'appendHeader', 'removeHeader', 'setHeaders'] as const
-
 function ignore(): void {}
+
+function whole(chunks: readonly Buffer[]): Buffer {
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+}
+
+/**
+ * Ends a response with these bytes. As text of one byte a character they go out in one piece with the headers, where a
+ * Buffer would be written beside them; for long bodies the copy would cost more than that.
+ */
+function endWith(response: ServerResponse, body: Buffer): void {
+  if (body.length > ONE_PIECE_MAX_BYTES) response.end(body)
+  else response.end(body.toString('latin1'), 'latin1')
+}
+
+const ONE_PIECE_MAX_BYTES = 16_384
 
 export function isChunk(given: unknown): boolean {
   return given !== undefined && given !== null && typeof given !== 'function'
 }
 
-/** What Node says itself, so that a framework's error handling knows it. */
-function tooLate(what: string): Error {
-  const text = `Cannot ${what} after the headers were sent to the client`
-  return Object.assign(new Error(text), { code: 'ERR_HTTP_HEADERS_SENT' })
+/** Sends a reply that is not the handler's, with the headers that were there before. */
+export function sendReply(
+  response: ServerResponse,
+  before: Headers,
+  { status, headers, body }: HttpReply,
+): void {
+  for (const name of response.getHeaderNames()) response.removeHeader(name)
+  for (const [name, value] of Object.entries(before)) {
+    if (value !== undefined) response.setHeader(name, value)
+  }
+  response.statusCode = status
+  response.statusMessage = ''
+  for (const [name, values] of grouped(headers)) {
+    response.setHeader(name, values.length === 1 ? values[0]! : values)
+  }
+  if (hasBody(status)) response.setHeader('content-length', body.length)
+  else response.removeHeader('content-length')
+  endWith(response, body)
 }
 
 function grouped(headers: HttpReply['headers']): Map<string, string[]> {
   const groups = new Map<string, string[]>()
-  for (const [name, value] of headers) groups.set(name, [...(groups.get(name) ?? []), value])
+  for (const [name, value] of headers) {
+    const group = groups.get(name)
+    if (group === undefined) groups.set(name, [value])
+    else group.push(value)
+  }
   return groups
 }
 

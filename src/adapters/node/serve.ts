@@ -8,7 +8,7 @@ import type {
   RequestBody,
 } from '../../boundary/index.ts'
 import { readBody } from './body.ts'
-import { CapturedResponse, type Headers } from './capture.ts'
+import { CapturedResponse, type Headers, sendReply } from './capture.ts'
 import { Shield } from './shield.ts'
 import { teeResponse } from './tee.ts'
 
@@ -41,8 +41,13 @@ export function requestOf(request: IncomingMessage, url: string, known: Known): 
   }
 }
 
-/** Node joins or drops repeated headers; whether there were several counts for a key. */
+/**
+ * Node joins or drops repeated headers; whether there were several counts for a key. What holds no comma was not joined, and
+ * those that Node drops are none that a key is sent in: then the list of all headers need not be made.
+ */
 export function headerOf(request: IncomingMessage, name: string): string | readonly string[] | undefined {
+  const joined = request.headers[name]
+  if (joined === undefined || (typeof joined === 'string' && !joined.includes(','))) return joined
   const values = request.headersDistinct[name]
   return values === undefined || values.length !== 1 ? values : values[0]
 }
@@ -76,10 +81,8 @@ export async function serve<Tx>(
     shield.lift()
     if (answer.answer === 'pass') next(null)
     else if (answer.answer === 'release') (captured as CapturedResponse | null)?.release()
-    else if (!response.headersSent || captured !== null) {
-      captured ??= new CapturedResponse(response, headersBefore())
-      captured.replace(answer.reply)
-    }
+    else if (captured !== null) (captured as CapturedResponse).replace(answer.reply)
+    else if (!response.headersSent) sendReply(response, headersBefore(), answer.reply)
     return answer.answer
   } catch (error) {
     shield.lift()

@@ -1,12 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Overrides } from './overrides.ts'
-
-/** What Node keeps of the end of a connection, beside what it documents. */
-interface Connected {
-  destroyed: boolean
-  _closed?: boolean
-}
+import { seemConnected, seemGone } from './pretence.ts'
 
 /**
  * Keeps a client that hangs up from ending the work. Node would throw away the body that the handler has not read yet,
@@ -52,9 +47,11 @@ export class Shield {
     this.#on_response.method('emit', (event: string, ...given: unknown[]) => {
       if (event !== 'close') return Reflect.apply(emit, this.#response, [event, ...given])
       this.#is_gone = true
+      // Node has noted it in the response just before.
+      seemConnected(this.#response, this.#on_response)
       return true
     })
-    for (const name of ['destroyed', '_closed', 'closed']) this.#on_response.property(name, () => false)
+    seemConnected(this.#response, this.#on_response)
   }
 
   lift(): void {
@@ -64,9 +61,7 @@ export class Shield {
     this.#on_response.undo()
     if (this.#destroyed_with !== null) this.#request.destroy(this.#destroyed_with.error)
     if (!this.#is_gone) return
-    const connected = this.#response as unknown as Connected
-    connected.destroyed = true
-    connected._closed = true
+    seemGone(this.#response)
     this.#response.emit('close')
   }
 }
