@@ -2,6 +2,7 @@ import express5 from 'express'
 import express4 from 'express4'
 import type { AdapterUnderTest } from '../under-test.ts'
 import { type ExpressPackage, expressUnderTest } from './express.ts'
+import { fastifyUnderTest } from './fastify.ts'
 import { fetchUnderTest, nextUnderTest } from './fetch.ts'
 import { honoUnderTest } from './hono.ts'
 import { nestUnderTest, onExpress, onFastify } from './nest.ts'
@@ -11,6 +12,7 @@ import { nodeUnderTest } from './node.ts'
 export const ADAPTERS: readonly AdapterUnderTest[] = [
   expressUnderTest('Express 5', express5),
   expressUnderTest('Express 4', express4 as unknown as ExpressPackage),
+  fastifyUnderTest,
   nodeUnderTest,
   honoUnderTest,
   nextUnderTest,

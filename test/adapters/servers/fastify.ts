@@ -17,8 +17,9 @@ import {
 export const fastifyUnderTest: AdapterUnderTest = {
   name: 'Fastify 5',
   lacks: {
+    layer_first:
+      'The parser runs before the key is claimed, and what it refuses is refused in its own words.',
     parser_first: 'The plugin sees the bytes of every body that the parser reads.',
-    bytes_kept: 'The plugin keeps the bytes itself; nothing has to be told to the parser.',
   },
   serve,
 }
