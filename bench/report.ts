@@ -20,7 +20,9 @@ export function printTable({ suite, rates, ratios, aims, commits_per_request, no
     const aim = aims[name] === undefined ? '' : `   aim >= ${aims[name]}`
     console.log(row(name, spread, 3) + aim)
   }
-  console.log(`\n${suite}: commits per request, counted by PostgreSQL`)
+  if (Object.keys(commits_per_request).length > 0) {
+    console.log(`\n${suite}: commits per request, counted by PostgreSQL`)
+  }
   for (const [name, commits] of Object.entries(commits_per_request)) {
     console.log(`  ${name.padEnd(32)} ${commits}`)
   }
@@ -41,5 +43,5 @@ export function printJson({ suite, ratios, commits_per_request }: Report, server
 
 function row(name: string, { median, min, max }: Spread, digits: number): string {
   const number = (value: number) => value.toFixed(digits).padStart(9)
-  return `  ${name.padEnd(32)} median ${number(median)}   min ${number(min)}   max ${number(max)}`
+  return `  ${name.padEnd(38)} median ${number(median)}   min ${number(min)}   max ${number(max)}`
 }

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { core } from './core.ts'
+import { http } from './http.ts'
 import { startEmbeddedPostgres } from './library.ts'
 import { printJson, printTable, type Report } from './report.ts'
 
@@ -18,7 +19,7 @@ export interface Bench {
   readonly round_ms: number
 }
 
-const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = { core }
+const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = { core, http }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
