@@ -1,6 +1,6 @@
-import { OnlyonceError } from '../errors.ts'
+import { provesNothingDone } from '../protect/proof.ts'
 
 /** Whether a handler has said, by what it threw, that nothing was done. */
 export function isNotExecuted(error: unknown): boolean {
-  return error instanceof OnlyonceError && error.code === 'not_executed'
+  return provesNothingDone(error)
 }
