@@ -149,6 +149,30 @@ export const connections = topic('Connections', (one) => {
     })
   }
 
+  one('a client that hangs up while a stream is under way changes nothing', async (bench) => {
+    const gate = makeGate()
+    async function* pieces() {
+      yield Buffer.from('first ')
+      await gate.pass()
+      for (let i = 0; i < 20; i += 1) yield Buffer.alloc(30_000, 'x')
+    }
+    const served = await bench.serve({
+      policy: { operation: OPERATION },
+      handle: () => ({ do: 'stream', status: 200, type: 'text/plain', stream: Readable.from(pieces()) }),
+    })
+    const key = crypto.randomUUID()
+    const connection = await RawConnection.open(served.port)
+    connection.socket.write(rawPost(key, '{}'))
+    await gate.reached
+    connection.socket.resetAndDestroy()
+    // Whoever is answered afterwards shows that the server has noticed the end.
+    await served.send({ key: null })
+    gate.open()
+    await completed(served, key)
+    expect((await served.send({ key })).body.length).toBe(600_006)
+    expect(served.runs).toBe(1)
+  })
+
   one('a client that hangs up at once, with its body unread, is served all the same', async (bench) => {
     const served = await bench.serve({
       policy: { operation: OPERATION },
