@@ -89,17 +89,21 @@ export const streams = topic('stream: true', (one) => {
     expect(served.runs).toBe(1)
   })
 
-  one('an error is answered by the framework and stored', async (bench) => {
-    const served = await bench.serve({
-      policy: { stream: true },
-      handle: () => ({ do: 'reject', error: new Error('boom') }),
-    })
-    const key = crypto.randomUUID()
-    const first = await served.send({ key })
-    await stored(served, key)
-    expectReplay(first, await served.send({ key }))
-    expect([first.status, served.runs]).toEqual([500, 1])
-  })
+  one(
+    'an error is answered by the framework and stored',
+    async (bench) => {
+      const served = await bench.serve({
+        policy: { stream: true },
+        handle: () => ({ do: 'reject', error: new Error('boom') }),
+      })
+      const key = crypto.randomUUID()
+      const first = await served.send({ key })
+      await stored(served, key)
+      expectReplay(first, await served.send({ key }))
+      expect([first.status, served.runs]).toEqual([500, 1])
+    },
+    ['error_reply'],
+  )
 })
 
 /** The reply leaves before it is durable, so a retry that comes at once may meet it in progress. */
