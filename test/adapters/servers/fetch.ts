@@ -31,7 +31,6 @@ const LACKING = {
   own_parser: 'There is no body parser: the handler reads the request itself.',
   error_reply: 'What a handler throws is thrown on to whoever called it, and is answered there.',
   not_found: 'There is no framework that a handler could leave a request to.',
-  node_response: 'A handler knows of responses, not of what they are written to.',
 } as const
 
 /** A plain Request => Response handler, behind a server that knows no more than that. */

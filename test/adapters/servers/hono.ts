@@ -19,7 +19,6 @@ export const honoUnderTest: AdapterUnderTest = {
   name: 'Hono 4',
   lacks: {
     parser_first: 'Hono keeps the text of whatever c.req has read.',
-    node_response: 'Hono knows of responses, not of what they are written to.',
   },
   serve: (once, routes) => listen(appOf(once, routes).fetch),
 }
