@@ -50,7 +50,7 @@ describe('encodeQuery', () => {
   it('agrees with URLSearchParams on what is text', () => {
     const pieces = fc.string({
       // No bare é: beside a percent sign that encodes nothing, Node 20 reads it as another character.
-      unit: fc.constantFrom('a', 'b', '=', '&', '+', '%20', '%C3%A9', '%'),
+      unit: fc.constantFrom('x', 'y', '=', '&', '+', '%20', '%C3%A9', '%'),
       maxLength: 6,
     })
     const meaning = (query: string) =>

@@ -74,17 +74,39 @@ export async function runHandler<Tx>(
     await store.release(owned, failureOf(closed), request.retention_ms).catch(() => {})
     throw closed
   }
-  try {
-    crashPoint('handler.work.before')
-    const end = await work(contextOf(owned, heartbeat))
-    working = false
-    crashPoint('handler.work.after')
-    await save(store, request, owned, end, crashPoint, signals)
-    if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
-    throw end.error
-  } finally {
+  const over = () => {
     running.end(owned)
     heartbeat.stop()
+  }
+  let end: WorkEnd
+  try {
+    crashPoint('handler.work.before')
+    end = await work(contextOf(owned, heartbeat))
+    working = false
+    crashPoint('handler.work.after')
+  } catch (error) {
+    over()
+    throw error
+  }
+  await inTime(save(store, request, owned, end, crashPoint, signals).finally(over), request.deadline_ms)
+  if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
+  throw end.error
+}
+
+/** The caller waits for the save no longer than for anything else; the save goes on without it, for the next to find. */
+async function inTime(saved: Promise<void>, max_ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new OnlyonceError('outcome_unknown')),
+      Math.min(max_ms, LIMITS.timer_max_ms),
+    )
+  })
+  try {
+    await Promise.race([saved, late])
+  } finally {
+    clearTimeout(timer)
+    saved.catch(() => {})
   }
 }
 
@@ -173,9 +195,7 @@ async function save<Tx>(
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<void> {
-  // A caller in a hurry does not change that the work is done: its lease at least is there to be used.
-  const patience_ms = Math.max(request.deadline_ms, request.lease_ms)
-  const deadline = new Deadline(Math.min(patience_ms, LIMITS.save_max_ms))
+  const deadline = new Deadline(LIMITS.save_max_ms)
   for (let tries = 0; ; tries += 1) {
     try {
       crashPoint('handler.save.before')
