@@ -120,12 +120,14 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
   test('stops being kept alive at in_progress_max_ms, and is told so', async () => {
     const [one, other] = [shop.open({ store: { pooler } }), shop.open({ store: { pooler } })]
     const call = { ...makeCall(), lease_ms: 150, in_progress_max_ms: 400, rerunnable: true }
-    const first = one.handler(call, async ({ signal }) => {
-      await new Promise((resolve) => signal.addEventListener('abort', resolve))
-      // Somebody else has it before the late one comes to its end.
-      await waitUntil('it was taken over', async () => (await other.explain(call)).attempts.length === 2)
-      return 'late'
-    })
+    const first = catchError(
+      one.handler(call, async ({ signal }) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+        // Somebody else has it before the late one comes to its end.
+        await waitUntil('it was taken over', async () => (await other.explain(call)).attempts.length === 2)
+        return 'late'
+      }),
+    )
     await waitUntil('it is claimed', async () => (await other.explain(call)).state === 'in_progress')
     let told = 'in_progress'
     await waitUntil('the key is free', async () => {
@@ -133,7 +135,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
       return told !== 'in_progress'
     })
     expect(told).toBe('executed')
-    expect(await catchError(first)).toMatchObject({ code: 'lease_lost' })
+    expect(await first).toMatchObject({ code: 'lease_lost' })
     expect(await other.handler(call, async () => '')).toEqual({ outcome: 'replayed', value: 'in time' })
   })
 
