@@ -27,7 +27,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-storeConformance({ describe, it }, 'postgres on PostgreSQL 15', async () => postgresUnderTest(pool))
+storeConformance({ describe, it }, 'postgres on PostgreSQL 15', async () =>
+  postgresUnderTest(pool, { schema: 'conformance' }),
+)
 
 describe('PostgreSQL 15', () => {
   it('is what answers', async () => {
