@@ -109,8 +109,8 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
     file: 'src/protect/handler.ts',
     edits: [
       {
-        from: `throw new OnlyonceError('outcome_unknown', { cause: error })`,
-        to: `throw new OnlyonceError('not_executed', { cause: error })`,
+        from: `reject(new OnlyonceError('outcome_unknown'))`,
+        to: `reject(new OnlyonceError('not_executed'))`,
       },
     ],
     tests: [HANDLER],
