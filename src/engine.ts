@@ -249,7 +249,8 @@ export class Engine<Tx> {
     const enough = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, Math.min(deadline.left_ms, LIMITS.timer_max_ms))
     })
-    await Promise.race([Promise.all([this.#flights.landed(), this.#alarm.stop()]), enough])
+    const done = this.#flights.landed().then(() => this.#running.saved())
+    await Promise.race([Promise.all([done, this.#alarm.stop()]), enough])
     clearTimeout(timer)
     await this.#running.handOver(this.#store)
     await this.#store.close()

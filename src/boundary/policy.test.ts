@@ -26,6 +26,7 @@ const WRONG: Readonly<Record<string, unknown>> = {
   'X-RateLimit-Limit is never stored or replayed': { reply_headers: ['X-RateLimit-Limit'] },
   'traceparent is never stored or replayed': { reply_headers: ['traceparent'] },
   'stream cannot be combined with transaction': { stream: true, protect: 'transaction' },
+  'an issued key belongs to one operation': { key: 'issued', scope: 'account' },
   'rerunnable concerns handlers': { rerunnable: true, protect: 'transaction' },
   'profile is one of stripe_v1, stripe_v2': { profile: 'stripe_v3' },
 }

@@ -87,6 +87,9 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
   if (policy.rerunnable === true && protect === 'transaction') {
     refuse('rerunnable concerns handlers; a transaction that fails is rolled back and may run again anyway.')
   }
+  if (policy.key === 'issued' && policy.scope === 'account') {
+    refuse('an issued key belongs to one operation, so scope cannot be account.')
+  }
   const { lease_ms, in_progress_max_ms, retention_ms, deadline_ms } = policy
   for (const [name, value] of Object.entries({ lease_ms, in_progress_max_ms, retention_ms, deadline_ms })) {
     if (value !== undefined) whole(refuse, name, value)

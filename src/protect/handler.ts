@@ -88,7 +88,8 @@ export async function runHandler<Tx>(
     over()
     throw error
   }
-  await inTime(save(store, request, owned, end, crashPoint, signals).finally(over), request.deadline_ms)
+  const saved = running.saving(save(store, request, owned, end, crashPoint, signals).finally(over))
+  await inTime(saved, request.deadline_ms)
   if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
   throw end.error
 }
@@ -106,7 +107,6 @@ async function inTime(saved: Promise<void>, max_ms: number): Promise<void> {
     await Promise.race([saved, late])
   } finally {
     clearTimeout(timer)
-    saved.catch(() => {})
   }
 }
 

@@ -4,6 +4,7 @@ import type { Heartbeat } from './heartbeat.ts'
 /** The handlers of this process that own a record right now, until the process is closed. */
 export class Running<Tx> {
   readonly #at_work = new Map<Owned, Heartbeat<Tx>>()
+  readonly #saves = new Set<Promise<void>>()
   #over = false
 
   /** False when it is too late: leases have been handed over, and nobody would hand over this one. */
@@ -15,6 +16,19 @@ export class Running<Tx> {
 
   end(owned: Owned): void {
     this.#at_work.delete(owned)
+  }
+
+  /** Notes a result on its way into its record: its caller may be gone before it is there. */
+  saving(saved: Promise<void>): Promise<void> {
+    this.#saves.add(saved)
+    const done = () => this.#saves.delete(saved)
+    saved.then(done, done)
+    return saved
+  }
+
+  /** Resolves when all results that are on their way now are saved, or given up. */
+  async saved(): Promise<void> {
+    await Promise.allSettled(this.#saves)
   }
 
   /**

@@ -71,6 +71,25 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
     expect(await first).toMatchObject({ code: 'lease_lost' })
   })
 
+  test('waits for a result whose caller could not wait for it', async () => {
+    const { proxy, pool } = await openProxy(shop)
+    const once = shop.open({ pool, store: { pooler, statement_max_ms: 500 } })
+    const other = shop.open({ store: { pooler } })
+    await once.start()
+    const call = { ...makeCall(), deadline_ms: 50 }
+    const told = await catchError(
+      once.handler(call, async () => {
+        // The one connection there is falls silent, and the result is saved over the next.
+        proxy.setFault({ kind: 'black_hole' })
+        return 'done'
+      }),
+    )
+    expect(told).toMatchObject({ code: 'outcome_unknown' })
+    proxy.setFault(null)
+    await once.close()
+    expect(await other.handler(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'done' })
+  })
+
   test('may be given more time than a timer can wait', async () => {
     const once = shop.open({ store: { pooler } })
     const gate = makeGate()

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { LIMITS } from '../../limits.ts'
 import { type Asked, Gather } from './gather.ts'
 
@@ -23,7 +23,7 @@ describe('gathering', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(sizes).toEqual([3])
     answer()
-    await new Promise((resolve) => setTimeout(resolve, 1))
+    await vi.waitFor(() => expect(sizes).toEqual([3, 1]))
     answer()
     expect(await all).toEqual([2, 4, 6, 8])
     expect(sizes).toEqual([3, 1])
