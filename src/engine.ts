@@ -37,13 +37,14 @@ export type Duplicates = 'join' | 'refuse'
  */
 export class Engine<Tx> {
   readonly requests: Requests
-  readonly #store: Store<Tx>
+  /** As everybody goes to it: observed, and with what it keeps sealed. */
+  readonly store: Store<Tx>
+  readonly observers: Observers
+  readonly crashPoint: CrashPoint
   readonly #seal: Seal
-  readonly #crashPoint: CrashPoint
   readonly #flights = new Flights<Outcome>()
   readonly #recent = new RecentReplies()
   readonly #running = new Running<Tx>()
-  readonly #observers: Observers
   readonly #stuck_after_ms: number
   readonly #alarm: StuckAlarm
   #started: Promise<void> | null = null
@@ -57,18 +58,18 @@ export class Engine<Tx> {
     // Given and undefined is a setting that is missing, not a wish for plain text.
     const encrypted = 'encryption' in options
     this.#seal = new Seal(encrypted ? keyRing(options.encryption as Secret, 'reply') : null)
-    this.#observers = new Observers(options.observe)
-    const store = this.#observers.none ? options.store : new WatchedStore(options.store, this.#observers)
+    this.observers = new Observers(options.observe)
+    const store = this.observers.none ? options.store : new WatchedStore(options.store, this.observers)
     // Without a ring too: it is told there that a reply is sealed, instead of taken for a plain one.
-    this.#store = sealed(store, this.#seal)
+    this.store = sealed(store, this.#seal)
     this.requests = new Requests(options)
-    this.#crashPoint = options.crash_point ?? (() => {})
+    this.crashPoint = options.crash_point ?? (() => {})
     this.#stuck_after_ms = positive('stuck_after_ms', options.stuck_after_ms ?? LIMITS.stuck_after_ms)
     const every_ms = positive(
       'stuck_check_every_ms',
       options.stuck_check_every_ms ?? LIMITS.stuck_check_every_ms,
     )
-    this.#alarm = new StuckAlarm((age_ms) => this.#store.stuck(age_ms), this.#observers, {
+    this.#alarm = new StuckAlarm((age_ms) => this.store.stuck(age_ms), this.observers, {
       older_than_ms: this.#stuck_after_ms,
       every_ms,
     })
@@ -86,7 +87,7 @@ export class Engine<Tx> {
         begin()
         return work(tx)
       }
-      return runTransaction(this.#store, traced, begun, this.#crashPoint, signals)
+      return runTransaction(this.store, traced, begun, this.crashPoint, signals)
     })
   }
 
@@ -102,7 +103,7 @@ export class Engine<Tx> {
         begin()
         return work(context)
       }
-      return runHandler(this.#store, traced, begun, this.#running, this.#crashPoint, signals)
+      return runHandler(this.store, traced, begun, this.#running, this.crashPoint, signals)
     })
   }
 
@@ -113,11 +114,11 @@ export class Engine<Tx> {
     present: Present<T>,
   ): Promise<T> {
     if (!this.#ready) await this.#startForWork()
-    const signals = signalsOf(this.#observers, 'within', request.id)
+    const signals = signalsOf(this.observers, 'within', request.id)
     return await spending(() =>
       signals.run(async () => {
         const traced = withTrace(request, signals)
-        const outcome = await runWithin(this.#store, tx, traced, work, this.#crashPoint, signals)
+        const outcome = await runWithin(this.store, tx, traced, work, this.crashPoint, signals)
         signals.told(outcome)
         return present(outcome, false)
       }),
@@ -126,18 +127,18 @@ export class Engine<Tx> {
 
   async explain(id: RecordId): Promise<Explanation> {
     if (!this.#ready) await this.#startToLook()
-    return await explain(this.#store, id)
+    return await explain(this.store, id)
   }
 
   async stuck(older_than_ms: number | undefined): Promise<Stuck> {
     const age_ms = positive('older_than_ms', older_than_ms ?? this.#stuck_after_ms)
     if (!this.#ready) await this.start()
-    return await this.#store.stuck(age_ms)
+    return await this.store.stuck(age_ms)
   }
 
   /** The store is asked until it has answered once; a database that is away now may be there later. */
   async start(): Promise<void> {
-    this.#started ??= this.#store.start({ fingerprint: this.requests.key_ids, reply: this.#seal.key_ids })
+    this.#started ??= this.store.start({ fingerprint: this.requests.key_ids, reply: this.#seal.key_ids })
     try {
       await this.#started
       this.#ready = true
@@ -180,7 +181,7 @@ export class Engine<Tx> {
     duplicates: Duplicates,
     take_off: (traced: R, signals: CallSignals, begin: () => void) => Promise<Outcome>,
   ): Promise<T> {
-    const signals = signalsOf(this.#observers, protection, request.id)
+    const signals = signalsOf(this.observers, protection, request.id)
     const call = () => this.#tell(request, signals, present, duplicates, take_off)
     return spending(() => signals.run(call))
   }
@@ -252,8 +253,8 @@ export class Engine<Tx> {
     const done = this.#flights.landed().then(() => this.#running.saved())
     await Promise.race([Promise.all([done, this.#alarm.stop()]), enough])
     clearTimeout(timer)
-    await this.#running.handOver(this.#store)
-    await this.#store.close()
+    await this.#running.handOver(this.store)
+    await this.store.close()
   }
 }
 

@@ -38,6 +38,7 @@ const BASE = ['errors', 'limits']
 const PURE = [...BASE, 'key', 'ring', 'fingerprint', 'record', 'seal']
 const PLUMBING = [...PURE, 'failure', 'retry', 'value']
 const FRONT = [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer', 'door']
+const BACKGROUND = ['worker', 'outbox', 'lock', 'operator', 'workers']
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   errors: BASE,
   limits: BASE,
@@ -60,8 +61,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   onlyonce: [...FRONT, 'requests', 'engine'],
   boundary: [...FRONT, 'requests', 'engine', 'onlyonce'],
   adapters: [...FRONT, 'onlyonce', 'boundary'],
-  index: [...FRONT, 'onlyonce', 'boundary', 'adapters'],
-  testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', 'index'],
+  worker: [],
+  outbox: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker'],
+  lock: [...FRONT, 'requests', 'engine', 'onlyonce'],
+  operator: [...FRONT, 'requests', 'engine', 'onlyonce'],
+  workers: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
+  index: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND],
+  testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND, 'index'],
 }
 
 /** Optional packages, and the one file or folder that may import each; it is an export, and nobody imports it. */
