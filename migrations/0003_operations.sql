@@ -7,8 +7,9 @@ ALTER TABLE records
   -- What the operation was asked to do, so that whoever resumes it knows.
   ADD COLUMN input        bytea,
   ADD COLUMN input_key_id text COLLATE "C",
-  -- The results of the steps that are durable, in order, as JSON, sealed by the same key as the input.
-  ADD COLUMN progress     bytea,
+  -- The results of the steps that are durable, in order.
+  ADD COLUMN progress        bytea,
+  ADD COLUMN progress_key_id text COLLATE "C",
   -- How many they are, the name of the last, and since when: how long the other side of the next call remembers its
   -- key is counted from here.
   ADD COLUMN points         smallint,
@@ -42,7 +43,7 @@ CREATE TABLE evidence (
 
 -- Told by statements of an owner that is none any more, so that whatever was sent behind them fails too, COMMIT
 -- included.
-CREATE FUNCTION refuse_former_owner() RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION refuse_former_owner() RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'the record has another owner' USING ERRCODE = 'OO001';
 END $$;

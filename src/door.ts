@@ -4,6 +4,7 @@ import type { IssuedKey } from './issuer.ts'
 import type { KeyRules } from './key/index.ts'
 import type { Observer } from './observe/index.ts'
 import type { HandlerContext } from './protect/handler.ts'
+import type { Operation } from './protect/operation.ts'
 import type { Stuck } from './record/index.ts'
 import type { Secret } from './ring.ts'
 import type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
@@ -33,6 +34,10 @@ export interface OnlyonceOptions<Tx> {
   readonly stuck_after_ms?: number
   /** How often stuck records are counted. Only where somebody observes. */
   readonly stuck_check_every_ms?: number
+  /** Operations that this process can go on with, beside those it is asked to run: earlier versions, above all. */
+  readonly operations?: readonly Operation<never, unknown>[]
+  /** When a worker looks at what is in doubt, each counted from the look before; after the last it is parked. */
+  readonly reconcile_after_ms?: readonly number[]
   /** Called at named places; tests inject one that ends the process there. */
   readonly crash_point?: CrashPoint
 }
@@ -63,6 +68,20 @@ export interface HandlerCall extends ProtectedCall {
   readonly rerunnable?: boolean
 }
 
+/** A call of an operation, which brings its own name. */
+export interface RunCall<Input> {
+  readonly account: string
+  readonly key: string
+  /** Stored with the record, so that any process can go on: plain JSON values. */
+  readonly input: Input
+  readonly retention_ms?: number
+  /** How long this call may try; after it, whoever finishes the operation in the background begins no new call. */
+  readonly deadline_ms?: number
+  /** How long the owner is presumed alive without a sign of life. Calls to the outside take less than two thirds of it. */
+  readonly lease_ms?: number
+  readonly in_progress_max_ms?: number
+}
+
 /** What a key is wanted for. */
 export interface IssueKeyCall {
   readonly account: string
@@ -78,6 +97,11 @@ export type Result<T> =
   | { readonly outcome: 'key_reused' }
   | { readonly outcome: 'unknown'; readonly why: string; readonly retry_after_ms: number }
   | { readonly outcome: 'parked'; readonly why: string }
+
+/** What became of an operation: as any other call, and with the status of its reply. */
+export type RunResult<T> =
+  | { readonly outcome: 'executed' | 'replayed'; readonly value: T; readonly status: number }
+  | Exclude<Result<T>, { readonly value: unknown }>
 
 export interface Onlyonce<Tx> {
   /**
@@ -123,6 +147,15 @@ export interface Onlyonce<Tx> {
    * })
    */
   handler<T>(call: HandlerCall, work: (context: HandlerContext) => Promise<T>): Promise<Result<Stored<T>>>
+
+  /**
+   * Runs a durable operation, or goes on with it where an earlier attempt stopped. When the outcome of a call to
+   * the outside cannot be known, it is `unknown`, and the workers find out.
+   *
+   * @example
+   * const result = await once.run(createPayment, { account, key, input: { amount: 500 } })
+   */
+  run<Input, T>(operation: Operation<Input, T>, call: RunCall<Input>): Promise<RunResult<T>>
 
   /**
    * Hands out a key for one action of this account. It is signed, and nothing is written, sent or awaited: no other

@@ -1,4 +1,5 @@
 import type { OnlyonceOptions } from './door.ts'
+import { Durable } from './durable.ts'
 import { OnlyonceError } from './errors.ts'
 import { type Explanation, explain } from './explain.ts'
 import { LIMITS } from './limits.ts'
@@ -12,8 +13,10 @@ import {
 } from './observe/index.ts'
 import { Flights } from './protect/flights.ts'
 import { type HandlerContext, type HandlerRequest, runHandler, type WorkEnd } from './protect/handler.ts'
-import { spend } from './protect/proof.ts'
+import type { Operation } from './protect/operation.ts'
+import { spending } from './protect/proof.ts'
 import { RecentReplies } from './protect/recent.ts'
+import type { OperationRequest, ResumeEnd, ResumeRequest } from './protect/run-operation.ts'
 import { Running } from './protect/running.ts'
 import { type Outcome, runTransaction, type TransactionRequest } from './protect/transaction.ts'
 import { runWithin } from './protect/within.ts'
@@ -41,6 +44,8 @@ export class Engine<Tx> {
   readonly store: Store<Tx>
   readonly observers: Observers
   readonly crashPoint: CrashPoint
+  /** Operations: what they need beside the rest. */
+  readonly durable: Durable<Tx>
   readonly #seal: Seal
   readonly #flights = new Flights<Outcome>()
   readonly #recent = new RecentReplies()
@@ -64,6 +69,7 @@ export class Engine<Tx> {
     this.store = sealed(store, this.#seal)
     this.requests = new Requests(options)
     this.crashPoint = options.crash_point ?? (() => {})
+    this.durable = new Durable(options, this.store, this.#running, this.observers, this.crashPoint)
     this.#stuck_after_ms = positive('stuck_after_ms', options.stuck_after_ms ?? LIMITS.stuck_after_ms)
     const every_ms = positive(
       'stuck_check_every_ms',
@@ -105,6 +111,26 @@ export class Engine<Tx> {
       }
       return runHandler(this.store, traced, begun, this.#running, this.crashPoint, signals)
     })
+  }
+
+  async run<T>(
+    request: OperationRequest,
+    operation: Operation<unknown, unknown>,
+    present: Present<T>,
+    duplicates: Duplicates = 'join',
+  ): Promise<T> {
+    if (!this.#ready) await this.#startForWork()
+    return await this.#fly('operation', request, present, duplicates, (traced, signals, begin) => {
+      begin()
+      return this.durable.run(traced, operation, signals)
+    })
+  }
+
+  /** Goes on with an operation whose caller is gone; for workers. Null when another came first. */
+  async resume(request: Omit<ResumeRequest, 'owner'>): Promise<ResumeEnd> {
+    if (!this.#ready) await this.#startForWork()
+    this.refuseWhenClosing()
+    return await this.#running.working(this.durable.resume({ ...request, owner: this.requests.owner }))
   }
 
   async within<T>(
@@ -262,16 +288,6 @@ type Flying = Pick<TransactionRequest, 'id' | 'fingerprint' | 'trace' | 'deadlin
   Partial<Pick<HandlerRequest, 'in_progress_max_ms'>>
 
 const IN_PROGRESS: Outcome = { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
-
-/** What leaves a protected call as an error proves nothing about the work of a call around it. */
-async function spending<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call()
-  } catch (error) {
-    spend(error)
-    throw error
-  }
-}
 
 /** The record is to name the span of its attempt. Untraced requests, the most, are not copied. */
 function withTrace<R extends Flying>(request: R, { trace }: CallSignals): R {

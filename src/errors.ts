@@ -135,6 +135,18 @@ const TABLE = {
       'It is not known whether the request took effect. Send the same request with the same key: it tells.',
   }),
 
+  // Operations.
+  ...final(500, {
+    operation_changed:
+      'The code of the operation does not fit the steps that are durable, so it was not run. Give the changed code a version, name@2, keep the version before, and let an operator unpark the record.',
+    steps_overlap: 'A step was begun while another one was running. Await each step before the next.',
+    call_refused: 'The other side refused the call for good. An operator has to decide.',
+  }),
+  ...retryable(503, {
+    operation_unknown:
+      'The record was begun by a version of the operation that this process does not know; nothing was executed. Pass that version to onlyonce({ operations }) too.',
+  }),
+
   // What the HTTP boundary answers by itself.
   ...final(401, { account_missing: 'The request belongs to no account. Authenticate first.' }),
   ...final(400, {
@@ -229,6 +241,17 @@ export class OnlyonceError extends Error {
  */
 export function notExecuted(cause?: unknown): OnlyonceError {
   return new OnlyonceError('not_executed', { cause })
+}
+
+/**
+ * What a call of an operation throws when the other side refuses for good what must not be refused, such as an undo: the
+ * record is parked for an operator. A decline is a result and is returned.
+ *
+ * @example
+ * if (response.status === 422) throw callRefused(new Error('already settled'))
+ */
+export function callRefused(cause?: unknown): OnlyonceError {
+  return new OnlyonceError('call_refused', { cause })
 }
 
 /** Sending the same request again changes nothing. */

@@ -12,9 +12,11 @@ export type {
   OnlyonceOptions,
   ProtectedCall,
   Result,
+  RunCall,
+  RunResult,
   TransactionCall,
 } from './door.ts'
-export { ERRORS, type ErrorCode, notExecuted, OnlyonceError } from './errors.ts'
+export { callRefused, ERRORS, type ErrorCode, notExecuted, OnlyonceError } from './errors.ts'
 export type { Explanation } from './explain.ts'
 export type { IssuedKey } from './issuer.ts'
 export { businessKey, derivedKey, type KeyRules, parseKeyHeader } from './key/index.ts'
@@ -37,6 +39,18 @@ export {
 } from './observe/index.ts'
 export { onlyonce } from './onlyonce.ts'
 export type { HandlerContext } from './protect/handler.ts'
+export {
+  type CallContext,
+  type ForeignStep,
+  type Found,
+  type Op,
+  type Operation,
+  OperationReply,
+  operation,
+  reply,
+  type StepResult,
+  type ValueOf,
+} from './protect/operation.ts'
 export type { Attempt, AttemptOutcome, Failure, RecordId, State, Stuck, StuckCount } from './record/index.ts'
 export type { Secret } from './ring.ts'
 export type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
@@ -44,3 +58,8 @@ export { memory } from './store/memory/index.ts'
 export type { PostgresOptions, PostgresTx } from './store/postgres/index.ts'
 export { postgres } from './store/postgres/index.ts'
 export type { Stored } from './value.ts'
+export type { Ran, Worker } from './worker.ts'
+export { type CompleterOptions, completer } from './workers/completer.ts'
+export { addEvidence, type Evidence } from './workers/evidence.ts'
+export { reconciler } from './workers/reconciler.ts'
+export type { TakerOptions } from './workers/take.ts'

@@ -47,6 +47,23 @@ export const LIMITS = {
 
   /** Heartbeats end here: a promise that never settles does not own a key for ever. */
   in_progress_max_ms: 300_000,
+  /** How long a call to the outside may take, where its step does not say so. Far less than a lease. */
+  call_timeout_ms: 10_000,
+  /** How often one attempt makes a call that was not executed, or whose outcome is in doubt. */
+  calls_max: 3,
+  /** How long the other side remembers a key, where a step does not say so: Stripe's day. */
+  call_key_lifetime_ms: 24 * 3_600_000,
+  /** How long a call that was sent may stay unseen by the other side's lookup. */
+  call_settle_ms: 120_000,
+  /** Backing off between calls: the other side is in trouble, and others call it too. */
+  call_backoff_ms: 100,
+  /** Steps of one operation, undone ones included. More is a loop. */
+  steps_max: 200,
+  /** The result of one step: an id and what the next step needs, not a document. */
+  step_result_max_bytes: 65_536,
+  /** All results of an operation together; they are written again with every step. */
+  progress_max_bytes: 1_048_576,
+
   /** How long a claim is repeated when the store is away: a caller waits for it. */
   claim_max_ms: 5_000,
   /** How long a result is tried to be saved when the store is away: the work is done, and must not be lost. */
@@ -115,6 +132,16 @@ export const LIMITS = {
   retry_rate_slots: 60,
   /** Hexadecimal characters of a key's digest in logs and spans: chance does not make two of them equal. */
   key_digest_length: 12,
+
+  /** An operation that so many owners have left unfinished is not tried again: it may be what ended them. */
+  owners_max: 50,
+  /** How long the owner of an operation may be silent, after its lease, before a worker goes on with it. */
+  grace_ms: 30_000,
+  /** When an outcome in doubt is looked at, counted from the look before; then it is parked. */
+  reconcile_after_ms: [60_000, 300_000, 3_600_000, 21_600_000, 86_400_000],
+  /** Records that a worker takes in one batch, and works on at once. */
+  worker_batch_max: 100,
+  worker_at_once: 8,
 
   /** How long a process waits for another one that migrates. */
   migration_wait_max_ms: 120_000,

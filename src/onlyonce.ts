@@ -5,6 +5,8 @@ import type {
   OnlyonceOptions,
   ProtectedCall,
   Result,
+  RunCall,
+  RunResult,
   TransactionCall,
 } from './door.ts'
 import { Engine } from './engine.ts'
@@ -13,6 +15,7 @@ import type { Explanation } from './explain.ts'
 import type { IssuedKey } from './issuer.ts'
 import { LIMITS } from './limits.ts'
 import type { HandlerContext, WorkEnd } from './protect/handler.ts'
+import type { Operation } from './protect/operation.ts'
 import { provesNothingDone } from './protect/proof.ts'
 import type { Outcome } from './protect/transaction.ts'
 import type { Stuck } from './record/index.ts'
@@ -78,6 +81,12 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     )
   }
 
+  async run<Input, T>(operation: Operation<Input, T>, call: RunCall<Input>): Promise<RunResult<T>> {
+    this.#engine.refuseWhenClosing()
+    const request = this.#engine.requests.operation(operation.name, call)
+    return await this.#engine.run(request, operation as Operation<unknown, unknown>, runResultOf<T>)
+  }
+
   issueKey(call: IssueKeyCall): IssuedKey {
     return this.#engine.requests.issueKey(call)
   }
@@ -111,6 +120,13 @@ async function endOf<T>(
       ? { end: 'not_executed', error }
       : { end: 'threw', error, reply: encodeThrown(error) }
   }
+}
+
+function runResultOf<T>(outcome: Outcome, joined: boolean): RunResult<T> {
+  const result = resultOf<T>(outcome, joined) as Result<T>
+  if (!('value' in result)) return result
+  const { status } = (outcome as Extract<Outcome, { reply: unknown }>).reply
+  return { ...result, status }
 }
 
 function resultOf<T>(outcome: Outcome, joined: boolean): Result<Stored<T>> {

@@ -1,16 +1,26 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import type { HandlerCall, IssueKeyCall, OnlyonceOptions, ProtectedCall, TransactionCall } from './door.ts'
+import type {
+  HandlerCall,
+  IssueKeyCall,
+  OnlyonceOptions,
+  ProtectedCall,
+  RunCall,
+  TransactionCall,
+} from './door.ts'
 import { OnlyonceError } from './errors.ts'
 import { matches, type Preimage, prepareInput, sign } from './fingerprint/index.ts'
 import { type IssuedKey, Issuer } from './issuer.ts'
 import { checkKey, keyRules, type ResolvedKeyRules, scopeOf } from './key/index.ts'
 import { LIMITS } from './limits.ts'
 import type { HandlerRequest } from './protect/handler.ts'
+import { isNotNow } from './protect/not-now.ts'
+import type { OperationRequest } from './protect/run-operation.ts'
 import type { TransactionRequest } from './protect/transaction.ts'
 import type { RecordId } from './record/index.ts'
 import { type KeyRing, keyRing } from './ring.ts'
 import type { Isolation } from './store/contract.ts'
+import { encodeValue } from './value.ts'
 
 type Bounds = Pick<TransactionCall, 'retention_ms' | 'deadline_ms' | 'isolation' | 'exclusive'>
 type Leases = Pick<HandlerCall, 'lease_ms' | 'in_progress_max_ms' | 'rerunnable'>
@@ -27,7 +37,7 @@ export class Requests {
   /** How long one call may try where it does not say so itself. */
   readonly deadline_ms: number
   /** Who we are in the history: a person can find the process by it. */
-  readonly #owner = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`
+  readonly owner = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`
 
   constructor(
     options: Pick<OnlyonceOptions<unknown>, 'secret' | 'keys' | 'retention_ms' | 'deadline_ms' | 'clock'>,
@@ -67,7 +77,7 @@ export class Requests {
     const lapsed = this.#issuer.lapseOf(id, deadline_ms)
     return {
       id,
-      owner: this.#owner,
+      owner: this.owner,
       fingerprint: sign(this.#ring, preimage),
       trace: null,
       matches: (stored) => matches(this.#ring, preimage, stored),
@@ -105,6 +115,22 @@ export class Requests {
       in_progress_max_ms,
       rerunnable: call.rerunnable === true,
     }
+  }
+
+  operation(name: string, call: RunCall<unknown>): OperationRequest {
+    const leased = this.handler({ ...call, operation: name })
+    return this.durable(leased, encodeValue(call.input).body!, call.deadline_ms ?? null, isNotNow)
+  }
+
+  /** A request for an operation: with its input, so that others can go on with it. */
+  durable(
+    leased: HandlerRequest,
+    input: Buffer,
+    deadline_given_ms: number | null,
+    notNow: (status: number) => boolean,
+  ): OperationRequest {
+    const { rerunnable: _, ...rest } = leased
+    return { ...rest, input, deadline_given_ms, notNow }
   }
 
   idToLookAt(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): RecordId {

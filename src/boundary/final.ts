@@ -1,10 +1,9 @@
+import { NOT_NOW } from '../protect/not-now.ts'
+
 /** Whether a reply stands for ever, or lets the same request run again. */
 export type Finality = 'store' | 'retry'
 
 export type FinalRules = (status: number) => Finality
-
-/** "Not now": nothing was done, so nothing has to be remembered, where a rollback proves that. */
-const NOT_NOW: readonly number[] = [400, 401, 403, 404, 408, 409, 425, 429]
 
 /**
  * Which replies are final depends on what is known, not on hope. A transaction that answers "not now" or fails is rolled
@@ -13,7 +12,7 @@ const NOT_NOW: readonly number[] = [400, 401, 403, 404, 408, 409, 425, 429]
  */
 export function finalRules(
   given: Readonly<Record<string, Finality>>,
-  protect: 'handler' | 'transaction' | 'rerunnable',
+  protect: 'handler' | 'transaction' | 'operation' | 'rerunnable',
   refuse: (detail: string) => never,
 ): FinalRules {
   const rules = new Map<string, Finality>()
@@ -26,7 +25,8 @@ export function finalRules(
   }
   const usual = (status: number): Finality => {
     if (status >= 500) return protect === 'handler' ? 'store' : 'retry'
-    return protect === 'transaction' && NOT_NOW.includes(status) ? 'retry' : 'store'
+    const undone = protect === 'transaction' || protect === 'operation'
+    return undone && NOT_NOW.includes(status) ? 'retry' : 'store'
   }
   return (status) => rules.get(`${status}`) ?? rules.get(`${Math.trunc(status / 100)}xx`) ?? usual(status)
 }

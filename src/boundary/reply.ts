@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import type { Reply } from '../record/index.ts'
-import { decodeValue } from '../value.ts'
+import { decodeValue, HTTP_SCHEMA } from '../value.ts'
 import type { ResolvedPolicy } from './policy.ts'
 
 /** A response as an adapter has captured it, or is to send it. Names are in lower case; one may come repeatedly. */
@@ -9,9 +9,6 @@ export interface HttpReply {
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Buffer
 }
-
-/** The form of replies that the boundary leaves, beside those of typed values. */
-const HTTP_SCHEMA = 3
 
 /** What describes the body, or tells where the result is. Everything else belongs to one moment or one client. */
 const KEPT = new Set([

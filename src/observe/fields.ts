@@ -59,6 +59,7 @@ export function logFields(signal: Signal): LogFields {
     }
     case 'reconcile_scheduled':
     case 'reconcile_failed':
+    case 'parked':
       return { signal: signal.signal, ...idFields(signal.id), ...failureFields(signal.failure) }
     case 'reconcile_resolved':
       return { signal: signal.signal, ...idFields(signal.id), state: signal.state }

@@ -60,6 +60,8 @@ function lineOf(signal: Signal): Line | null {
       return ['info', 'an unknown record was settled']
     case 'reconcile_failed':
       return ['error', 'an unknown record could not be settled']
+    case 'parked':
+      return ['error', 'a record was parked and waits for an operator']
     case 'ttl_pruned':
       return signal.count > 0 ? ['info', 'records were removed after their retention'] : null
     case 'stuck': {

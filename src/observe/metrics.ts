@@ -48,6 +48,7 @@ const TABLE = {
     'Unknown records that were settled.',
   ),
   reconcile_failed: counter('reconcile.failed', ['operation'], 'Tries to settle an unknown record in vain.'),
+  parked: counter('parked', ['operation'], 'Records that were parked: an operator has to decide.'),
   call_duration: {
     name: 'api.idempotency.call.duration',
     kind: 'histogram',
@@ -139,6 +140,7 @@ export function measure(signal: Signal): readonly Measurement[] {
       return [{ metric: 'store_error', value: 1, labels: { step: signal.step, code: signal.code } }]
     case 'reconcile_scheduled':
     case 'reconcile_failed':
+    case 'parked':
       return [{ metric: signal.signal, value: 1, labels: { operation: showText(signal.id.operation) } }]
     case 'reconcile_resolved': {
       const labels = { operation: showText(signal.id.operation), state: signal.state }

@@ -4,7 +4,7 @@
  */
 import type { Failure, RecordId, State, Stuck } from '../record/index.ts'
 
-export type Protection = 'transaction' | 'within' | 'handler'
+export type Protection = 'transaction' | 'within' | 'handler' | 'operation'
 
 /** What became of a call; `failed` when it threw before anything could be told. */
 export type CallOutcome =
@@ -37,6 +37,7 @@ export type StoreStep =
   | 'leave_retryable'
   | 'within'
   | 'stuck'
+  | 'operation'
 
 interface OfCall {
   readonly protection: Protection
@@ -82,6 +83,8 @@ export type Signal =
   | { readonly signal: 'reconcile_scheduled'; readonly id: RecordId; readonly failure: Failure }
   | { readonly signal: 'reconcile_resolved'; readonly id: RecordId; readonly state: State }
   | { readonly signal: 'reconcile_failed'; readonly id: RecordId; readonly failure: Failure }
+  /** Nobody goes on with a record by himself any more: an operator has to decide. */
+  | { readonly signal: 'parked'; readonly id: RecordId; readonly failure: Failure }
   | { readonly signal: 'ttl_pruned'; readonly count: number }
   | { readonly signal: 'stuck'; readonly older_than_ms: number; readonly stuck: Stuck }
 

@@ -13,6 +13,7 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from '../store/contract.ts'
+import type { OperationStore } from '../store/operations.ts'
 import { sqlState } from '../store/postgres/classify.ts'
 import type { Observers } from './observers.ts'
 import type { StoreStep } from './signals.ts'
@@ -25,9 +26,12 @@ export class WatchedStore<Tx> implements Store<Tx> {
   readonly #store: Store<Tx>
   readonly #observers: Observers
 
+  readonly operations?: OperationStore<Tx>
+
   constructor(store: Store<Tx>, observers: Observers) {
     this.#store = store
     this.#observers = observers
+    if (store.operations !== undefined) this.operations = this.#watchAll(store.operations, 'operation')
   }
 
   start(keys: KeyIds): Promise<void> {
@@ -108,6 +112,17 @@ export class WatchedStore<Tx> implements Store<Tx> {
 
   close(): Promise<void> {
     return this.#store.close()
+  }
+
+  /** The same part of a store, with the errors of all its methods told. */
+  #watchAll<T extends object>(part: T, step: StoreStep): T {
+    return new Proxy(part, {
+      get: (target, name) => {
+        const method: unknown = Reflect.get(target, name)
+        if (typeof method !== 'function') return method
+        return (...given: unknown[]) => this.#watch(step, null, method.apply(target, given))
+      },
+    })
   }
 
   async #watch<T>(step: StoreStep, id: RecordId | null, answer: Promise<T>): Promise<T> {

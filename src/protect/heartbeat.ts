@@ -21,6 +21,7 @@ export class Heartbeat<Tx> {
   #reason: OnlyonceError | null = null
   #timer: NodeJS.Timeout | undefined
   #unanswered = 0
+  #paused = false
   #stopped = false
 
   constructor(
@@ -50,6 +51,20 @@ export class Heartbeat<Tx> {
     clearTimeout(this.#timer)
   }
 
+  /**
+   * No beats while a transaction of the owner's holds the row: one that came through would make a serializable
+   * transaction fail, as often as it is run again. Nobody takes the record meanwhile; the row is locked.
+   */
+  pause(): void {
+    this.#paused = true
+  }
+
+  /** The lease was counted anew by the transaction, or will be by the next beat. */
+  resume(): void {
+    this.#paused = false
+    this.#plan(this.#lease_ms / 3)
+  }
+
   /** Never later than the end, which is told in time. */
   #plan(in_ms: number): void {
     if (this.#stopped) return
@@ -67,7 +82,7 @@ export class Heartbeat<Tx> {
       return
     }
     this.#plan(this.#lease_ms / 3)
-    if (this.#unanswered >= UNANSWERED_MAX) return
+    if (this.#paused || this.#unanswered >= UNANSWERED_MAX) return
     this.#unanswered += 1
     this.#store
       .extend(this.#owned, Math.ceil(Math.min(this.#lease_ms, left_ms)))

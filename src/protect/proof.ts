@@ -11,6 +11,16 @@ export function provesNothingDone(error: unknown): boolean {
   return error instanceof OnlyonceError && error.code === 'not_executed' && !spent.has(error)
 }
 
-export function spend(error: unknown): void {
+function spend(error: unknown): void {
   if (error instanceof OnlyonceError && error.code === 'not_executed') spent.add(error)
+}
+
+/** What leaves a protected call as an error proves nothing about the work of a call around it. */
+export async function spending<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    spend(error)
+    throw error
+  }
 }

@@ -18,6 +18,12 @@ export class Running<Tx> {
     this.#at_work.delete(owned)
   }
 
+  /** Notes work that nobody waits for, so that closing does. */
+  working<T>(work: Promise<T>): Promise<T> {
+    this.saving(work.then(() => {}))
+    return work
+  }
+
   /** Notes a result on its way into its record: its caller may be gone before it is there. */
   saving(saved: Promise<void>): Promise<void> {
     this.#saves.add(saved)

@@ -20,7 +20,7 @@ import type {
 /** Every edge of the state machine; `none` is a key that was never seen, or was deleted. */
 export const EDGES: Readonly<Record<State | 'none', readonly State[]>> = {
   none: ['in_progress', 'completed', 'retryable'],
-  in_progress: ['in_progress', 'completed', 'retryable', 'unknown'],
+  in_progress: ['in_progress', 'completed', 'retryable', 'unknown', 'parked'],
   completed: ['expired'],
   retryable: ['in_progress', 'completed', 'retryable', 'expired'],
   unknown: ['in_progress', 'retryable', 'completed', 'parked'],
@@ -191,8 +191,8 @@ export function settleWithReply(
   return { ...common(record), state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
 }
 
-/** No more automatic attempts: an operator decides. */
-export function park(record: Unknown, failure: Failure, now: number): Parked {
+/** No more automatic attempts: an operator decides. An owner parks what it finds that nobody can go on with. */
+export function park(record: Unknown | InProgress, failure: Failure, now: number): Parked {
   return { ...common(record), state: 'parked', failure, changed_at: now }
 }
 

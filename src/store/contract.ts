@@ -12,6 +12,7 @@ import type {
   Stuck,
   Takeover,
 } from '../record/index.ts'
+import type { OperationStore } from './operations.ts'
 
 /** The one method that onlyonce needs of a transaction that is not its own. pg's client has it. */
 export interface Queryable {
@@ -70,8 +71,8 @@ export interface TransactionAttempt {
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
 /** How one attempt of a transaction ended. Only `in_doubt` leaves a question open. */
-export type TransactionEnd =
-  | { readonly end: 'committed'; readonly reply: Reply }
+export type TransactionEnd<Written = Reply> =
+  | { readonly end: 'committed'; readonly reply: Written }
   /** Another record is in the way; everything was rolled back. Look again. */
   | { readonly end: 'conflict' }
   /** Another transaction with this key is open and did not end in time; everything was rolled back. */
@@ -83,7 +84,7 @@ export type TransactionEnd =
   /** Collided with others or lost its connection before COMMIT was sent: rolled back, may run again. */
   | { readonly end: 'rerun'; readonly error: unknown }
   /** COMMIT was sent and its answer never came. */
-  | { readonly end: 'in_doubt'; readonly reply: Reply; readonly error: unknown }
+  | { readonly end: 'in_doubt'; readonly reply: Written; readonly error: unknown }
 
 /** How a claim inside somebody else's transaction ended. */
 export type WithinEnd =
@@ -158,6 +159,9 @@ export interface Store<Tx> {
     retention_ms: number,
     work: (tx: Queryable, claimed: Run) => Promise<Reply>,
   ): Promise<WithinEnd>
+
+  /** Durable operations; a store may go without. */
+  readonly operations?: OperationStore<Tx>
 
   close(): Promise<void>
 }

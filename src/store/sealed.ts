@@ -12,6 +12,8 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from './contract.ts'
+import type { OperationStore } from './operations.ts'
+import { sealedOperations } from './sealed-operations.ts'
 
 /** Any store, with replies sealed on their way in and opened on their way out. Nothing else is changed. */
 export function sealed<Tx>(store: Store<Tx>, seal: Seal): Store<Tx> {
@@ -22,9 +24,12 @@ class SealedStore<Tx> implements Store<Tx> {
   readonly #inner: Store<Tx>
   readonly #seal: Seal
 
+  readonly operations?: OperationStore<Tx>
+
   constructor(inner: Store<Tx>, seal: Seal) {
     this.#inner = inner
     this.#seal = seal
+    if (inner.operations !== undefined) this.operations = sealedOperations(inner.operations, seal)
   }
 
   start(keys: KeyIds): Promise<void> {

@@ -78,7 +78,8 @@ test('a heartbeat that meets our own completed record is no lost lease', async (
 function bindTo(store: Store<Queryable>, methods: Partial<Store<Queryable>>): Store<Queryable> {
   return new Proxy(store, {
     get(target, name: keyof Store<Queryable>) {
-      return methods[name] ?? target[name].bind(target)
+      const own = target[name]
+      return methods[name] ?? (typeof own === 'function' ? own.bind(target) : own)
     },
   })
 }

@@ -23,12 +23,16 @@ export type Fault =
   | 'stale_plan'
   /** A statement failed earlier in this transaction, and somebody swallowed the error. */
   | 'aborted'
+  /** The record has another owner: what was sent behind this question has not been done. */
+  | 'not_owner'
   | 'other'
 
 const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
   '23505': 'unique',
   '40001': 'collision',
   '40P01': 'collision',
+  // Our own: see refuse_former_owner() in the migrations.
+  OO001: 'not_owner',
   '55P03': 'lock_wait',
   '25P02': 'aborted',
   '25P03': 'idle',

@@ -14,10 +14,11 @@ export interface Facts {
 }
 
 /** COMMIT has not been sent and ROLLBACK has been tried: unless the work itself committed, nothing happened. */
-export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd {
-  const { failure, ended_inside, lost, translate } = facts
+export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd<never> {
+  const { failure, ended_inside, translate } = facts
   if (ended_inside) return { end: 'ended_inside', error: endedInside(error) }
-  if (lost !== null) return endOfLoss(error, facts)
+  if (classify(failure) === 'not_owner') return lost()
+  if (facts.lost !== null) return endOfLoss(error, facts)
   if (isCollision(failure) || isCollision(error)) return { end: 'rerun', error }
   if (sqlState(failure) === null || !isCausedBy(error, failure)) return { end: 'failed', error }
   switch (classify(failure)) {
@@ -44,7 +45,7 @@ function isCausedBy(error: unknown, failure: unknown): boolean {
 
 const CAUSES_MAX = 8
 
-function endOfLoss(error: unknown, { lost, translate }: Facts): TransactionEnd {
+function endOfLoss(error: unknown, { lost, translate }: Facts): TransactionEnd<never> {
   if (lost instanceof OnlyonceError) return { end: 'failed', error: lost }
   switch (classify(lost)) {
     case 'idle':
@@ -57,8 +58,11 @@ function endOfLoss(error: unknown, { lost, translate }: Facts): TransactionEnd {
 }
 
 /** The server refused to finish, still answers, and so has rolled back. */
-export function endOfRefusal(error: unknown, { failure, translate }: Facts): TransactionEnd {
+export function endOfRefusal(error: unknown, { failure, translate }: Facts): TransactionEnd<never> {
+  if (classify(failure) === 'not_owner') return lost()
   switch (classify(error)) {
+    case 'not_owner':
+      return lost()
     case 'lock_wait':
       return { end: 'busy' }
     case 'collision':
@@ -73,6 +77,10 @@ export function endOfRefusal(error: unknown, { failure, translate }: Facts): Tra
     default:
       return { end: 'failed', error }
   }
+}
+
+function lost(): TransactionEnd<never> {
+  return { end: 'failed', error: new OnlyonceError('lease_lost') }
 }
 
 function endedInside(error: unknown): OnlyonceError {

@@ -1,6 +1,16 @@
-import type { Attempt, AttemptOutcome, Failure, OnceRecord, Reply, Stuck } from '../../record/index.ts'
+import type {
+  Attempt,
+  AttemptOutcome,
+  Failure,
+  InProgress,
+  OnceRecord,
+  Reply,
+  Stuck,
+} from '../../record/index.ts'
 import type { Seen } from '../contract.ts'
+import type { Resumed } from '../operations.ts'
 import type { Row } from './flush.ts'
+import { RECORD_COLUMN_COUNT } from './sql/columns.ts'
 
 /** Turns the columns of RECORD_COLUMNS into a record. */
 export function readRecord(row: Row): Seen {
@@ -74,6 +84,26 @@ export function readAttempt(row: Row): Attempt {
     ended_at: Number(ended),
     outcome: outcome as AttemptOutcome,
     failure: code === null ? null : readFailure(code!, message!),
+  }
+}
+
+/** Turns the columns of RESUMED_COLUMNS into an operation in new hands. */
+export function readResumed(row: Row): Resumed {
+  const { record } = readRecord(row)
+  const [version, input, input_key, progress, progress_key, points, point_age, sent_age, overdue, ...rest] =
+    row.slice(RECORD_COLUMN_COUNT)
+  const [retention, looks] = rest
+  return {
+    record: record as InProgress,
+    version: version!,
+    input: { bytes: bytes(input ?? ''), sealed_by: input_key ?? null },
+    progress: progress == null ? null : { bytes: bytes(progress), sealed_by: progress_key ?? null },
+    count: Number(points ?? 0),
+    point_age_ms: Number(point_age),
+    sent_age_ms: sent_age == null ? null : Number(sent_age),
+    deadline_in_ms: overdue == null ? null : -Number(overdue),
+    retention_ms: Number(retention),
+    looks: Number(looks ?? 0),
   }
 }
 

@@ -5,6 +5,7 @@ import * as finish from './sql/finish.ts'
 import * as group from './sql/group.ts'
 import * as keyIds from './sql/key-ids.ts'
 import * as look from './sql/look.ts'
+import * as operations from './sql/operations.ts'
 import * as session from './sql/session.ts'
 import * as stuck from './sql/stuck.ts'
 
@@ -48,5 +49,18 @@ function texts(schema: string) {
     findNamedKeys: keyIds.findNamedKeys(schema),
     insertKeyIds: keyIds.insertKeyIds(schema),
     deleteKeyId: keyIds.deleteKeyId(schema),
+    insertBegun: operations.insertBegun(schema),
+    lockOwned: operations.lockOwned(schema),
+    writePoints: operations.writePoints(schema),
+    finishOperation: operations.finishOperation(schema),
+    lockToSettle: operations.lockToSettle(schema),
+    takeOver: operations.takeOver(schema),
+    doubtOperation: operations.doubtOperation(schema),
+    parkOperation: operations.parkOperation(schema),
+    findAbandoned: operations.findAbandoned(schema),
+    findDue: operations.findDue(schema),
+    insertEvidence: operations.insertEvidence(schema),
+    hurry: operations.hurry(schema),
+    findEvidence: operations.findEvidence(schema),
   }
 }

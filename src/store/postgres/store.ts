@@ -19,6 +19,7 @@ import { Group } from './group.ts'
 import { checkKeys } from './key-ids.ts'
 import { Looker } from './looker.ts'
 import { isMigrated, migrate } from './migrate.ts'
+import { PostgresOperations } from './operations.ts'
 import type { PostgresSettings } from './options.ts'
 import { OwnerWrites } from './owner.ts'
 import { readAttempt, readStuck } from './rows.ts'
@@ -38,6 +39,7 @@ export class PostgresStore implements Store<PostgresTx> {
   readonly #looker: Looker
   readonly #claims: Claims
   readonly #owner: OwnerWrites
+  readonly operations: PostgresOperations
 
   constructor(pool: Pool, owns_pool: boolean, settings: PostgresSettings) {
     this.#pool = pool
@@ -49,6 +51,7 @@ export class PostgresStore implements Store<PostgresTx> {
     const group = new Group(this.#connections)
     this.#claims = new Claims(this.#connections, this.#statements, group)
     this.#owner = new OwnerWrites(this.#connections, this.#statements, group)
+    this.operations = new PostgresOperations(this.#connections, this.#statements)
   }
 
   async start(keys: KeyIds): Promise<void> {

@@ -2,7 +2,7 @@ import type { QueryConfig, QueryResult, QueryResultRow } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import { leavesDoubt } from './classify.ts'
 import type { Connections } from './connections.ts'
-import { type Bound, bind, flush, type Statement, submit } from './flush.ts'
+import { type Bound, flush, submit } from './flush.ts'
 import type { Habits } from './habits.ts'
 import type { Link } from './link.ts'
 import { COMMENTS, type Gate, mayFollowBegin, type PgQuery, pgQuery, TxQuery } from './tx-query.ts'
@@ -30,7 +30,8 @@ const CONTROLS = new RegExp(
 export class Tx implements PostgresTx {
   readonly #link: Link
   readonly #connections: Connections
-  readonly #begin: Statement
+  readonly #begin: Bound
+  readonly #asked_first: readonly Bound[]
   /** BEGIN is on its way. */
   #begun = false
   /** BEGIN was answered. */
@@ -47,17 +48,19 @@ export class Tx implements PostgresTx {
   /** A text that may hold such a statement is on its way; if its answer is lost, nobody knows. */
   #may_end = false
 
-  constructor(link: Link, connections: Connections, begin: Statement) {
+  /** `first` is BEGIN, and what has to be asked before anything else. */
+  constructor(link: Link, connections: Connections, [begin, ...asked]: readonly [Bound, ...Bound[]]) {
     this.#link = link
     this.#connections = connections
     this.#begin = begin
+    this.#asked_first = asked
   }
 
   /** The statements that have to go before whatever is sent next; whoever takes them has to send them. */
   takeUnsent(): readonly Bound[] {
     if (this.#begun) return []
     this.#begun = true
-    return [bind(this.#begin), ...this.#connections.prefix(this.#link.client!)]
+    return [this.#begin, ...this.#connections.prefix(this.#link.client!), ...this.#asked_first]
   }
 
   get begun(): boolean {

@@ -11,7 +11,10 @@ export function identityValues({ id, claimant }: Pick<TransactionAttempt, 'id' |
   return [id.account, id.operation, id.key, attempt_id, owner, digest, key_id, trace]
 }
 
-export function completedValues(attempt: TransactionAttempt, reply: Reply): Value[] {
+export function completedValues(
+  attempt: Pick<TransactionAttempt, 'id' | 'claimant' | 'retention_ms'>,
+  reply: Reply,
+): Value[] {
   return [...identityValues(attempt), `${attempt.retention_ms}`, ...replyValues(reply)]
 }
 

@@ -31,6 +31,8 @@ const RECORD_COLUMNS = [
   'r.trace',
 ]
 
+export const RECORD_COLUMN_COUNT = RECORD_COLUMNS.length
+
 /** The same under the names c0, c1, … */
 export const recordColumns = RECORD_COLUMNS.map((column, i) => `${column} AS c${i}`).join(', ')
 
@@ -51,6 +53,24 @@ export const ageOf = (time: string) => milliseconds(`(now() - ${time})`)
 
 /** A duration given in milliseconds as an interval; NULL stays NULL. */
 export const interval = (parameter: string) => `(${parameter}::float8 * interval '1 millisecond')`
+
+const age = (time: string) => milliseconds(`(clock_timestamp() - ${time})`)
+
+/** The columns of an operation that was taken over, in the order that `readResumed` expects: its record first. */
+export const RESUMED_COLUMNS = [
+  ...RECORD_COLUMNS,
+  'r.version',
+  hex('r.input'),
+  'r.input_key_id',
+  hex('r.progress'),
+  'r.progress_key_id',
+  'r.points',
+  age('r.point_at'),
+  age('r.sent_until'),
+  age('r.deadline_at'),
+  'r.retention_ms',
+  'r.looks',
+].join(', ')
 
 /** All that an insert has to tell: what else it wrote, the caller knows. */
 export const CREATED_AT = milliseconds('created_at')

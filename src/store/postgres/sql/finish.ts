@@ -5,7 +5,7 @@ import { interval } from './columns.ts'
  * anew when a record was deleted meanwhile.
  */
 const SEEN = `account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint AND state = 'in_progress'`
-const OWNED = `${SEEN} AND attempt_id = $5::uuid`
+export const OWNED = `${SEEN} AND attempt_id = $5::uuid`
 
 /** Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 status, 8 headers, 9 body, 10 schema, 11 id of the key that sealed it. */
 export const complete = (schema: string) => `

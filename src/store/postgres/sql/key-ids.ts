@@ -14,7 +14,10 @@ WHERE CASE k.purpose
   WHEN 'fingerprint' THEN EXISTS (
     SELECT FROM ${schema}.records AS r WHERE r.fingerprint_key_id = k.key_id AND r.state <> 'expired')
   ELSE EXISTS (
-    SELECT FROM ${schema}.records AS r WHERE r.reply_key_id = k.key_id AND r.state = 'completed')
+    SELECT FROM ${schema}.records AS r
+    WHERE (r.reply_key_id = k.key_id AND r.state = 'completed') OR r.input_key_id = k.key_id
+      OR r.progress_key_id = k.key_id)
+    OR EXISTS (SELECT FROM ${schema}.evidence AS e WHERE e.key_id = k.key_id)
 END
 ORDER BY k.purpose, k.key_id`
 

@@ -1,0 +1,83 @@
+import { Catalog } from './catalog.ts'
+import type { OnlyonceOptions } from './door.ts'
+import { OnlyonceError } from './errors.ts'
+import { LIMITS } from './limits.ts'
+import { type CallSignals, NO_SIGNALS, type Observers } from './observe/index.ts'
+import type { Operation } from './protect/operation.ts'
+import type { OperationHouse } from './protect/operation-hold.ts'
+import {
+  type OperationRequest,
+  type ResumeEnd,
+  type ResumeRequest,
+  resumeOperation,
+  runOperation,
+} from './protect/run-operation.ts'
+import type { Running } from './protect/running.ts'
+import type { Outcome } from './protect/transaction.ts'
+import { positive } from './requests.ts'
+import type { CrashPoint, Store } from './store/contract.ts'
+import type { OperationStore } from './store/operations.ts'
+
+/** What an engine has for operations: the code that it knows, and when to look at what is in doubt. */
+export class Durable<Tx> {
+  readonly catalog: Catalog
+  readonly #store: Store<Tx>
+  readonly #running: Running<Tx>
+  readonly #observers: Observers
+  readonly #crashPoint: CrashPoint
+  readonly #schedule_ms: readonly number[]
+
+  constructor(
+    options: Pick<OnlyonceOptions<Tx>, 'operations' | 'reconcile_after_ms'>,
+    store: Store<Tx>,
+    running: Running<Tx>,
+    observers: Observers,
+    crashPoint: CrashPoint,
+  ) {
+    this.catalog = new Catalog(options.operations ?? [])
+    this.#store = store
+    this.#running = running
+    this.#observers = observers
+    this.#crashPoint = crashPoint
+    this.#schedule_ms = options.reconcile_after_ms ?? LIMITS.reconcile_after_ms
+    for (const after_ms of this.#schedule_ms) positive('reconcile_after_ms', after_ms)
+  }
+
+  /** The part of the store that keeps operations. */
+  get store(): OperationStore<Tx> {
+    if (this.#store.operations !== undefined) return this.#store.operations
+    throw new OnlyonceError('option_invalid', { detail: 'This store keeps no operations: use postgres().' })
+  }
+
+  async run(
+    request: OperationRequest,
+    operation: Operation<unknown, unknown>,
+    signals: CallSignals,
+  ): Promise<Outcome> {
+    this.catalog.add(operation)
+    const house = this.#house(() => signals.leaseLost())
+    return await runOperation(house, request, operation, this.catalog.find, signals)
+  }
+
+  /** Goes on with an operation whose caller is gone. Null when another came first. */
+  async resume(request: ResumeRequest): Promise<ResumeEnd> {
+    return await resumeOperation(
+      this.#house(() => {}),
+      request,
+      this.catalog.find,
+      NO_SIGNALS,
+    )
+  }
+
+  #house(onLeaseLost: () => void): OperationHouse<Tx> {
+    return {
+      store: this.#store,
+      operations: this.store,
+      running: this.#running,
+      crashPoint: this.#crashPoint,
+      onLeaseLost,
+      onParked: (id, failure) => this.#observers.emit({ signal: 'parked', id, failure }),
+      schedule_ms: this.#schedule_ms,
+    }
+  }
+}

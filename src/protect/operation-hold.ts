@@ -1,0 +1,251 @@
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { Claimant, Failure, RecordId } from '../record/index.ts'
+import { Deadline } from '../retry.ts'
+import type { CrashPoint, Owned, Store, TransactionAttempt } from '../store/contract.ts'
+import type { Beginning, OperationHead, OperationStore, Resumed, Written } from '../store/operations.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { runStep } from './operation-step.ts'
+import { Interrupted } from './operation-stop.ts'
+import type { Running } from './running.ts'
+
+/** What an attempt at an operation needs of its surroundings. */
+export interface OperationHouse<Tx> {
+  readonly store: Store<Tx>
+  readonly operations: OperationStore<Tx>
+  readonly running: Running<Tx>
+  readonly crashPoint: CrashPoint
+  readonly onLeaseLost: () => void
+  readonly onParked: (id: RecordId, failure: Failure) => void
+  /** When to look at what is in doubt, one entry for each look. */
+  readonly schedule_ms: readonly number[]
+}
+
+/** One attempt, before it owns anything. */
+export interface OperationAttempt {
+  readonly id: RecordId
+  readonly claimant: Claimant
+  readonly head: OperationHead
+  readonly lease_ms: number
+  readonly in_progress_max_ms: number
+  readonly deadline: Deadline
+  /** What was there already, and is ours now; null for a new key. */
+  readonly resumed: Resumed | null
+}
+
+/**
+ * An attempt's hold on its record: none at first, where the key is new, and from its first commit on a fence, a lease
+ * and the signs of life that keep it.
+ */
+export class Hold<Tx> {
+  readonly id: RecordId
+  /** An earlier attempt may have done things that are not durable. */
+  readonly resumed: boolean
+  readonly house: OperationHouse<Tx>
+  readonly attempt: OperationAttempt
+  readonly #never = new AbortController()
+  #owned: Owned | null = null
+  #heartbeat: Heartbeat<Tx> | null = null
+  /** How long the lease is good for, counted from before it was asked for. */
+  #lease: Deadline
+  /** Since the last commit that calls follow. */
+  #point: { readonly age_ms: number; readonly since: Deadline }
+
+  constructor(house: OperationHouse<Tx>, attempt: OperationAttempt, lease: Deadline) {
+    this.house = house
+    this.attempt = attempt
+    this.id = attempt.id
+    this.resumed = attempt.resumed !== null
+    this.#lease = lease
+    this.#point = pointAt(attempt.resumed?.point_age_ms ?? 0)
+  }
+
+  /** What was taken over is ours from the start. */
+  begin(): void {
+    const { id, claimant, resumed } = this.attempt
+    if (resumed !== null) this.#own({ id, fence: resumed.record.fence, attempt_id: claimant.attempt_id })
+  }
+
+  get owned(): Owned | null {
+    return this.#owned
+  }
+
+  get signal(): AbortSignal {
+    return this.#heartbeat?.signal ?? this.#never.signal
+  }
+
+  /** Waits for the function no longer than an attempt may take: one that never ends does not own a key for ever. */
+  async inTime<T>(running: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined
+    const over = new Promise<never>((_, reject) => {
+      const tell = () => reject(new OnlyonceError('lease_lost', { detail: 'The operation took too long.' }))
+      timer = setTimeout(tell, Math.min(this.attempt.in_progress_max_ms, LIMITS.timer_max_ms))
+    })
+    running.catch(() => {})
+    try {
+      return await Promise.race([running, over])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Owns a record from here on, by a commit of its own where there is none yet. */
+  async claim(): Promise<void> {
+    if (this.#owned !== null) return
+    const { id, claimant, lease_ms, deadline } = this.attempt
+    for (let tries = 0; ; tries += 1) {
+      const lease = new Deadline(lease_ms)
+      try {
+        this.house.crashPoint('operation.claim.before')
+        const claimed = await this.house.operations.claim(this.beginning)
+        this.house.crashPoint('operation.claim.after')
+        if (claimed !== 'claimed') throw new Interrupted({ why: claimed })
+        this.#point = pointAt(0)
+        this.#lease = lease
+        return this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })
+      } catch (error) {
+        const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
+        if (!unanswered || !(await deadline.backOff(tries))) throw error
+      }
+    }
+  }
+
+  /** Makes results durable, or the end, without any work beside it. The store may be away for a while. */
+  async write(written: Written): Promise<void> {
+    if (this.#owned === null) {
+      const end = await runStep(this, 'read committed', async () => written)
+      if (end.end === 'committed') return
+      throw end.end === 'stop' ? new Interrupted(end.stop) : end.error
+    }
+    const { operations, crashPoint } = this.house
+    await this.#persist(async (owned) => {
+      const lease = new Deadline(this.attempt.lease_ms)
+      crashPoint('operation.write.before')
+      await operations.write(owned, written, this.bounds)
+      crashPoint('operation.write.after')
+      this.committed(written, lease)
+    })
+  }
+
+  async doubt(failure: Failure, waits_for: string | null): Promise<'unknown' | 'parked'> {
+    const { operations, schedule_ms } = this.house
+    const looks = this.attempt.resumed?.looks ?? 0
+    const in_ms = schedule_ms[looks]
+    if (in_ms === undefined) {
+      await this.park(failure)
+      return 'parked'
+    }
+    await this.#persist((owned) => operations.doubt(owned, failure, { looks, in_ms, waits_for }))
+    return 'unknown'
+  }
+
+  async park(failure: Failure): Promise<void> {
+    await this.#persist((owned) => this.house.operations.park(owned, failure))
+    this.house.onParked(this.id, failure)
+  }
+
+  release(failure: Failure): Promise<void> {
+    return this.#persist((owned) => this.house.store.release(owned, failure, this.attempt.head.retention_ms))
+  }
+
+  /** Nothing is durable: the key keeps its fingerprint, as far as that can be written. */
+  async leaveRetryable(failure: Failure): Promise<void> {
+    await this.house.store.leaveRetryable(this.asTransaction(), failure).catch(() => {})
+  }
+
+  /** Lets others go on at once. */
+  async handOver(): Promise<void> {
+    if (this.#owned !== null) await this.house.store.extend(this.#owned, 0).catch(() => {})
+  }
+
+  /** No signs of life while a transaction of ours holds the row. */
+  async quietly<T>(run: () => Promise<T>): Promise<T> {
+    this.#heartbeat?.pause()
+    try {
+      return await run()
+    } finally {
+      this.#heartbeat?.resume()
+    }
+  }
+
+  /** Since the commit before the first attempt at the next call. */
+  get key_age_ms(): number {
+    return this.#point.age_ms + LIMITS.timer_max_ms - this.#point.since.left_ms
+  }
+
+  end(): void {
+    this.#heartbeat?.stop()
+    if (this.#owned !== null) this.house.running.end(this.#owned)
+  }
+
+  /** A call begins only if the lease outlasts it: whoever takes the record over then finds it sent, or never sent. */
+  async holdFor(ms: number): Promise<void> {
+    if (this.#lease.left_ms > ms) return
+    const { lease_ms } = this.attempt
+    const lease = new Deadline(lease_ms)
+    this.house.crashPoint('operation.extend.before')
+    await this.house.store.extend(this.#owned!, lease_ms)
+    this.house.crashPoint('operation.extend.after')
+    this.#lease = lease
+  }
+
+  /** Something became durable, with a lease that was asked for after `lease` began to run. */
+  committed(written: Written, lease: Deadline): void {
+    if (written.state === 'completed') return
+    this.#lease = lease
+    this.#point = pointAt(0)
+    const { id, claimant } = this.attempt
+    if (this.#owned === null) this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })
+  }
+
+  #own(owned: Owned): void {
+    const { store, running, onLeaseLost } = this.house
+    this.#owned = owned
+    this.#heartbeat = new Heartbeat(store, owned, this.attempt, onLeaseLost)
+    if (running.begin(owned, this.#heartbeat)) return
+    this.#heartbeat.stop()
+    // Too late: nobody would hand this lease over.
+    throw new Interrupted({ why: 'failed', error: new OnlyonceError('closed') })
+  }
+
+  /** Goes on trying while the lease is kept alive: what was done must not be forgotten. */
+  async #persist(write: (owned: Owned) => Promise<void>): Promise<void> {
+    const deadline = new Deadline(LIMITS.save_max_ms)
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await write(this.#owned!)
+      } catch (cause) {
+        if (cause instanceof OnlyonceError && cause.code === 'lease_lost') throw cause
+        if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause })
+      }
+    }
+  }
+
+  get bounds(): Pick<Beginning, 'lease_ms' | 'retention_ms'> {
+    return { lease_ms: this.attempt.lease_ms, retention_ms: this.attempt.head.retention_ms }
+  }
+
+  get beginning(): Beginning {
+    const { id, claimant, head } = this.attempt
+    return { id, claimant, head, ...this.bounds }
+  }
+
+  /** The same attempt as a transaction, for the store to settle it or to leave a record of it. */
+  asTransaction(): TransactionAttempt {
+    const { id, claimant, head, deadline } = this.attempt
+    const time_max_ms = Math.max(1, deadline.left_ms)
+    return {
+      id,
+      claimant,
+      previous: null,
+      retention_ms: head.retention_ms,
+      isolation: null,
+      time_max_ms,
+      exclusive: false,
+    }
+  }
+}
+
+function pointAt(age_ms: number): { readonly age_ms: number; readonly since: Deadline } {
+  return { age_ms, since: new Deadline(LIMITS.timer_max_ms) }
+}

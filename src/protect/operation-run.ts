@@ -1,0 +1,274 @@
+import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import { derivedKey } from '../key/index.ts'
+import { LIMITS } from '../limits.ts'
+import type { Reply } from '../record/index.ts'
+import type { Isolation, Queryable } from '../store/contract.ts'
+import { encodeThrown } from '../value.ts'
+import { callSiteOf } from './call-site.ts'
+import { callForeign } from './foreign.ts'
+import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
+import type { Hold } from './operation-hold.ts'
+import { runStep } from './operation-step.ts'
+import { type RunEnd, type Stop, stopOf } from './operation-stop.ts'
+import { provesNothingDone } from './proof.ts'
+import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
+
+type Undo = {
+  readonly name: string
+  readonly undo: ForeignStep<unknown> | ((tx: Queryable) => Promise<unknown>)
+}
+
+/** Leaves the function of an operation. Whoever catches it gets it again from every other step. */
+class Stopped extends Error {
+  readonly stop: Stop | { readonly why: 'undo' }
+
+  constructor(stop: Stop | { readonly why: 'undo' }) {
+    super(`The operation stops here: ${stop.why}.`)
+    this.stop = stop
+  }
+}
+
+/** One attempt at an operation: runs its function past what is durable already, and makes the rest durable. */
+export class OperationRun<Tx> implements Op {
+  readonly #hold: Hold<Tx>
+  readonly #steps: Steps
+  readonly #undos: Undo[] = []
+  /** Whether a reply lets the same request run again, for its status, where nothing was done outside. */
+  readonly #notNow: (status: number) => boolean
+  #stopped: Stopped | null = null
+  #completed: Reply | null = null
+  #in_step = false
+
+  constructor(hold: Hold<Tx>, steps: Steps, notNow: (status: number) => boolean) {
+    this.#hold = hold
+    this.#steps = steps
+    this.#notNow = notNow
+  }
+
+  get account(): string {
+    return this.#hold.id.account
+  }
+  get operation(): string {
+    return this.#hold.id.operation
+  }
+  get key(): string {
+    return this.#hold.id.key
+  }
+  get signal(): AbortSignal {
+    return this.#hold.signal
+  }
+
+  async run({ run }: Operation<unknown, unknown>, input: unknown): Promise<RunEnd> {
+    let end: { readonly value: unknown } | { readonly error: unknown }
+    try {
+      end = { value: await this.#hold.inTime(run(this, input)) }
+    } catch (error) {
+      end = { error }
+    }
+    try {
+      return await this.#finish(end)
+    } catch (error) {
+      if (error instanceof Stopped && error.stop.why !== 'undo') return error.stop
+      return { why: 'lost', error }
+    }
+  }
+
+  async #finish(end: { readonly value: unknown } | { readonly error: unknown }): Promise<RunEnd> {
+    if (this.#completed !== null) return { why: 'completed', reply: this.#completed }
+    const stop = this.#stopped?.stop
+    if (stop !== undefined && stop.why !== 'undo') return stop
+    if (this.#in_step) throw new OnlyonceError('steps_overlap', { detail: 'A step was not awaited.' })
+    if (this.#steps.undoing !== null) return await this.#undoAll(this.#steps.undoing)
+    const { unvisited } = this.#steps
+    if (unvisited !== null)
+      return changed(`The step ${unvisited} is durable, and the code never asks for it.`)
+    if ('value' in end) return await this.#end(encodeResult(end.value))
+    const { error } = end
+    if (error instanceof OnlyonceError && error.code === 'operation_changed') return changed(error.message)
+    if (error instanceof OnlyonceError && error.code === 'lease_lost') return { why: 'lost', error }
+    if (this.#undos.length === 0 || provesNothingDone(error)) return { why: 'failed', error }
+    return await this.#beginUndo(encodeThrown(error))
+  }
+
+  atomic<T>(name: string, work: (tx: Queryable) => Promise<T>, options?: { isolation?: Isolation }) {
+    return this.#step(name, 'atomic', () =>
+      this.#atomic(name, 'atomic', work, options?.isolation ?? 'serializable'),
+    ) as ReturnType<Op['atomic']> as never
+  }
+
+  foreign<T>(name: string, step: ForeignStep<T>) {
+    return this.#step(name, 'foreign', () => this.#foreign(name, 'foreign', step)) as never
+  }
+
+  compensate(name: string, undo: Undo['undo']): void {
+    if (this.#stopped !== null) throw this.#stopped
+    this.#undos.push({ name, undo })
+  }
+
+  async undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>> {
+    if (this.#stopped !== null) throw this.#stopped
+    const { unvisited } = this.#steps
+    if (unvisited !== null)
+      throw this.#stop(changed(`The step ${unvisited} is durable, and the code undoes before it.`))
+    // On the way back already: this is where it began.
+    if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
+    const end = await this.#beginUndo(encodeResult(reply)).catch((error) => {
+      throw error instanceof Stopped ? error : this.#stop({ why: 'lost', error })
+    })
+    if (end.why !== 'completed') throw this.#stop(end)
+    return reply
+  }
+
+  async #step(name: string, kind: StepKind, run: () => Promise<unknown>): Promise<unknown> {
+    if (this.#stopped !== null) throw this.#stopped
+    if (this.#completed !== null) {
+      throw new OnlyonceError('option_invalid', { detail: `${name} comes after the reply of the operation.` })
+    }
+    if (this.#in_step) throw this.#stop({ why: 'failed', error: new OnlyonceError('steps_overlap') })
+    const entry = this.#enter(name, kind)
+    if (entry !== null) return resultOf(entry)
+    // What was begun to be undone never goes forward again.
+    if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
+    this.#in_step = true
+    try {
+      return await run()
+    } finally {
+      this.#in_step = false
+    }
+  }
+
+  #enter(name: string, kind: StepKind): Entry | null {
+    try {
+      return this.#steps.enter(name, kind)
+    } catch (error) {
+      if (error instanceof OnlyonceError && error.code === 'operation_changed')
+        throw this.#stop(changed(error.message))
+      throw error
+    }
+  }
+
+  async #atomic<T>(
+    name: string,
+    kind: 'atomic' | 'undo_atomic',
+    work: (tx: Queryable) => Promise<T>,
+    isolation: Isolation,
+  ): Promise<unknown> {
+    let value: unknown
+    let entry: Entry | null = null
+    const end = await runStep(this.#hold, isolation, async (tx) => {
+      value = await work(tx as Queryable)
+      if (kind === 'atomic' && value instanceof OperationReply) {
+        const reply = encodeResult(value)
+        if (this.#isNotNow(reply)) throw this.#stop({ why: 'not_now', reply })
+        return { state: 'completed', reply, count: this.#steps.count + 1, last: name }
+      }
+      entry = entryOf(name, kind, value)
+      return { state: 'in_progress', points: this.#steps.points([entry]) }
+    })
+    switch (end.end) {
+      case 'committed':
+        if (end.written.state === 'completed') {
+          this.#completed = end.written.reply
+          return value
+        }
+        this.#steps.add(entry!)
+        this.#steps.committed()
+        return resultOf(entry!)
+      case 'stop':
+        throw this.#stop(end.stop)
+      case 'failed':
+        // What a call has brought must not be lost with the step that was to use it.
+        if (this.#steps.pending && this.#stopped === null) await this.#commit()
+        throw end.error
+      default:
+        return end satisfies never
+    }
+  }
+
+  async #foreign<T>(name: string, kind: 'foreign' | 'undo_foreign', step: ForeignStep<T>): Promise<unknown> {
+    const maybe_sent = this.#hold.resumed && this.#steps.untouched
+    if (this.#steps.pending) await this.#commit()
+    else await this.#guarded(() => this.#hold.claim())
+    const key = derivedKey({ ...this.#hold.id, step: name })
+    const end = await this.#guarded(() => callForeign(step, callSiteOf(this.#hold, key, maybe_sent)))
+    switch (end.end) {
+      case 'result': {
+        const entry = entryOf(name, kind, end.value)
+        this.#steps.add(entry)
+        return resultOf(entry)
+      }
+      case 'not_executed':
+        throw this.#stop({ why: 'failed', error: end.error })
+      case 'in_doubt':
+        throw this.#stop({ why: 'doubt', failure: end.failure, waits_for: key })
+      case 'refused':
+        throw this.#stop({ why: 'parked', failure: failureOf(end.error) })
+      default:
+        return end satisfies never
+    }
+  }
+
+  /** From here on it never goes forward again: that is durable before anything is undone. */
+  async #beginUndo(reply: Reply): Promise<RunEnd> {
+    const { status, headers, schema } = reply
+    const entry = entryOf('undo', 'undoing', { status, headers, schema, body: reply.body!.toString('utf8') })
+    this.#steps.add(entry)
+    await this.#commit()
+    return await this.#undoAll(entry)
+  }
+
+  async #undoAll(undoing: Entry): Promise<RunEnd> {
+    for (const { name, undo } of this.#undos.toReversed()) {
+      if (this.#steps.undone(name) !== null) continue
+      if (typeof undo === 'function') await this.#atomic(name, 'undo_atomic', undo, 'serializable')
+      else await this.#foreign(name, 'undo_foreign', undo)
+    }
+    const { status, headers, schema, body } = resultOf(undoing) as Omit<Reply, 'body'> & { body: string }
+    return await this.#complete({ status, headers, schema, body: Buffer.from(body), sealed_by: null })
+  }
+
+  async #end(reply: Reply): Promise<RunEnd> {
+    return this.#isNotNow(reply) ? { why: 'not_now', reply } : await this.#complete(reply)
+  }
+
+  async #complete(reply: Reply): Promise<RunEnd> {
+    const { count, last } = this.#steps
+    await this.#guarded(() => this.#hold.write({ state: 'completed', reply, count, last }))
+    this.#completed = reply
+    return { why: 'completed', reply }
+  }
+
+  /** Makes results of calls durable by themselves. */
+  async #commit(): Promise<void> {
+    await this.#guarded(() => this.#hold.write({ state: 'in_progress', points: this.#steps.points() }))
+    this.#steps.committed()
+  }
+
+  /** What goes wrong with the record is not for the function to handle. */
+  async #guarded<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask()
+    } catch (error) {
+      if (error instanceof OnlyonceError && error.code === 'option_invalid') throw error
+      throw this.#stop(stopOf(error))
+    }
+  }
+
+  /** What was done outside stands, so "not now" is an answer like any other then; a failure is still none. */
+  #isNotNow({ status }: Reply): boolean {
+    return this.#notNow(status) && (status >= 500 || !this.#steps.foreign)
+  }
+
+  #stop(stop: Stopped['stop']): Stopped {
+    this.#stopped ??= new Stopped(stop)
+    return this.#stopped
+  }
+}
+
+function changed(message: string): Stop {
+  return {
+    why: 'parked',
+    failure: { code: 'operation_changed', message: message.slice(0, LIMITS.error_message_length_max) },
+  }
+}

@@ -1,0 +1,113 @@
+import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import { LIMITS } from '../limits.ts'
+import { Deadline } from '../retry.ts'
+import type { Isolation, TransactionEnd } from '../store/contract.ts'
+import type { Written } from '../store/operations.ts'
+import type { Hold } from './operation-hold.ts'
+import { isOurs, type Stop, stopOf } from './operation-stop.ts'
+
+export type StepEnd =
+  | { readonly end: 'committed'; readonly written: Written }
+  | { readonly end: 'stop'; readonly stop: Stop }
+  /** The function of the step threw; everything was rolled back. */
+  | { readonly end: 'failed'; readonly error: unknown }
+
+/** Runs an atomic step to its end. Collisions run it again in place. */
+export async function runStep<Tx>(
+  hold: Hold<Tx>,
+  isolation: Isolation,
+  work: (tx: Tx) => Promise<Written>,
+): Promise<StepEnd> {
+  const { lease_ms, deadline } = hold.attempt
+  let lease = new Deadline(lease_ms)
+  const timed = async (tx: Tx) => {
+    const written = await work(tx)
+    // The lease is counted from the last statement of the step, which comes now.
+    lease = new Deadline(lease_ms)
+    return written
+  }
+  let last: unknown
+  for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
+    if (tries > 0 && !(await deadline.backOff(tries))) break
+    const end = await hold.quietly(() => transact(hold, isolation, timed))
+    const step = await stepEndOf(hold, end)
+    if (step.end === 'committed') hold.committed(step.written, lease)
+    if (step.end !== 'rerun') return step
+    last = step.error
+  }
+  const error =
+    last instanceof OnlyonceError ? last : new OnlyonceError('serialization_failed', { cause: last })
+  return stopped({ why: 'failed', error })
+}
+
+async function stepEndOf<Tx>(
+  hold: Hold<Tx>,
+  end: TransactionEnd<Written>,
+): Promise<StepEnd | { readonly end: 'rerun'; readonly error: unknown }> {
+  switch (end.end) {
+    case 'committed':
+      return { end: 'committed', written: end.reply }
+    case 'in_doubt': {
+      const verdict = await settle(hold, end.reply)
+      if (verdict === 'committed') return { end: 'committed', written: end.reply }
+      if (verdict !== 'rolled_back') return stopped(verdict)
+      // Where there was no record, one stands there now that says so.
+      return hold.owned === null ? stopped({ why: 'conflict' }) : { end: 'rerun', error: end.error }
+    }
+    case 'conflict':
+      return stopped({ why: 'conflict' })
+    case 'busy':
+      // With the record in our hands, it is a row of the user's that others hold.
+      return hold.owned === null ? stopped({ why: 'busy' }) : { end: 'rerun', error: undefined }
+    case 'rerun':
+      return end
+    case 'ended_inside':
+      return stopped(await endedInside(hold, end.error))
+    case 'failed':
+      return isOurs(end.error) ? stopped(stopOf(end.error)) : end
+    default:
+      return end satisfies never
+  }
+}
+
+function transact<Tx>(
+  hold: Hold<Tx>,
+  isolation: Isolation,
+  work: (tx: Tx) => Promise<Written>,
+): Promise<TransactionEnd<Written>> {
+  const { operations, crashPoint } = hold.house
+  const bounds = { isolation, time_max_ms: Math.max(1, hold.attempt.deadline.left_ms) }
+  return hold.owned === null
+    ? operations.begin(hold.beginning, bounds, work, crashPoint)
+    : operations.step(hold.owned, { ...bounds, ...hold.bounds }, work, crashPoint)
+}
+
+async function settle<Tx>(hold: Hold<Tx>, written: Written): Promise<'committed' | 'rolled_back' | Stop> {
+  const { store, operations, crashPoint } = hold.house
+  try {
+    crashPoint('operation.settle.before')
+    const verdict =
+      hold.owned === null
+        ? await store.settle(hold.asTransaction())
+        : await operations.settleStep(hold.owned, written)
+    crashPoint('operation.settle.after')
+    return verdict
+  } catch (error) {
+    return stopOf(error)
+  }
+}
+
+/** The function of a step has ended its own transaction: what it did may stand without its record. */
+async function endedInside<Tx>(hold: Hold<Tx>, error: OnlyonceError): Promise<Stop> {
+  try {
+    await hold.claim()
+    return { why: 'doubt', failure: failureOf(error), waits_for: null }
+  } catch {
+    return { why: 'lost', error }
+  }
+}
+
+function stopped(stop: Stop): { readonly end: 'stop'; readonly stop: Stop } {
+  return { end: 'stop', stop }
+}

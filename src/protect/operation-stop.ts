@@ -1,0 +1,56 @@
+import { OnlyonceError } from '../errors.ts'
+import type { Failure, Reply } from '../record/index.ts'
+
+/** Why an attempt stops before its function has come to an end. */
+export type Stop =
+  /** Another came first, or holds the key: look again. */
+  | { readonly why: 'conflict' | 'busy' }
+  /** The record has another owner, or nobody knows: nothing more is written. */
+  | { readonly why: 'lost'; readonly error: unknown }
+  /** The outcome of a call cannot be known now. */
+  | { readonly why: 'doubt'; readonly failure: Failure; readonly waits_for: string | null }
+  /** It did not work this time: whoever comes next goes on from the last durable step. */
+  | { readonly why: 'failed'; readonly error: unknown }
+  /** Nobody can go on by himself. */
+  | { readonly why: 'parked'; readonly failure: Failure }
+  /** The answer is given, and says that the same request may run again. */
+  | { readonly why: 'not_now'; readonly reply: Reply }
+
+/** How an attempt ended. `reply` is durable. */
+export type RunEnd = { readonly why: 'completed'; readonly reply: Reply } | Stop
+
+/** Carries a stop through code that throws. */
+export class Interrupted extends Error {
+  readonly stop: Stop
+
+  constructor(stop: Stop) {
+    super(`The operation stops here: ${stop.why}.`)
+    this.stop = stop
+  }
+}
+
+/** What an error of the record, or of the store, means for the attempt. */
+export function stopOf(error: unknown): Stop {
+  if (error instanceof Interrupted) return error.stop
+  const lost = error instanceof OnlyonceError && LOST.includes(error.code)
+  return lost ? { why: 'lost', error } : { why: 'failed', error }
+}
+
+/** Whether the function of an operation has nothing to do with an error: it says who owns the record, or that the store is away. */
+export function isOurs(error: unknown): boolean {
+  return error instanceof OnlyonceError && OURS.includes(error.code)
+}
+
+/** Errors that say who owns the record, or that nobody knows what was written: nothing more may be. */
+const LOST: readonly string[] = ['lease_lost', 'outcome_unknown']
+
+const OURS: readonly string[] = [
+  ...LOST,
+  'store_unavailable',
+  'pool_exhausted',
+  'overloaded',
+  'deadline_exceeded',
+  'transaction_idle',
+  'serialization_failed',
+  'statement_not_prepared',
+]

@@ -1,0 +1,147 @@
+/** What a store keeps of durable operations, beside their records. */
+import type { Failure, InProgress, RecordId, Reply, State } from '../record/index.ts'
+import type { Claimant } from '../record/transitions.ts'
+import type { Sealed } from '../seal/index.ts'
+import type { CrashPoint, Isolation, Owned, TransactionEnd } from './contract.ts'
+
+/** What is written down of an operation before anything else, so that any process can resume it. */
+export interface OperationHead {
+  readonly version: string
+  readonly input: Sealed
+  /** From now, by the store's clock; null where the caller gave no deadline. */
+  readonly deadline_ms: number | null
+  readonly retention_ms: number
+}
+
+/** The steps whose results are durable. */
+export interface Points {
+  readonly count: number
+  /** The recovery point: the name of the last of them. */
+  readonly last: string
+  readonly progress: Sealed
+}
+
+/** What one commit of an operation leaves: more steps, or its end. */
+export type Written =
+  | { readonly state: 'in_progress'; readonly points: Points }
+  | { readonly state: 'completed'; readonly reply: Reply; readonly count: number; readonly last: string }
+
+/** The first commit of an operation whose key is new. */
+export interface Beginning {
+  readonly id: RecordId
+  readonly claimant: Claimant
+  readonly head: OperationHead
+  readonly lease_ms: number
+  readonly retention_ms: number
+}
+
+/** `conflict`: a record of another's is there. `busy`: its transaction is open, and did not end in time. */
+export type Claimed = 'claimed' | 'conflict' | 'busy'
+
+/** An atomic step: the bounds of its transaction. */
+export interface StepBounds {
+  readonly isolation: Isolation
+  readonly time_max_ms: number
+}
+
+/** A record that is to be taken over, as it was seen. */
+export interface Takable {
+  readonly id: RecordId
+  readonly fence: number
+  readonly state: State
+}
+
+/** Code that a process has. */
+export interface Known {
+  readonly name: string
+  readonly version: string
+}
+
+export interface TakeOver {
+  readonly seen: Takable
+  /** A worker goes on with the fingerprint that is there. */
+  readonly claimant: Omit<Claimant, 'fingerprint'> & Partial<Pick<Claimant, 'fingerprint'>>
+  readonly lease_ms: number
+  /** For records that know no head yet, or start over; null for workers. */
+  readonly head: OperationHead | null
+}
+
+/** An operation in the hands of a new owner, with all that is durable of it. Times are ages, by the store's clock. */
+export interface Resumed {
+  readonly record: InProgress
+  readonly version: string
+  readonly input: Sealed
+  readonly progress: Sealed | null
+  readonly count: number
+  /** Since the last step became durable, or else since the record was made. */
+  readonly point_age_ms: number
+  /** Since the last moment at which an earlier owner may have sent a call; null where there was none. */
+  readonly sent_age_ms: number | null
+  /** Until the deadline of the request; negative when it is past, null where there is none. */
+  readonly deadline_in_ms: number | null
+  readonly retention_ms: number
+  /** How often it was looked at since its outcome is in doubt. */
+  readonly looks: number
+}
+
+/** When somebody is to look at a record again that is in doubt. */
+export interface NextLook {
+  readonly looks: number
+  /** Null: nobody does so by himself. */
+  readonly in_ms: number | null
+  /** The key of the call whose outcome is in doubt, so that evidence about it finds the record. */
+  readonly waits_for: string | null
+}
+
+/**
+ * What durable operations need of a store. Every write is safe to repeat with the same attempt id; every write of
+ * an owner throws, or ends with, `lease_lost` when its fence is old.
+ */
+export interface OperationStore<Tx> {
+  /** Runs the first step of a new record: work, record and result in one commit. `conflict` where a record is there. */
+  begin(
+    beginning: Beginning,
+    bounds: StepBounds,
+    work: (tx: Tx) => Promise<Written>,
+    crashPoint: CrashPoint,
+  ): Promise<TransactionEnd<Written>>
+
+  /** Claims a new record in a commit of its own, before a call. */
+  claim(beginning: Beginning): Promise<Claimed>
+
+  /** Runs a later step. Its first statement checks and locks the owner's fence. */
+  step(
+    owned: Owned,
+    bounds: StepBounds & Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+    work: (tx: Tx) => Promise<Written>,
+    crashPoint: CrashPoint,
+  ): Promise<TransactionEnd<Written>>
+
+  /** Whether a step whose COMMIT was not answered took effect. Throws `lease_lost` where nobody can go on with it. */
+  settleStep(owned: Owned, written: Written): Promise<'committed' | 'rolled_back'>
+
+  /** Makes results durable, or the end, in a commit of its own. */
+  write(owned: Owned, written: Written, bounds: Pick<Beginning, 'lease_ms' | 'retention_ms'>): Promise<void>
+
+  /** Takes a record over by the fence that was seen. Null when another came first. */
+  takeOver(request: TakeOver): Promise<Resumed | null>
+
+  /** Nobody knows whether a call took effect. */
+  doubt(owned: Owned, failure: Failure, next: NextLook): Promise<void>
+
+  /** Nobody can go on by himself: an operator decides. */
+  park(owned: Owned, failure: Failure): Promise<void>
+
+  /** Operations whose lease ran out at least so long ago, of all accounts; those that were begun first come first. */
+  abandoned(known: readonly Known[], grace_ms: number, limit: number): Promise<readonly Takable[]>
+
+  /** Operations in doubt that are to be looked at by now, of all accounts. */
+  due(known: readonly Known[], limit: number): Promise<readonly Takable[]>
+
+  /**
+   * Keeps what somebody has told about a call, often before its answer came, and lets whoever waits for it look
+   * at once. The first word stays.
+   */
+  addEvidence(account: string, call_key: string, result: Sealed): Promise<void>
+  evidence(account: string, call_key: string): Promise<Sealed | null>
+}

@@ -1,0 +1,251 @@
+import { OnlyonceError } from '../../errors.ts'
+import type { Failure } from '../../record/index.ts'
+import { Deadline } from '../../retry.ts'
+import type { Sealed } from '../../seal/index.ts'
+import type { CrashPoint, Owned, TransactionEnd } from '../contract.ts'
+import type {
+  Beginning,
+  Claimed,
+  Known,
+  NextLook,
+  OperationStore,
+  Resumed,
+  StepBounds,
+  Takable,
+  TakeOver,
+  Written,
+} from '../operations.ts'
+import { classify } from './classify.ts'
+import type { Connections } from './connections.ts'
+import { type Bound, bind, type Row, type Statement } from './flush.ts'
+import type { Value } from './messages.ts'
+import { arrayLiteral, readResumed, replyValues } from './rows.ts'
+import { BEGIN, type Statements } from './statements.ts'
+import type { PostgresTx } from './tx.ts'
+import { completedValues, identityValues } from './values.ts'
+import { type Work, WorkTransaction } from './work-transaction.ts'
+
+/** Durable operations in PostgreSQL. */
+export class PostgresOperations implements OperationStore<PostgresTx> {
+  readonly #connections: Connections
+  readonly #statements: Statements
+
+  constructor(connections: Connections, statements: Statements) {
+    this.#connections = connections
+    this.#statements = statements
+  }
+
+  begin(
+    beginning: Beginning,
+    bounds: StepBounds,
+    work: Work<Written>,
+    crashPoint: CrashPoint,
+  ): Promise<TransactionEnd<Written>> {
+    return this.#transact([], bounds, work, crashPoint, (written) =>
+      written.state === 'completed'
+        ? bind(this.#statements.insertCompleted, ...completedValues(beginning, written.reply))
+        : bind(this.#statements.insertBegun, ...begunValues(beginning, written)),
+    )
+  }
+
+  step(
+    owned: Owned,
+    bounds: StepBounds & Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+    work: Work<Written>,
+    crashPoint: CrashPoint,
+  ): Promise<TransactionEnd<Written>> {
+    const lock = bind(this.#statements.lockOwned, ...ownedValues(owned))
+    return this.#transact([lock], bounds, work, crashPoint, (written) => this.#write(owned, written, bounds))
+  }
+
+  async claim(beginning: Beginning): Promise<Claimed> {
+    try {
+      const values = begunValues(beginning, null)
+      await this.#connections.runBounded(bind(this.#statements.insertBegun, ...values))
+      return 'claimed'
+    } catch (error) {
+      if (classify(error) === 'lock_wait') return 'busy'
+      if (classify(error) !== 'unique') throw error
+    }
+    // Ours, by an earlier try of the same attempt whose answer was lost.
+    const row = await this.#settleRow(beginning)
+    return row?.[1] === beginning.claimant.attempt_id ? 'claimed' : 'conflict'
+  }
+
+  /** A step that is still open holds the row, so whoever has the lock knows how it ended. */
+  async settleStep(owned: Owned, written: Written): Promise<'committed' | 'rolled_back'> {
+    const deadline = new Deadline(this.#connections.settings.settle_max_ms)
+    for (let tries = 0; ; tries += 1) {
+      try {
+        const row = await this.#settleRow(owned)
+        if (isDone(row, owned, written)) return 'committed'
+        if (row?.[0] !== 'in_progress' || row[1] !== owned.attempt_id) throw new OnlyonceError('lease_lost')
+        return 'rolled_back'
+      } catch (cause) {
+        if (cause instanceof OnlyonceError && cause.code === 'lease_lost') throw cause
+        if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause })
+      }
+    }
+  }
+
+  async write(
+    owned: Owned,
+    written: Written,
+    bounds: Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+  ): Promise<void> {
+    const { rows } = await this.#connections.runBounded(this.#write(owned, written, bounds))
+    if (rows.at(-1)!.length === 1) return
+    // No row: the fence is old, or this very write was done before and its answer was lost.
+    if (!isDone(await this.#settleRow(owned), owned, written)) throw new OnlyonceError('lease_lost')
+  }
+
+  async takeOver({ seen, claimant, lease_ms, head }: TakeOver): Promise<Resumed | null> {
+    const { id, fence, state } = seen
+    const { attempt_id, owner, trace, fingerprint } = claimant
+    const { rows } = await this.#connections.runBounded(
+      bind(
+        this.#statements.takeOver,
+        ...[id.account, id.operation, id.key, `${fence}`, state],
+        ...[attempt_id, owner, trace, fingerprint?.digest ?? null, fingerprint?.key_id ?? null],
+        `${lease_ms}`,
+        ...[head?.version ?? null, head?.input.bytes ?? null, head?.input.sealed_by ?? null],
+        ...[numeral(head?.deadline_ms), numeral(head?.retention_ms)],
+      ),
+    )
+    const row = rows.at(-1)![0]
+    return row === undefined ? null : readResumed(row)
+  }
+
+  doubt(owned: Owned, { code, message }: Failure, { looks, in_ms, waits_for }: NextLook): Promise<void> {
+    const { doubtOperation } = this.#statements
+    return this.#leave('unknown', doubtOperation, owned, code, message, waits_for, `${looks}`, numeral(in_ms))
+  }
+
+  park(owned: Owned, { code, message }: Failure): Promise<void> {
+    return this.#leave('parked', this.#statements.parkOperation, owned, code, message)
+  }
+
+  async abandoned(known: readonly Known[], grace_ms: number, limit: number): Promise<readonly Takable[]> {
+    const values = [...knownValues(known), `${grace_ms}`, `${limit}`]
+    return await this.#find(bind(this.#statements.findAbandoned, ...values))
+  }
+
+  async due(known: readonly Known[], limit: number): Promise<readonly Takable[]> {
+    return await this.#find(bind(this.#statements.findDue, ...knownValues(known), `${limit}`))
+  }
+
+  /** Two commits, in this order: whoever is hurried finds the evidence. */
+  async addEvidence(account: string, call_key: string, { bytes, sealed_by }: Sealed): Promise<void> {
+    const { insertEvidence, hurry } = this.#statements
+    await this.#connections.run(bind(insertEvidence, account, call_key, bytes, sealed_by))
+    await this.#connections.runBounded(bind(hurry, account, call_key))
+  }
+
+  async evidence(account: string, call_key: string): Promise<Sealed | null> {
+    const { rows } = await this.#connections.run(bind(this.#statements.findEvidence, account, call_key))
+    const row = rows[0]![0]
+    return row === undefined ? null : { bytes: Buffer.from(row[0]!, 'hex'), sealed_by: row[1] ?? null }
+  }
+
+  #transact(
+    asked_first: readonly Bound[],
+    { isolation, time_max_ms }: StepBounds,
+    work: Work<Written>,
+    crashPoint: CrashPoint,
+    record: (written: Written) => Bound,
+  ): Promise<TransactionEnd<Written>> {
+    const script = {
+      name: 'step',
+      first: [bind(BEGIN[isolation]), ...asked_first] as const,
+      time_max_ms,
+      finish: (transaction: WorkTransaction<Written>, written: Written) =>
+        transaction.commit(written, [...transaction.lastBounds(), record(written)]),
+    }
+    return new WorkTransaction(this.#connections, script, crashPoint).run(work)
+  }
+
+  #write(
+    owned: Owned,
+    written: Written,
+    { lease_ms, retention_ms }: Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+  ): Bound {
+    const where = ownedValues(owned)
+    if (written.state === 'completed') {
+      const { reply, count, last } = written
+      const values = [`${retention_ms}`, `${count}`, last, ...replyValues(reply)]
+      return bind(this.#statements.finishOperation, ...where, ...values)
+    }
+    return bind(this.#statements.writePoints, ...where, `${lease_ms}`, ...pointValues(written.points))
+  }
+
+  async #leave(
+    state: 'unknown' | 'parked',
+    statement: Statement,
+    owned: Owned,
+    ...values: readonly Value[]
+  ): Promise<void> {
+    const { rows } = await this.#connections.runBounded(bind(statement, ...ownedValues(owned), ...values))
+    if (rows.at(-1)!.length === 1) return
+    const row = await this.#settleRow(owned)
+    if (row?.[0] !== state || row[1] !== owned.attempt_id) throw new OnlyonceError('lease_lost')
+  }
+
+  async #settleRow({ id }: Pick<Owned, 'id'>): Promise<Row | undefined> {
+    const { lockToSettle } = this.#statements
+    const found = await this.#connections.runBounded(bind(lockToSettle, id.account, id.operation, id.key))
+    return found.rows.at(-1)![0]
+  }
+
+  async #find(bound: Bound): Promise<readonly Takable[]> {
+    const { rows } = await this.#connections.run(bound)
+    return rows[0]!.map(([account, operation, key, fence, state]) => ({
+      id: { account: account!, operation: operation!, key: key! },
+      fence: Number(fence),
+      state: state as Takable['state'],
+    }))
+  }
+}
+
+/** The row of `lockToSettle` shows what this attempt has written. */
+function isDone(row: Row | undefined, { attempt_id }: Owned, written: Written): boolean {
+  if (row?.[1] !== attempt_id) return false
+  if (written.state === 'completed') return row[0] === 'completed'
+  return Number(row[2] ?? 0) >= written.points.count
+}
+
+function begunValues(
+  beginning: Beginning,
+  written: Extract<Written, { state: 'in_progress' }> | null,
+): Value[] {
+  const { head, lease_ms } = beginning
+  return [
+    ...identityValues(beginning),
+    `${lease_ms}`,
+    head.version,
+    head.input.bytes,
+    head.input.sealed_by,
+    numeral(head.deadline_ms),
+    `${head.retention_ms}`,
+    ...(written === null ? [null, null, null, null] : pointValues(written.points)),
+  ]
+}
+
+function pointValues({
+  count,
+  last,
+  progress,
+}: Extract<Written, { state: 'in_progress' }>['points']): Value[] {
+  return [`${count}`, last, progress.bytes, progress.sealed_by]
+}
+
+function knownValues(known: readonly Known[]): Value[] {
+  return [arrayLiteral(known.map(({ name }) => name)), arrayLiteral(known.map(({ version }) => version))]
+}
+
+function ownedValues({ id, fence, attempt_id }: Owned): Value[] {
+  return [id.account, id.operation, id.key, `${fence}`, attempt_id]
+}
+
+function numeral(value: number | null | undefined): string | null {
+  return value == null ? null : `${value}`
+}

@@ -1,0 +1,167 @@
+import { interval, RESUMED_COLUMNS } from './columns.ts'
+import { OWNED } from './finish.ts'
+
+/**
+ * The record of an operation with the result of its first step, or with none. Without ON CONFLICT: a conflict has to
+ * abort the transaction of that step.
+ * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace, 9 lease in ms, 10 version, 11 input,
+ * 12 its key id, 13 deadline in ms, 14 retention in ms, 15 points, 16 recovery point, 17 progress, 18 its key id.
+ */
+export const insertBegun = (schema: string) => `
+INSERT INTO ${schema}.records
+  (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
+   created_at, attempted_at, changed_at, lease_until, version, input, input_key_id, deadline_at, retention_ms,
+   points, recovery_point, progress, progress_key_id, point_at)
+VALUES ($1, $2, $3, 'in_progress', 1, $4, $5, $6, $7, $8,
+   now(), now(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11, $12,
+   clock_timestamp() + ${interval('$13')}, $14, $15, $16, $17, $18, clock_timestamp())`
+
+/**
+ * The first statement of every later step. It raises where the fence is old, so that whatever was sent with it, and
+ * COMMIT with all, does nothing. Parameters: 1-5 id, fence and attempt id.
+ */
+export const lockOwned = (schema: string) => `
+SELECT CASE
+  WHEN (SELECT count(*) FROM (
+    SELECT FROM ${schema}.records
+    WHERE account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint AND attempt_id = $5::uuid
+      AND state = 'in_progress'
+    FOR UPDATE
+  ) AS mine) = 1 THEN true
+  ELSE ${schema}.refuse_former_owner()
+END`
+
+/** Parameters: 1-5 id, fence and attempt id, 6 lease in ms, 7 points, 8 recovery point, 9 progress, 10 its key id. */
+export const writePoints = (schema: string) => `
+UPDATE ${schema}.records
+SET lease_until = clock_timestamp() + ${interval('$6')}, changed_at = clock_timestamp(), point_at = clock_timestamp(),
+    points = $7, recovery_point = $8, progress = $9, progress_key_id = $10
+WHERE ${OWNED}
+RETURNING fence`
+
+/**
+ * The end. Input and results are not needed any more, and whatever is not kept cannot leak.
+ * Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 points, 8 recovery point, 9 status, 10 headers,
+ * 11 body, 12 schema, 13 id of the key that sealed it.
+ */
+export const finishOperation = (schema: string) => `
+UPDATE ${schema}.records
+SET state = 'completed', lease_until = NULL, changed_at = clock_timestamp(), point_at = clock_timestamp(),
+    expires_at = clock_timestamp() + ${interval('$6')}, points = $7, recovery_point = $8,
+    reply_status = $9, reply_headers = $10, reply_body = $11, reply_schema = $12, reply_key_id = $13,
+    input = NULL, input_key_id = NULL, progress = NULL, progress_key_id = NULL,
+    deadline_at = NULL, sent_until = NULL, looks = NULL
+WHERE ${OWNED}
+RETURNING fence`
+
+/**
+ * Waits for a step that is still open: it holds the row. Parameters: 1-3 id.
+ */
+export const lockToSettle = (schema: string) => `
+SELECT state, attempt_id, points FROM ${schema}.records
+WHERE account = $1 AND operation = $2 AND key = $3
+FOR UPDATE`
+
+/**
+ * Takes an operation over by the fence and the state that were seen, and gives all that is durable of it. What an
+ * earlier attempt has written stays; only a record without a head gets the one of the new attempt, and only an
+ * expired one its fingerprint. A worker gives no head (version is NULL) and leaves the deadline as it is.
+ * Parameters: 1-3 id, 4 fence seen, 5 state seen, 6 attempt id, 7 owner, 8 trace, 9 fingerprint, 10 its key id,
+ * 11 lease in ms, 12 version, 13 input, 14 its key id, 15 deadline in ms, 16 retention in ms.
+ */
+export const takeOver = (schema: string) => `
+WITH previous AS (
+  SELECT * FROM ${schema}.records
+  WHERE account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint AND state = $5
+    AND (state <> 'in_progress' OR lease_until <= clock_timestamp())
+  FOR UPDATE
+), taken AS (
+  UPDATE ${schema}.records AS r
+  SET state = 'in_progress', fence = r.fence + 1, attempt_id = $6::uuid, owner = $7, trace = $8,
+      fingerprint = CASE WHEN r.state = 'expired' THEN coalesce($9::bytea, r.fingerprint) ELSE r.fingerprint END,
+      fingerprint_key_id = CASE WHEN r.state = 'expired' THEN coalesce($10, r.fingerprint_key_id) ELSE r.fingerprint_key_id END,
+      attempted_at = clock_timestamp(), changed_at = clock_timestamp(),
+      lease_until = clock_timestamp() + ${interval('$11')}, expires_at = NULL,
+      reply_status = NULL, reply_headers = NULL, reply_body = NULL, reply_schema = NULL, reply_key_id = NULL,
+      error_code = NULL, error_message = NULL, waits_for = NULL, look_at = NULL,
+      version = coalesce(r.version, $12),
+      input = CASE WHEN r.input IS NULL THEN $13::bytea ELSE r.input END,
+      input_key_id = CASE WHEN r.input IS NULL THEN $14 ELSE r.input_key_id END,
+      deadline_at = CASE WHEN $12::text IS NULL THEN r.deadline_at ELSE clock_timestamp() + ${interval('$15')} END,
+      retention_ms = coalesce($16::bigint, r.retention_ms),
+      point_at = coalesce(r.point_at, clock_timestamp()),
+      sent_until = CASE r.state
+        WHEN 'in_progress' THEN greatest(r.sent_until, r.lease_until)
+        WHEN 'unknown' THEN greatest(r.sent_until, r.changed_at)
+        ELSE r.sent_until END
+  FROM previous
+  WHERE r.account = $1 AND r.operation = $2 AND r.key = $3 AND r.fence = previous.fence
+  RETURNING r.*
+), kept AS (
+  INSERT INTO ${schema}.attempts
+    (account, operation, key, fence, attempt_id, owner, started_at, ended_at, outcome, error_code, error_message)
+  SELECT previous.account, previous.operation, previous.key, previous.fence, previous.attempt_id, previous.owner,
+    previous.attempted_at, clock_timestamp(),
+    CASE previous.state WHEN 'in_progress' THEN 'abandoned' ELSE previous.state END,
+    previous.error_code, previous.error_message
+  FROM previous, taken
+)
+SELECT ${RESUMED_COLUMNS} FROM taken AS r`
+
+/**
+ * Evidence that is there already is looked at now. Parameters: 1-5 id, fence and attempt id, 6 error code,
+ * 7 error message, 8 key of the call, 9 looks, 10 next look in ms.
+ */
+export const doubtOperation = (schema: string) => `
+UPDATE ${schema}.records
+SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
+    sent_until = clock_timestamp(), waits_for = $8, looks = $9,
+    look_at = CASE
+      WHEN $10::float8 IS NOT NULL AND EXISTS (SELECT FROM ${schema}.evidence WHERE account = $1 AND call_key = $8)
+      THEN clock_timestamp()
+      ELSE clock_timestamp() + ${interval('$10')} END
+WHERE ${OWNED}
+RETURNING fence`
+
+/** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message. */
+export const parkOperation = (schema: string) => `
+UPDATE ${schema}.records
+SET state = 'parked', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7
+WHERE ${OWNED}
+RETURNING fence`
+
+/**
+ * Locks nothing: each is taken by its fence afterwards. Only what the asker has the code for.
+ * Parameters: 1 operations, 2 their versions, 3 grace in ms, 4 limit.
+ */
+export const findAbandoned = (schema: string) => `
+SELECT account, operation, key, fence, state
+FROM ${schema}.records
+WHERE expires_at IS NULL AND state = 'in_progress' AND lease_until <= now() - ${interval('$3')}
+  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+ORDER BY attempted_at
+LIMIT $4`
+
+/** Parameters: 1 operations, 2 their versions, 3 limit. */
+export const findDue = (schema: string) => `
+SELECT account, operation, key, fence, state
+FROM ${schema}.records
+WHERE look_at <= now() AND state = 'unknown'
+  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+ORDER BY look_at
+LIMIT $3`
+
+/** The first word stays. Parameters: 1 account, 2 key of the call, 3 result, 4 its key id. */
+export const insertEvidence = (schema: string) => `
+INSERT INTO ${schema}.evidence (account, call_key, result, key_id)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (account, call_key) DO NOTHING`
+
+/** Parameters: 1 account, 2 key of the call. */
+export const hurry = (schema: string) => `
+UPDATE ${schema}.records SET look_at = clock_timestamp()
+WHERE account = $1 AND waits_for = $2 AND state = 'unknown' AND look_at IS NOT NULL`
+
+/** Parameters: 1 account, 2 key of the call. */
+export const findEvidence = (schema: string) => `
+SELECT encode(result, 'hex'), key_id FROM ${schema}.evidence WHERE account = $1 AND call_key = $2`

@@ -1,0 +1,227 @@
+import { OnlyonceError } from '../../errors.ts'
+import type { CrashPoint, TransactionEnd } from '../contract.ts'
+import { classify, isBroken, leavesDoubt, sqlState } from './classify.ts'
+import type { Connections } from './connections.ts'
+import { endOfFailedWork, endOfRefusal, type Facts } from './ends.ts'
+import { type Bound, bind, Flush, flush, submit } from './flush.ts'
+import { Link } from './link.ts'
+import { COMMIT, ROLLBACK, SET_LAST_WAIT } from './statements.ts'
+import { type PostgresTx, Tx } from './tx.ts'
+
+export type Work<Written> = (tx: PostgresTx) => Promise<Written>
+
+/** How one transaction with work of the user's in it is begun and ended. */
+export interface Script<Written> {
+  /** What its crash points are called: `transaction`, or `step`. */
+  readonly name: string
+  /** BEGIN, and what travels with it. What fails there fails all that follows. */
+  readonly first: readonly [Bound, ...Bound[]]
+  readonly time_max_ms: number
+  /** Asked before the work; an end from it is the end. */
+  before?(transaction: WorkTransaction<Written>): Promise<TransactionEnd<Written> | null>
+  /** Makes what was written durable. */
+  finish(transaction: WorkTransaction<Written>, written: Written): Promise<TransactionEnd<Written>>
+}
+
+/**
+ * A transaction that runs work of the user's and then commits, with what is known about its end told exactly. Round
+ * trips for work that runs one statement: one for BEGIN and the statement, one for the record and COMMIT. Ways that
+ * were measured and dropped are listed in docs/architecture.md.
+ */
+export class WorkTransaction<Written> {
+  readonly connections: Connections
+  readonly link: Link
+  readonly tx: Tx
+  readonly #script: Script<Written>
+  readonly #crashPoint: CrashPoint
+
+  constructor(connections: Connections, script: Script<Written>, crashPoint: CrashPoint) {
+    this.connections = connections
+    this.#script = script
+    this.#crashPoint = crashPoint
+    this.link = new Link(connections)
+    this.tx = new Tx(this.link, connections, script.first)
+  }
+
+  async run(work: Work<Written>): Promise<TransactionEnd<Written>> {
+    const max_ms = Math.min(this.connections.settings.transaction_max_ms, this.#script.time_max_ms)
+    const timer = setTimeout(() => this.link.cut(new OnlyonceError('deadline_exceeded')), max_ms)
+    try {
+      return await this.#run(work)
+    } finally {
+      clearTimeout(timer)
+      this.link.release()
+    }
+  }
+
+  async #run(work: Work<Written>): Promise<TransactionEnd<Written>> {
+    let written: Written
+    try {
+      const refusal = this.#script.before === undefined ? null : await this.#script.before(this)
+      if (refusal !== null) return await this.rollBack(refusal)
+      this.#reach('work.before')
+      written = await this.#runWork(work)
+      await this.tx.drain()
+      if (this.link.client === null) await this.link.attachInTime()
+      if (this.link.lost !== null) throw this.link.lost
+      this.#reach('work.after')
+      if (this.tx.ended_inside) throw new OnlyonceError('transaction_ended_inside')
+    } catch (error) {
+      this.tx.end()
+      const { failure } = this.tx
+      if (failure !== null && classify(failure) === 'unanswered') this.link.lose(failure)
+      // Without a connection nothing was sent: what still waits for one is refused when it comes.
+      else if (this.link.client !== null) await this.tx.drain()
+      await this.rollBack(null)
+      if (this.link.lost !== null) this.tx.lostConnection()
+      const end = endOfFailedWork(error, this.#facts)
+      // Some errors leave a connection that answers and yet is of no more use: its statements are not what they were.
+      if (end.end === 'rerun' && failure !== null && isBroken(failure)) this.link.lose(failure)
+      return end
+    }
+    this.tx.end()
+    return await this.#script.finish(this, written)
+  }
+
+  /** Runs the work, but does not wait for it longer than its connection lives, or its time lasts. */
+  #runWork(work: Work<Written>): Promise<Written> {
+    return new Promise((resolve, reject) => {
+      this.link.onLost(reject)
+      if (this.link.lost === null) work(this.tx).then(resolve, reject)
+    })
+  }
+
+  /** What goes before the last statements: BEGIN if it was not sent yet, and a bound on waiting. */
+  lastBounds(): readonly Bound[] {
+    return [...this.tx.takeUnsent(), ...this.#lastWait()]
+  }
+
+  /** When all other connections may be waiting for a record already, this one must not wait for long. */
+  #lastWait(): readonly Bound[] {
+    const { finishing, waiters_max } = this.connections
+    return finishing >= waiters_max ? [bind(SET_LAST_WAIT)] : []
+  }
+
+  /**
+   * Sends a last statement and looks at what it gave, before COMMIT. An end where it was refused, or where `refuse`
+   * makes one of its rows.
+   */
+  async ask(
+    bound: Bound,
+    refuse: (rows: number) => TransactionEnd<Written> | null,
+  ): Promise<TransactionEnd<Written> | null> {
+    this.connections.finishing += 1
+    try {
+      const bounds = [...this.lastBounds(), bound]
+      const { rows } = await flush(this.link.client!, bounds, this.connections.named, this.#guard)
+      const refusal = refuse(rows.at(-1)!.length)
+      return refusal === null ? null : await this.rollBack(refusal)
+    } catch (error) {
+      // We have not sent COMMIT: whether the connection lives or not, this is a rollback, unless the work ended it.
+      await this.rollBack(null)
+      if (this.link.lost !== null) this.tx.lostConnection()
+      if (this.tx.ended_inside) return endOfFailedWork(error, this.#facts)
+      return this.link.lost === null
+        ? endOfRefusal(error, this.#facts)
+        : { end: 'rerun', error: this.connections.translate(error) }
+    } finally {
+      this.connections.finishing -= 1
+    }
+  }
+
+  /** The last statements and COMMIT in one flush: where one of them fails, the server skips the COMMIT. */
+  async commit(written: Written, last: readonly Bound[]): Promise<TransactionEnd<Written>> {
+    const client = this.link.client!
+    const bounds = [...last, bind(COMMIT)]
+    const batch = new Flush(bounds, this.connections.named, this.#guard)
+    this.connections.finishing += 1
+    try {
+      this.#reach('commit.before')
+      await new Promise<void>((resolve, reject) => {
+        batch.callback = (error) => (error ? reject(error) : resolve())
+        submit(client, batch)
+        this.#reach('commit.sent')
+      })
+      this.#reach('commit.after')
+      // COMMIT of an aborted transaction is answered with ROLLBACK, and without an error.
+      return batch.tag === 'COMMIT'
+        ? { end: 'committed', reply: written }
+        : { end: 'rerun', error: this.tx.failure }
+    } catch (error) {
+      return await this.#endOfLostCommit(written, batch, bounds.length, error)
+    } finally {
+      this.connections.finishing -= 1
+    }
+  }
+
+  /**
+   * The flush with COMMIT brought an error. Whether it came instead of the commit or after it is asked of the
+   * connection itself: a server that still answers has refused to commit; one that is gone may have committed
+   * first. The severity of the error is no help: FATAL may follow a commit, and its name depends on the
+   * server's language.
+   */
+  async #endOfLostCommit(
+    written: Written,
+    batch: Flush,
+    statements: number,
+    error: unknown,
+  ): Promise<TransactionEnd<Written>> {
+    // The work may have swallowed that its last answer was lost: a pooler reports that before it hangs up.
+    if (leavesDoubt(error)) this.tx.lostConnection()
+    if (this.tx.ended_inside) {
+      await this.rollBack(null)
+      return endOfFailedWork(error, this.#facts)
+    }
+    if (batch.done === statements && batch.tag === 'COMMIT') {
+      this.link.lose(error)
+      return { end: 'committed', reply: written }
+    }
+    if (leavesDoubt(error)) this.link.lose(error)
+    await this.rollBack(null, 'after_commit')
+    if (this.link.lost !== null) {
+      return { end: 'in_doubt', reply: written, error: this.connections.translate(error) }
+    }
+    const at_record = batch.done === statements - 2
+    if (at_record && classify(error) === 'unique') return { end: 'conflict' }
+    const { failure } = this.tx
+    if (failure !== null && sqlState(failure) !== null && isBroken(failure)) this.link.lose(failure)
+    return endOfRefusal(error, this.#facts)
+  }
+
+  /**
+   * Rolls back before the connection goes to somebody else; one that cannot is thrown away. Unless we have sent
+   * COMMIT ourselves, a transaction that is over by then was ended by the work.
+   */
+  async rollBack<T>(end: T, when: 'before_commit' | 'after_commit' = 'before_commit'): Promise<T> {
+    const { client, lost } = this.link
+    if (client !== null && lost === null && this.tx.begun) {
+      try {
+        await flush(client, [bind(ROLLBACK)], this.connections.named, () => {
+          if (when === 'before_commit') this.tx.wasEndedInside()
+          return null
+        })
+      } catch (error) {
+        this.link.lose(error)
+      }
+    }
+    return end
+  }
+
+  get #facts(): Facts {
+    const { failure, ended_inside } = this.tx
+    return {
+      failure,
+      ended_inside,
+      lost: this.link.lost,
+      translate: (error) => this.connections.translate(error),
+    }
+  }
+
+  #reach(point: string): void {
+    this.#crashPoint(`${this.#script.name}.${point}`)
+  }
+
+  /** Keeps a record from being written by itself after the function has ended its transaction. */
+  readonly #guard = (): Error | null =>
+    this.tx.wasEndedInside() ? new OnlyonceError('transaction_ended_inside') : null
+}

@@ -1,0 +1,69 @@
+import type { RecordId } from '../record/index.ts'
+import type { Seal, Sealed, SealedPlace } from '../seal/index.ts'
+import type { Owned } from './contract.ts'
+import type { Beginning, OperationHead, OperationStore, Resumed, Written } from './operations.ts'
+
+/** Operations with inputs, results, replies and evidence sealed on their way in, and opened on their way out. */
+export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): OperationStore<Tx> {
+  const closing = (kind: SealedPlace['kind'], id: RecordId, { bytes }: Sealed): Sealed =>
+    seal.seal({ kind, id, beside: [] }, bytes)
+  const opening = (kind: SealedPlace['kind'], id: RecordId, sealed: Sealed): Sealed => ({
+    bytes: seal.open({ kind, id, beside: [] }, sealed),
+    sealed_by: null,
+  })
+
+  const headOf = (id: RecordId, head: OperationHead): OperationHead => ({
+    ...head,
+    input: closing('input', id, head.input),
+  })
+  const beginningOf = (beginning: Beginning): Beginning => ({
+    ...beginning,
+    head: headOf(beginning.id, beginning.head),
+  })
+  const writtenOf = (id: RecordId, written: Written): Written =>
+    written.state === 'completed'
+      ? { ...written, reply: seal.sealReply(id, written.reply) }
+      : {
+          ...written,
+          points: { ...written.points, progress: closing('progress', id, written.points.progress) },
+        }
+  const sealing =
+    (id: RecordId, work: (tx: Tx) => Promise<Written>) =>
+    async (tx: Tx): Promise<Written> =>
+      writtenOf(id, await work(tx))
+  const resumedOf = (id: RecordId, resumed: Resumed): Resumed => ({
+    ...resumed,
+    input: opening('input', id, resumed.input),
+    progress: resumed.progress === null ? null : opening('progress', id, resumed.progress),
+  })
+
+  return {
+    begin: (beginning, bounds, work, crashPoint) =>
+      inner.begin(beginningOf(beginning), bounds, sealing(beginning.id, work), crashPoint),
+    claim: (beginning) => inner.claim(beginningOf(beginning)),
+    step: (owned, bounds, work, crashPoint) => inner.step(owned, bounds, sealing(owned.id, work), crashPoint),
+    settleStep: (owned: Owned, written) => inner.settleStep(owned, written),
+    write: (owned, written, bounds) => inner.write(owned, writtenOf(owned.id, written), bounds),
+    async takeOver(request) {
+      const { id } = request.seen
+      const head = request.head === null ? null : headOf(id, request.head)
+      const resumed = await inner.takeOver({ ...request, head })
+      return resumed === null ? null : resumedOf(id, resumed)
+    },
+    doubt: (owned, failure, next) => inner.doubt(owned, failure, next),
+    park: (owned, failure) => inner.park(owned, failure),
+    abandoned: (known, grace_ms, limit) => inner.abandoned(known, grace_ms, limit),
+    due: (known, limit) => inner.due(known, limit),
+    addEvidence: (account, call_key, result) =>
+      inner.addEvidence(account, call_key, closing('evidence', evidenceId(account, call_key), result)),
+    async evidence(account, call_key) {
+      const found = await inner.evidence(account, call_key)
+      return found === null ? null : opening('evidence', evidenceId(account, call_key), found)
+    },
+  }
+}
+
+/** Evidence belongs to a call, and knows no record: it stands where no record can. */
+function evidenceId(account: string, call_key: string): RecordId {
+  return { account, operation: '', key: call_key }
+}

@@ -1,0 +1,44 @@
+import type { Onlyonce } from '../door.ts'
+import { failureOf } from '../failure.ts'
+import { LIMITS } from '../limits.ts'
+import { engineOf } from '../onlyonce.ts'
+import type { Takable } from '../store/operations.ts'
+import type { Worker } from '../worker.ts'
+import { type TakerOptions, takeEach } from './take.ts'
+
+export interface CompleterOptions extends TakerOptions {
+  /** How long after the end of its lease an operation counts as abandoned. Until then its client may come back. */
+  readonly grace_ms?: number
+}
+
+/**
+ * Finishes operations whose owner is gone and whose client never came back. After the deadline of the request it
+ * begins no new call; it looks, and finishes what it finds.
+ *
+ * @example
+ * const { done } = await completer(once).runOnce()
+ */
+export function completer<Tx>(once: Onlyonce<Tx>, options: CompleterOptions = {}): Worker {
+  const engine = engineOf(once)
+  const { grace_ms = LIMITS.grace_ms, batch_max = LIMITS.worker_batch_max } = options
+  const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = options
+  return {
+    name: 'completer',
+    async runOnce() {
+      await engine.start()
+      const { catalog, store } = engine.durable
+      engine.crashPoint('completer.find.before')
+      const abandoned = await store.abandoned(catalog.all, grace_ms, batch_max)
+      engine.crashPoint('completer.find.after')
+      const resume = async (seen: Takable) => {
+        const end = await engine.resume({ seen, looking: false, lease_ms, in_progress_max_ms })
+        if (end === null) return false
+        engine.observers.emit({ signal: 'zombie_key', protection: 'operation', id: seen.id })
+        return true
+      }
+      return await takeEach(abandoned, options, resume, ({ id }, error) =>
+        engine.observers.emit({ signal: 'reconcile_failed', id, failure: failureOf(error) }),
+      )
+    },
+  }
+}

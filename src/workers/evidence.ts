@@ -1,0 +1,35 @@
+import type { Onlyonce } from '../door.ts'
+import { OnlyonceError } from '../errors.ts'
+import { scopeOf } from '../key/index.ts'
+import { engineOf } from '../onlyonce.ts'
+import { encodeValue } from '../value.ts'
+
+/** What somebody has told about a call, for example by a webhook. */
+export interface Evidence {
+  readonly account: string
+  /** The key that the call was made with: what `call` was given. */
+  readonly key: string
+  /** The result of the call, in the form in which `call` would have returned it. */
+  readonly result: unknown
+}
+
+/**
+ * Keeps what was told about a call of an operation, often before its answer came. It is read before anybody asks
+ * `find`, and acts only where the outcome is in doubt: then somebody looks at once. Telling it again changes nothing.
+ *
+ * @example
+ * await addEvidence(once, { account, key: event.metadata.key, result: { id: event.charge.id } })
+ */
+export async function addEvidence<Tx>(once: Onlyonce<Tx>, { account, key, result }: Evidence): Promise<void> {
+  const engine = engineOf(once)
+  const owner = scopeOf(account, 'any').account
+  if (typeof key !== 'string' || key === '') {
+    throw new OnlyonceError('option_invalid', {
+      detail: 'Evidence needs the key that the call was made with.',
+    })
+  }
+  await engine.start()
+  const { body } = encodeValue(result)
+  const bytes = body!.length === 0 ? Buffer.from('null') : body!
+  await engine.durable.store.addEvidence(owner, key, { bytes, sealed_by: null })
+}

@@ -1,0 +1,60 @@
+import type { Onlyonce } from '../door.ts'
+import { failureOf } from '../failure.ts'
+import { LIMITS } from '../limits.ts'
+import type { Observers } from '../observe/index.ts'
+import { engineOf } from '../onlyonce.ts'
+import type { ResumeEnd } from '../protect/run-operation.ts'
+import type { RecordId } from '../record/index.ts'
+import type { Takable } from '../store/operations.ts'
+import type { Worker } from '../worker.ts'
+import { type TakerOptions, takeEach } from './take.ts'
+
+/**
+ * Finds out what became of operations in doubt: from what others have told first, then by `find`, as often as
+ * `reconcile_after_ms` says. What happened is gone on with; what is still in doubt after the last look is parked.
+ *
+ * @example
+ * const { done } = await reconciler(once).runOnce()
+ */
+export function reconciler<Tx>(once: Onlyonce<Tx>, options: TakerOptions = {}): Worker {
+  const engine = engineOf(once)
+  const { batch_max = LIMITS.worker_batch_max } = options
+  const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = options
+  return {
+    name: 'reconciler',
+    async runOnce() {
+      await engine.start()
+      const { catalog, store } = engine.durable
+      engine.crashPoint('reconciler.find.before')
+      const due = await store.due(catalog.all, batch_max)
+      engine.crashPoint('reconciler.find.after')
+      const resume = async (seen: Takable) => {
+        const end = await engine.resume({ seen, looking: true, lease_ms, in_progress_max_ms })
+        if (end !== null) tell(engine.observers, seen.id, end)
+        return end !== null
+      }
+      return await takeEach(due, options, resume, ({ id }, error) =>
+        tell(engine.observers, id, { why: 'lost', error }),
+      )
+    },
+  }
+}
+
+function tell(observers: Observers, id: RecordId, end: NonNullable<ResumeEnd>): void {
+  switch (end.why) {
+    case 'completed':
+      return observers.emit({ signal: 'reconcile_resolved', id, state: 'completed' })
+    case 'doubt':
+    case 'parked':
+      return observers.emit({ signal: 'reconcile_failed', id, failure: end.failure })
+    case 'lost':
+    case 'failed':
+      return observers.emit({ signal: 'reconcile_failed', id, failure: failureOf(end.error) })
+    case 'not_now':
+    case 'busy':
+    case 'conflict':
+      return
+    default:
+      return end satisfies never
+  }
+}

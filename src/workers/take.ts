@@ -1,0 +1,48 @@
+import { LIMITS } from '../limits.ts'
+import type { Takable } from '../store/operations.ts'
+import type { Ran } from '../worker.ts'
+
+/** What workers that go on with operations can be told. */
+export interface TakerOptions {
+  /** Records in one batch. */
+  readonly batch_max?: number
+  /** Records at work at once. */
+  readonly at_once?: number
+  readonly lease_ms?: number
+  readonly in_progress_max_ms?: number
+}
+
+/**
+ * Works on a batch, some at once. In another order than others do: whoever comes second to a record has only wasted
+ * a question. What one record does harms no other.
+ */
+export async function takeEach(
+  batch: readonly Takable[],
+  { batch_max = LIMITS.worker_batch_max, at_once = LIMITS.worker_at_once }: TakerOptions,
+  take: (seen: Takable) => Promise<boolean>,
+  failed: (seen: Takable, error: unknown) => void,
+): Promise<Ran> {
+  const left = shuffled(batch)
+  let done = 0
+  const lane = async () => {
+    for (let seen = left.pop(); seen !== undefined; seen = left.pop()) {
+      try {
+        if (await take(seen)) done += 1
+      } catch (error) {
+        failed(seen, error)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(at_once, left.length) }, lane))
+  // A batch of which nothing could be taken says nothing about the next: wait a little.
+  return { done, more: batch.length >= batch_max && done > 0 }
+}
+
+function shuffled<T>(list: readonly T[]): T[] {
+  const copy = [...list]
+  for (let i = copy.length - 1; i > 0; i -= 1) {
+    const j = Math.floor(Math.random() * (i + 1))
+    ;[copy[i], copy[j]] = [copy[j]!, copy[i]!]
+  }
+  return copy
+}
