@@ -118,7 +118,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
   {
     name: 'keep the leases of what still runs at close',
     file: 'src/engine.ts',
-    edits: [{ from: `    await this.#running.handOver(this.#store)\n`, to: `` }],
+    edits: [{ from: `    await this.#running.handOver(this.store)\n`, to: `` }],
     tests: [HANDLER],
   },
   {
