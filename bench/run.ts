@@ -11,6 +11,7 @@ import pg from 'pg'
 import { core } from './core.ts'
 import { http } from './http.ts'
 import { startEmbeddedPostgres } from './library.ts'
+import { operations } from './operations.ts'
 import { printJson, printTable, type Report } from './report.ts'
 
 export interface Bench {
@@ -19,7 +20,7 @@ export interface Bench {
   readonly round_ms: number
 }
 
-const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = { core, http }
+const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = { core, http, operations }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -54,5 +54,7 @@ export function readFolder(folder: string): SourceFile[] {
   return entries
     .filter((entry) => entry.isFile() && /\.(?:ts|sql)$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
-    .map((file) => ({ path: relative(ROOT, file).replaceAll('\\', '/'), text: readFileSync(file, 'utf8') }))
+    .map((file) => ({ file, path: relative(ROOT, file).replaceAll('\\', '/') }))
+    .filter(({ path }) => !path.includes('node_modules/'))
+    .map(({ file, path }) => ({ path, text: readFileSync(file, 'utf8') }))
 }
