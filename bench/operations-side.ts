@@ -1,10 +1,14 @@
 import pg from 'pg'
+import type { Found } from '../src/index.ts'
+import type { ChargeResult, Lookup } from '../test/gateway/wire.ts'
+import { onlyonce, operation, postgres, reply } from './library.ts'
 import {
   charge,
   insertPayment,
   newPayment,
   type OperationsSide,
   type OperationsWorld,
+  type Payment,
   type Queries,
   settlePayment,
 } from './operations-work.ts'
@@ -27,6 +31,35 @@ export async function unprotectedSide({
     },
     close: () => pool.end(),
   }
+}
+
+/** The same, so that it happens once. Its steps are serializable, as they are by default. */
+export async function operationSide({ url, gateway, connections }: OperationsWorld): Promise<OperationsSide> {
+  const pay = operation('payments.create', async (op, payment: Payment) => {
+    await op.atomic('payment_created', (tx) => insertPayment(tx, payment))
+    const charged = await op.foreign('charged', {
+      call: ({ key, signal }) => charge(gateway, payment, { key, signal }),
+      find: async ({ key, signal }) => chargeOf(await gateway.findByKey(key, { signal })),
+    })
+    return op.atomic('settled', async (tx) => reply(201, await settlePayment(tx, payment, charged)))
+  })
+  const once = onlyonce({
+    store: postgres({ connection_string: url, pool_size: connections }),
+    secret: 'a secret for the benchmark, which protects nothing.',
+  })
+  await once.start()
+  return {
+    async run(key) {
+      const result = await once.run(pay, { account: 'acct_1', key, input: newPayment() })
+      if (result.outcome !== 'executed') throw new Error(`It was ${result.outcome}.`)
+      return result.value
+    },
+    close: () => once.close(),
+  }
+}
+
+function chargeOf(lookup: Lookup): Found<ChargeResult> {
+  return lookup as Found<ChargeResult>
 }
 
 async function inTransaction<T>(pool: pg.Pool, work: (tx: Queries) => Promise<T>): Promise<T> {

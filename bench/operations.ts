@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { gatewayClient, startGateway } from '../test/gateway/client.ts'
 import { alternate, ratioOf, type Side, spreadOf } from './measure.ts'
-import { unprotectedSide } from './operations-side.ts'
+import { operationSide, unprotectedSide } from './operations-side.ts'
 import { type OperationsSide, type OperationsWorld, TABLES } from './operations-work.ts'
 import { dbosSide } from './peers/dbos-side.ts'
 import type { Report } from './report.ts'
@@ -16,6 +16,7 @@ const CHECKED = 200
 /** Every side there is. One more is one more line here, and its ratios below. */
 const SIDES: Readonly<Record<string, (world: OperationsWorld) => Promise<OperationsSide>>> = {
   unprotected: unprotectedSide,
+  operation: operationSide,
   dbos: dbosSide,
 }
 
@@ -74,7 +75,7 @@ function reportOf(
     commits_per_request,
     notes: [
       `${CALLERS} callers, ${CONNECTIONS} connections, ${rounds} rounds of ${round_ms} ms a side, a gateway on the same machine.`,
-      'unprotected: BEGIN, INSERT, COMMIT; the call; BEGIN, UPDATE, INSERT, COMMIT. dbos: the same as a workflow of DBOS Transact.',
+      'unprotected: BEGIN, INSERT, COMMIT; the call; BEGIN, UPDATE, INSERT, COMMIT. operation: the same, protected. dbos: the same as a workflow of DBOS Transact.',
     ],
   }
 }

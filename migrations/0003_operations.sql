@@ -42,8 +42,8 @@ CREATE TABLE evidence (
 );
 
 -- Told by statements of an owner that is none any more, so that whatever was sent behind them fails too, COMMIT
--- included.
-CREATE FUNCTION refuse_former_owner() RETURNS boolean LANGUAGE plpgsql AS $$
+-- included; or of one that did not find its record where it was put, and has to look for it by its key.
+CREATE FUNCTION refuse_owner(code text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION 'the record has another owner' USING ERRCODE = 'OO001';
+  RAISE EXCEPTION 'the record has another owner, or another place' USING ERRCODE = code;
 END $$;

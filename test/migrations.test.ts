@@ -14,7 +14,7 @@ import { POOLER } from './setup/pooler.ts'
 const SHIPPED = new URL('../migrations/', import.meta.url)
 const MIGRATIONS = (await readdir(SHIPPED)).sort()
 const NEXT = MIGRATIONS.length + 1
-const NEWER = `${NEXT}`.padStart(4, '0') + '_newer.sql'
+const NEWER = `${`${NEXT}`.padStart(4, '0')}_newer.sql`
 const SCHEMA = 'payments_once'
 const secret = 'a secret of more than thirty-two bytes.'
 

@@ -14,7 +14,8 @@ export function callSiteOf<Tx>(hold: Hold<Tx>, key: string, maybe_sent: boolean)
     maybe_sent,
     // A lease that is renewed at a third of it has two thirds left at least.
     timeout_ms: Math.floor((lease_ms * 2) / 3),
-    signal: hold.signal,
+    lost: () => hold.lost,
+    onLost: (tell) => hold.onLost(tell),
     crashPoint: house.crashPoint,
     keyAgeMs: () => hold.key_age_ms,
     sentAgeMs: () => {

@@ -14,9 +14,11 @@ export interface CallSite {
   readonly maybe_sent: boolean
   /** The time for the call, where its step does not say so. */
   readonly timeout_ms: number
-  /** Aborted when the record has another owner. */
-  readonly signal: AbortSignal
   readonly crashPoint: CrashPoint
+  /** Why the record has another owner, or null. */
+  lost(): unknown
+  /** Calls back when it has; what is returned takes that back. */
+  onLost(tell: (reason: unknown) => void): () => void
   /** Since the commit before the first attempt: the other side's memory of the key began no later. */
   keyAgeMs(): number
   /** Since the last moment at which an earlier owner may have sent the call; null where nobody was there. */
@@ -50,7 +52,7 @@ export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Prom
     })
   }
   let in_doubt = site.maybe_sent
-  let last: unknown = new OnlyonceError('outcome_unknown')
+  let last: unknown
   for (let calls = 0; ; calls += 1) {
     if (in_doubt) {
       const truth = await learn(step, site, timeout_ms)
@@ -70,7 +72,8 @@ export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Prom
       site.crashPoint('operation.call.after')
       return { end: 'result', value }
     } catch (error) {
-      if (site.signal.aborted) throw site.signal.reason
+      const lost = site.lost()
+      if (lost !== null) throw lost
       if (error instanceof OnlyonceError && error.code === 'call_refused') return { end: 'refused', error }
       last = error
       // A later call that was not executed says nothing about an earlier one.
@@ -123,6 +126,7 @@ function doubtful(code: string, message: string): CallEnd {
 }
 
 function describe(error: unknown): string {
+  if (error === undefined) return 'An earlier attempt may have made the call, and nobody can tell.'
   const { code, message } = failureOf(error)
   return `The last call said: ${code}: ${message}`.slice(0, LIMITS.error_message_length_max)
 }
@@ -133,29 +137,25 @@ const TOO_EARLY = 'The deadline is past, so nothing is sent; whether something w
 /** Runs a call, and stops waiting for it when its time is over, whether or not it listens to its signal. */
 async function inTime<T>(
   timeout_ms: number,
-  { key, signal }: CallSite,
+  { key, onLost }: CallSite,
   call: (context: CallContext) => Promise<T>,
 ): Promise<T> {
-  const timeout = new AbortController()
-  let timer: NodeJS.Timeout | undefined
-  let stop: (() => void) | undefined
-  const over = new Promise<never>((_, reject) => {
-    const tooLate = new OnlyonceError('outcome_unknown', { detail: 'The call was not answered in time.' })
-    timer = setTimeout(() => {
-      timeout.abort(tooLate)
-      reject(tooLate)
-    }, timeout_ms)
-    stop = () => {
-      timeout.abort(signal.reason)
-      reject(signal.reason)
+  const over = new AbortController()
+  return await new Promise<T>((resolve, reject) => {
+    const stop = (reason: unknown) => {
+      over.abort(reason)
+      reject(reason)
     }
-    signal.addEventListener('abort', stop)
+    const timer = setTimeout(
+      () => stop(new OnlyonceError('outcome_unknown', { detail: 'The call was not answered in time.' })),
+      timeout_ms,
+    )
+    const forget = onLost(stop)
+    call({ key, signal: over.signal })
+      .then(resolve, reject)
+      .finally(() => {
+        clearTimeout(timer)
+        forget()
+      })
   })
-  over.catch(() => {})
-  try {
-    return await Promise.race([call({ key, signal: timeout.signal }), over])
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', stop!)
-  }
 }

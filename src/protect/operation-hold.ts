@@ -43,9 +43,9 @@ export class Hold<Tx> {
   readonly resumed: boolean
   readonly house: OperationHouse<Tx>
   readonly attempt: OperationAttempt
-  readonly #never = new AbortController()
   #owned: Owned | null = null
   #heartbeat: Heartbeat<Tx> | null = null
+  #place: Owned['place']
   /** How long the lease is good for, counted from before it was asked for. */
   #lease: Deadline
   /** Since the last commit that calls follow. */
@@ -63,15 +63,31 @@ export class Hold<Tx> {
   /** What was taken over is ours from the start. */
   begin(): void {
     const { id, claimant, resumed } = this.attempt
-    if (resumed !== null) this.#own({ id, fence: resumed.record.fence, attempt_id: claimant.attempt_id })
+    if (resumed === null) return
+    this.#own({ id, fence: resumed.record.fence, attempt_id: claimant.attempt_id })
+    this.#place = resumed.place
   }
 
   get owned(): Owned | null {
     return this.#owned
   }
 
+  /** With the place of the record, as far as it is known. */
+  get owned_at(): Owned | null {
+    return this.#owned === null ? null : { ...this.#owned, place: this.#place }
+  }
+
   get signal(): AbortSignal {
-    return this.#heartbeat?.signal ?? this.#never.signal
+    return this.#heartbeat?.signal ?? NEVER
+  }
+
+  /** Why the record has another owner, or null. */
+  get lost(): unknown {
+    return this.#heartbeat?.lost ?? null
+  }
+
+  onLost(tell: (reason: unknown) => void): () => void {
+    return this.#heartbeat?.onLost(tell) ?? (() => {})
   }
 
   /** Waits for the function no longer than an attempt may take: one that never ends does not own a key for ever. */
@@ -121,9 +137,9 @@ export class Hold<Tx> {
     await this.#persist(async (owned) => {
       const lease = new Deadline(this.attempt.lease_ms)
       crashPoint('operation.write.before')
-      await operations.write(owned, written, this.bounds)
+      const place = await operations.write(owned, written, this.bounds)
       crashPoint('operation.write.after')
-      this.committed(written, lease)
+      this.committed(written, lease, place)
     })
   }
 
@@ -190,12 +206,18 @@ export class Hold<Tx> {
   }
 
   /** Something became durable, with a lease that was asked for after `lease` began to run. */
-  committed(written: Written, lease: Deadline): void {
+  committed(written: Written, lease: Deadline, place: Owned['place']): void {
     if (written.state === 'completed') return
     this.#lease = lease
     this.#point = pointAt(0)
     const { id, claimant } = this.attempt
     if (this.#owned === null) this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })
+    this.#place = place
+  }
+
+  /** The record is not where it was put. */
+  misplaced(): void {
+    this.#place = undefined
   }
 
   #own(owned: Owned): void {
@@ -245,6 +267,9 @@ export class Hold<Tx> {
     }
   }
 }
+
+/** Of an attempt that owns nothing yet, and so can lose nothing. */
+const NEVER = new AbortController().signal
 
 function pointAt(age_ms: number): { readonly age_ms: number; readonly since: Deadline } {
   return { age_ms, since: new Deadline(LIMITS.timer_max_ms) }

@@ -8,7 +8,7 @@ import type { Hold } from './operation-hold.ts'
 import { isOurs, type Stop, stopOf } from './operation-stop.ts'
 
 export type StepEnd =
-  | { readonly end: 'committed'; readonly written: Written }
+  | { readonly end: 'committed'; readonly written: Written; readonly place?: string | undefined }
   | { readonly end: 'stop'; readonly stop: Stop }
   /** The function of the step threw; everything was rolled back. */
   | { readonly end: 'failed'; readonly error: unknown }
@@ -32,8 +32,9 @@ export async function runStep<Tx>(
     if (tries > 0 && !(await deadline.backOff(tries))) break
     const end = await hold.quietly(() => transact(hold, isolation, timed))
     const step = await stepEndOf(hold, end)
-    if (step.end === 'committed') hold.committed(step.written, lease)
+    if (step.end === 'committed') hold.committed(step.written, lease, step.place)
     if (step.end !== 'rerun') return step
+    hold.misplaced()
     last = step.error
   }
   const error =
@@ -47,7 +48,7 @@ async function stepEndOf<Tx>(
 ): Promise<StepEnd | { readonly end: 'rerun'; readonly error: unknown }> {
   switch (end.end) {
     case 'committed':
-      return { end: 'committed', written: end.reply }
+      return { end: 'committed', written: end.reply, place: end.place }
     case 'in_doubt': {
       const verdict = await settle(hold, end.reply)
       if (verdict === 'committed') return { end: 'committed', written: end.reply }
@@ -78,9 +79,10 @@ function transact<Tx>(
 ): Promise<TransactionEnd<Written>> {
   const { operations, crashPoint } = hold.house
   const bounds = { isolation, time_max_ms: Math.max(1, hold.attempt.deadline.left_ms) }
-  return hold.owned === null
+  const { owned_at } = hold
+  return owned_at === null
     ? operations.begin(hold.beginning, bounds, work, crashPoint)
-    : operations.step(hold.owned, { ...bounds, ...hold.bounds }, work, crashPoint)
+    : operations.step(owned_at, { ...bounds, ...hold.bounds }, work, crashPoint)
 }
 
 async function settle<Tx>(hold: Hold<Tx>, written: Written): Promise<'committed' | 'rolled_back' | Stop> {

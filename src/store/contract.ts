@@ -52,6 +52,8 @@ export interface Owned {
   readonly id: RecordId
   readonly fence: number
   readonly attempt_id: string
+  /** Where the store has put the record when it was last written; a hint that may be out of date. */
+  readonly place?: string | undefined
 }
 
 /** One attempt to do work and complete its record in one commit. */
@@ -72,7 +74,7 @@ export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
 /** How one attempt of a transaction ended. Only `in_doubt` leaves a question open. */
 export type TransactionEnd<Written = Reply> =
-  | { readonly end: 'committed'; readonly reply: Written }
+  | { readonly end: 'committed'; readonly reply: Written; readonly place?: string | undefined }
   /** Another record is in the way; everything was rolled back. Look again. */
   | { readonly end: 'conflict' }
   /** Another transaction with this key is open and did not end in time; everything was rolled back. */

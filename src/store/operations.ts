@@ -82,6 +82,7 @@ export interface Resumed {
   readonly retention_ms: number
   /** How often it was looked at since its outcome is in doubt. */
   readonly looks: number
+  readonly place: Owned['place']
 }
 
 /** When somebody is to look at a record again that is in doubt. */
@@ -120,8 +121,12 @@ export interface OperationStore<Tx> {
   /** Whether a step whose COMMIT was not answered took effect. Throws `lease_lost` where nobody can go on with it. */
   settleStep(owned: Owned, written: Written): Promise<'committed' | 'rolled_back'>
 
-  /** Makes results durable, or the end, in a commit of its own. */
-  write(owned: Owned, written: Written, bounds: Pick<Beginning, 'lease_ms' | 'retention_ms'>): Promise<void>
+  /** Makes results durable, or the end, in a commit of its own. Gives the record's new place, where it is known. */
+  write(
+    owned: Owned,
+    written: Written,
+    bounds: Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+  ): Promise<Owned['place']>
 
   /** Takes a record over by the fence that was seen. Null when another came first. */
   takeOver(request: TakeOver): Promise<Resumed | null>

@@ -43,18 +43,21 @@ export function reconciler<Tx>(once: Onlyonce<Tx>, options: TakerOptions = {}): 
 function tell(observers: Observers, id: RecordId, end: NonNullable<ResumeEnd>): void {
   switch (end.why) {
     case 'completed':
-      return observers.emit({ signal: 'reconcile_resolved', id, state: 'completed' })
+      observers.emit({ signal: 'reconcile_resolved', id, state: 'completed' })
+      break
     case 'doubt':
     case 'parked':
-      return observers.emit({ signal: 'reconcile_failed', id, failure: end.failure })
+      observers.emit({ signal: 'reconcile_failed', id, failure: end.failure })
+      break
     case 'lost':
     case 'failed':
-      return observers.emit({ signal: 'reconcile_failed', id, failure: failureOf(end.error) })
+      observers.emit({ signal: 'reconcile_failed', id, failure: failureOf(end.error) })
+      break
     case 'not_now':
     case 'busy':
     case 'conflict':
-      return
+      break
     default:
-      return end satisfies never
+      end satisfies never
   }
 }

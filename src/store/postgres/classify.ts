@@ -25,14 +25,17 @@ export type Fault =
   | 'aborted'
   /** The record has another owner: what was sent behind this question has not been done. */
   | 'not_owner'
+  /** The record is not where it was put: look for it by its key. */
+  | 'moved'
   | 'other'
 
 const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
   '23505': 'unique',
   '40001': 'collision',
   '40P01': 'collision',
-  // Our own: see refuse_former_owner() in the migrations.
+  // Our own: see refuse_owner() in the migrations.
   OO001: 'not_owner',
+  OO002: 'moved',
   '55P03': 'lock_wait',
   '25P02': 'aborted',
   '25P03': 'idle',

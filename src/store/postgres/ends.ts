@@ -18,6 +18,7 @@ export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd<ne
   const { failure, ended_inside, translate } = facts
   if (ended_inside) return { end: 'ended_inside', error: endedInside(error) }
   if (classify(failure) === 'not_owner') return lost()
+  if (classify(failure) === 'moved') return { end: 'rerun', error: failure }
   if (facts.lost !== null) return endOfLoss(error, facts)
   if (isCollision(failure) || isCollision(error)) return { end: 'rerun', error }
   if (sqlState(failure) === null || !isCausedBy(error, failure)) return { end: 'failed', error }
@@ -60,9 +61,12 @@ function endOfLoss(error: unknown, { lost, translate }: Facts): TransactionEnd<n
 /** The server refused to finish, still answers, and so has rolled back. */
 export function endOfRefusal(error: unknown, { failure, translate }: Facts): TransactionEnd<never> {
   if (classify(failure) === 'not_owner') return lost()
+  if (classify(failure) === 'moved') return { end: 'rerun', error: failure }
   switch (classify(error)) {
     case 'not_owner':
       return lost()
+    case 'moved':
+      return { end: 'rerun', error }
     case 'lock_wait':
       return { end: 'busy' }
     case 'collision':

@@ -54,8 +54,13 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     work: Work<Written>,
     crashPoint: CrashPoint,
   ): Promise<TransactionEnd<Written>> {
-    const lock = bind(this.#statements.lockOwned, ...ownedValues(owned))
-    return this.#transact([lock], bounds, work, crashPoint, (written) => this.#write(owned, written, bounds))
+    const { lockOwned, lockOwnedAt } = this.#statements
+    const where = ownedValues(owned)
+    const { place } = owned
+    const lock = place === undefined ? bind(lockOwned, ...where) : bind(lockOwnedAt, ...where, place)
+    return this.#transact([lock], bounds, work, crashPoint, (written) =>
+      this.#write(owned, written, bounds, place),
+    )
   }
 
   async claim(beginning: Beginning): Promise<Claimed> {
@@ -92,11 +97,13 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     owned: Owned,
     written: Written,
     bounds: Pick<Beginning, 'lease_ms' | 'retention_ms'>,
-  ): Promise<void> {
-    const { rows } = await this.#connections.runBounded(this.#write(owned, written, bounds))
-    if (rows.at(-1)!.length === 1) return
+  ): Promise<Owned['place']> {
+    const { rows } = await this.#connections.runBounded(this.#write(owned, written, bounds, undefined))
+    const row = rows.at(-1)![0]
+    if (row !== undefined) return row[0] ?? undefined
     // No row: the fence is old, or this very write was done before and its answer was lost.
     if (!isDone(await this.#settleRow(owned), owned, written)) throw new OnlyonceError('lease_lost')
+    return undefined
   }
 
   async takeOver({ seen, claimant, lease_ms, head }: TakeOver): Promise<Resumed | null> {
@@ -168,14 +175,18 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     owned: Owned,
     written: Written,
     { lease_ms, retention_ms }: Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+    place: Owned['place'],
   ): Bound {
+    const { finishOperation, finishOperationAt, writePoints, writePointsAt } = this.#statements
     const where = ownedValues(owned)
+    const at = place === undefined ? [] : [place]
     if (written.state === 'completed') {
       const { reply, count, last } = written
       const values = [`${retention_ms}`, `${count}`, last, ...replyValues(reply)]
-      return bind(this.#statements.finishOperation, ...where, ...values)
+      return bind(place === undefined ? finishOperation : finishOperationAt, ...where, ...values, ...at)
     }
-    return bind(this.#statements.writePoints, ...where, `${lease_ms}`, ...pointValues(written.points))
+    const values = [`${lease_ms}`, ...pointValues(written.points)]
+    return bind(place === undefined ? writePoints : writePointsAt, ...where, ...values, ...at)
   }
 
   async #leave(

@@ -92,7 +92,7 @@ export function readResumed(row: Row): Resumed {
   const { record } = readRecord(row)
   const [version, input, input_key, progress, progress_key, points, point_age, sent_age, overdue, ...rest] =
     row.slice(RECORD_COLUMN_COUNT)
-  const [retention, looks] = rest
+  const [retention, looks, place] = rest
   return {
     record: record as InProgress,
     version: version!,
@@ -104,6 +104,7 @@ export function readResumed(row: Row): Resumed {
     deadline_in_ms: overdue == null ? null : -Number(overdue),
     retention_ms: Number(retention),
     looks: Number(looks ?? 0),
+    place: place ?? undefined,
   }
 }
 

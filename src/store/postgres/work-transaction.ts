@@ -3,7 +3,7 @@ import type { CrashPoint, TransactionEnd } from '../contract.ts'
 import { classify, isBroken, leavesDoubt, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { endOfFailedWork, endOfRefusal, type Facts } from './ends.ts'
-import { type Bound, bind, Flush, flush, submit } from './flush.ts'
+import { type Bound, bind, Flush, type FlushResult, flush, submit } from './flush.ts'
 import { Link } from './link.ts'
 import { COMMIT, ROLLBACK, SET_LAST_WAIT } from './statements.ts'
 import { type PostgresTx, Tx } from './tx.ts'
@@ -137,16 +137,15 @@ export class WorkTransaction<Written> {
     this.connections.finishing += 1
     try {
       this.#reach('commit.before')
-      await new Promise<void>((resolve, reject) => {
-        batch.callback = (error) => (error ? reject(error) : resolve())
+      const { rows } = await new Promise<FlushResult>((resolve, reject) => {
+        batch.callback = (error, result) => (error ? reject(error) : resolve(result as FlushResult))
         submit(client, batch)
         this.#reach('commit.sent')
       })
       this.#reach('commit.after')
       // COMMIT of an aborted transaction is answered with ROLLBACK, and without an error.
-      return batch.tag === 'COMMIT'
-        ? { end: 'committed', reply: written }
-        : { end: 'rerun', error: this.tx.failure }
+      if (batch.tag !== 'COMMIT') return { end: 'rerun', error: this.tx.failure }
+      return { end: 'committed', reply: written, place: rows.at(-2)?.[0]?.[0] ?? undefined }
     } catch (error) {
       return await this.#endOfLostCommit(written, batch, bounds.length, error)
     } finally {

@@ -70,6 +70,7 @@ export const RESUMED_COLUMNS = [
   age('r.deadline_at'),
   'r.retention_ms',
   'r.looks',
+  'r.place',
 ].join(', ')
 
 /** All that an insert has to tell: what else it wrote, the caller knows. */

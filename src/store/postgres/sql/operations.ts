@@ -14,7 +14,8 @@ INSERT INTO ${schema}.records
    points, recovery_point, progress, progress_key_id, point_at)
 VALUES ($1, $2, $3, 'in_progress', 1, $4, $5, $6, $7, $8,
    now(), now(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11, $12,
-   clock_timestamp() + ${interval('$13')}, $14, $15, $16, $17, $18, clock_timestamp())`
+   clock_timestamp() + ${interval('$13')}, $14, $15, $16, $17, $18, clock_timestamp())
+RETURNING ctid`
 
 /**
  * The first statement of every later step. It raises where the fence is old, so that whatever was sent with it, and
@@ -28,31 +29,57 @@ SELECT CASE
       AND state = 'in_progress'
     FOR UPDATE
   ) AS mine) = 1 THEN true
-  ELSE ${schema}.refuse_former_owner()
+  ELSE ${schema}.refuse_owner('OO001')
 END`
+
+/**
+ * The same by the place where the record was put when it was last written. A serializable transaction that finds a row
+ * by an index has read a page of that index, and collides with whoever writes to the page: with every new record
+ * near it. Measured with 64 callers on a table that was empty at first: 5.8 transactions for each operation in
+ * place of 2.
+ * Parameters: 1-5 id, fence and attempt id, 6 place.
+ */
+export const lockOwnedAt = (schema: string) => `
+SELECT CASE
+  WHEN (SELECT count(*) FROM (
+    SELECT FROM ${schema}.records
+    WHERE ctid = $6::tid AND account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint
+      AND attempt_id = $5::uuid AND state = 'in_progress'
+    FOR UPDATE
+  ) AS mine) = 1 THEN true
+  ELSE ${schema}.refuse_owner('OO002')
+END`
+
+const POINTS = `
+SET lease_until = clock_timestamp() + ${interval('$6')}, changed_at = clock_timestamp(), point_at = clock_timestamp(),
+    points = $7, recovery_point = $8, progress = $9, progress_key_id = $10`
 
 /** Parameters: 1-5 id, fence and attempt id, 6 lease in ms, 7 points, 8 recovery point, 9 progress, 10 its key id. */
 export const writePoints = (schema: string) => `
-UPDATE ${schema}.records
-SET lease_until = clock_timestamp() + ${interval('$6')}, changed_at = clock_timestamp(), point_at = clock_timestamp(),
-    points = $7, recovery_point = $8, progress = $9, progress_key_id = $10
-WHERE ${OWNED}
-RETURNING fence`
+UPDATE ${schema}.records ${POINTS} WHERE ${OWNED} RETURNING ctid`
 
-/**
- * The end. Input and results are not needed any more, and whatever is not kept cannot leak.
- * Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 points, 8 recovery point, 9 status, 10 headers,
- * 11 body, 12 schema, 13 id of the key that sealed it.
- */
-export const finishOperation = (schema: string) => `
-UPDATE ${schema}.records
+/** The same for a record that is locked by its place. Parameters: as above, 11 place. */
+export const writePointsAt = (schema: string) => `
+UPDATE ${schema}.records ${POINTS} WHERE ctid = $11::tid AND ${OWNED} RETURNING ctid`
+
+/** Input and results are not needed any more, and whatever is not kept cannot leak. */
+const END = `
 SET state = 'completed', lease_until = NULL, changed_at = clock_timestamp(), point_at = clock_timestamp(),
     expires_at = clock_timestamp() + ${interval('$6')}, points = $7, recovery_point = $8,
     reply_status = $9, reply_headers = $10, reply_body = $11, reply_schema = $12, reply_key_id = $13,
     input = NULL, input_key_id = NULL, progress = NULL, progress_key_id = NULL,
-    deadline_at = NULL, sent_until = NULL, looks = NULL
-WHERE ${OWNED}
-RETURNING fence`
+    deadline_at = NULL, sent_until = NULL, looks = NULL`
+
+/**
+ * The end. Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 points, 8 recovery point, 9 status,
+ * 10 headers, 11 body, 12 schema, 13 id of the key that sealed it.
+ */
+export const finishOperation = (schema: string) => `
+UPDATE ${schema}.records ${END} WHERE ${OWNED} RETURNING ctid`
+
+/** The same for a record that is locked by its place. Parameters: as above, 14 place. */
+export const finishOperationAt = (schema: string) => `
+UPDATE ${schema}.records ${END} WHERE ctid = $14::tid AND ${OWNED} RETURNING ctid`
 
 /**
  * Waits for a step that is still open: it holds the row. Parameters: 1-3 id.
@@ -96,7 +123,7 @@ WITH previous AS (
         ELSE r.sent_until END
   FROM previous
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3 AND r.fence = previous.fence
-  RETURNING r.*
+  RETURNING r.*, r.ctid AS place
 ), kept AS (
   INSERT INTO ${schema}.attempts
     (account, operation, key, fence, attempt_id, owner, started_at, ended_at, outcome, error_code, error_message)
