@@ -151,7 +151,8 @@ async function inTime<T>(
       timeout_ms,
     )
     const forget = onLost(stop)
-    call({ key, signal: over.signal })
+    const called = async () => await call({ key, signal: over.signal })
+    called()
       .then(resolve, reject)
       .finally(() => {
         clearTimeout(timer)
