@@ -78,6 +78,7 @@ export class OperationRun<Tx> implements Op {
     if (this.#completed !== null) return { why: 'completed', reply: this.#completed }
     const stop = this.#stopped?.stop
     if (stop !== undefined && stop.why !== 'undo') return stop
+    this.#stopped = null
     if (this.#in_step) throw new OnlyonceError('steps_overlap', { detail: 'A step was not awaited.' })
     if (this.#steps.undoing !== null) return await this.#undoAll(this.#steps.undoing)
     const { unvisited } = this.#steps
