@@ -73,7 +73,8 @@ export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Prom
       return { end: 'result', value }
     } catch (error) {
       const lost = site.lost()
-      if (lost !== null) throw lost
+      if (lost instanceof OnlyonceError && lost.code === 'lease_lost') throw lost
+      if (lost !== null) return doubtful('call_in_doubt', TIME_OVER)
       if (error instanceof OnlyonceError && error.code === 'call_refused') return { end: 'refused', error }
       last = error
       // A later call that was not executed says nothing about an earlier one.
@@ -131,6 +132,7 @@ function describe(error: unknown): string {
   return `The last call said: ${code}: ${message}`.slice(0, LIMITS.error_message_length_max)
 }
 
+const TIME_OVER = 'The time for the operation ran out while the call was under way.'
 const FORGOTTEN = 'The other side may have forgotten the key of the call, so it is not made again.'
 const TOO_EARLY = 'The deadline is past, so nothing is sent; whether something was sent cannot be told yet.'
 
