@@ -11,8 +11,11 @@ export interface CrashEverywhereOptions extends Omit<ProgramOptions, 'env'> {
   readonly crash_at?: readonly string[]
   /** The environment of every run, or of one: a run of its own database needs a variable of its own. */
   readonly run_env?: ProgramOptions['env'] | ((site: CrashSite | null) => ProgramOptions['env'])
-  /** Of a point that is reached more often, only the first so many occurrences are crashed at. */
-  readonly occurrences_max?: number
+  /**
+   * Of a point that is reached more often, only the first so many occurrences are crashed at. By point where some of
+   * them are reached more or less often by chance.
+   */
+  readonly occurrences_max?: number | ((point: string) => number)
   /**
    * Checks the outcome of each run, one after the other; `site` is null for the first run, which has no
    * crash.
@@ -46,10 +49,11 @@ export async function crashEverywhere(options: CrashEverywhereOptions): Promise<
   if (reached.length === 0) fail('The program reaches no crash point at all, so nothing would be tested.')
 
   const crashes: (CrashSite & { result: ProgramResult })[] = []
-  const occurrences_max = options.occurrences_max ?? TESTING_LIMITS.occurrences_max
+  const { occurrences_max = TESTING_LIMITS.occurrences_max } = options
   for (const { point, count } of reached) {
     if (options.crash_at !== undefined && !options.crash_at.includes(point)) continue
-    for (let occurrence = 1; occurrence <= Math.min(count, occurrences_max); occurrence++) {
+    const max = typeof occurrences_max === 'number' ? occurrences_max : occurrences_max(point)
+    for (let occurrence = 1; occurrence <= Math.min(count, max); occurrence++) {
       const result = await runOne(options, { point, occurrence })
       crashes.push({ point, occurrence, result })
     }
