@@ -1,3 +1,4 @@
+import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
@@ -10,6 +11,8 @@ export interface Mutant {
   readonly edits: readonly { readonly from: string; readonly to: string }[]
   /** Files of tests, of which at least one must fail. */
   readonly tests: readonly string[]
+  /** Part of the names of the tests that are run, as a regular expression; all of them where nothing is said. */
+  readonly only?: string
 }
 
 const CONFORMANCE = 'src/store/postgres/conformance.test.ts'
@@ -237,4 +240,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...KEY_MUTANTS,
   ...HANDLER_MUTANTS,
   ...ISSUED_KEY_MUTANTS,
+  ...BOUNDARY_MUTANTS,
 ]

@@ -49,7 +49,7 @@ function copyProject(): string {
 }
 
 /** The name of the first test that fails, or null when all pass. */
-async function tryMutant(copy: string, { name, file, edits, tests }: Mutant): Promise<string | null> {
+async function tryMutant(copy: string, { name, file, edits, tests, only }: Mutant): Promise<string | null> {
   const path = join(copy, file)
   const sound = readFileSync(path, 'utf8')
   let text = sound
@@ -59,13 +59,13 @@ async function tryMutant(copy: string, { name, file, edits, tests }: Mutant): Pr
   }
   writeFileSync(path, text)
   try {
-    return await firstFailure(copy, tests)
+    return await firstFailure(copy, tests, only)
   } finally {
     writeFileSync(path, sound)
   }
 }
 
-async function firstFailure(copy: string, tests: readonly string[]): Promise<string | null> {
+async function firstFailure(copy: string, tests: readonly string[], only = ''): Promise<string | null> {
   const report = join(copy, 'mutant-report.json')
   rmSync(report, { force: true })
   const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs')
@@ -74,6 +74,7 @@ async function firstFailure(copy: string, tests: readonly string[]): Promise<str
     'run',
     ...tests,
     '--bail=1',
+    `--testNamePattern=${only}`,
     '--reporter=json',
     `--outputFile=${report}`,
     '--typecheck.enabled=false',

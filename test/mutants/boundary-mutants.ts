@@ -1,0 +1,131 @@
+import type { Mutant } from './mutants.ts'
+
+/** The suite of adapters on the one that is built and answered fastest; each names the topic that has to notice. */
+const NODE = ['test/adapters/node.test.ts']
+const BOUNDARY = 'src/boundary/boundary.ts'
+const REPLY = 'src/boundary/reply.ts'
+const SERVE = 'src/adapters/node/serve.ts'
+
+/** Faults in the HTTP contract and in what holds replies back. */
+export const BOUNDARY_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'send the reply before it is durable',
+    file: SERVE,
+    edits: [{ from: `if (boundary.policy.stream) {`, to: `if (boundary.policy !== null) {` }],
+    tests: NODE,
+    only: 'Nothing leaves before it is durable',
+  },
+  {
+    name: 'store and replay Set-Cookie',
+    file: REPLY,
+    edits: [{ from: `  'location',\n`, to: `  'location',\n  'set-cookie',\n` }],
+    tests: NODE,
+    only: 'Headers',
+  },
+  {
+    name: 'replay without saying so',
+    file: REPLY,
+    edits: [{ from: `headers: [...reply.headers, REPLAYED], body`, to: `headers: [...reply.headers], body` }],
+    tests: NODE,
+    only: 'Headers',
+  },
+  {
+    name: 'take the first of several keys',
+    file: SERVE,
+    edits: [
+      {
+        from: `return values === undefined || values.length !== 1 ? values : values[0]`,
+        to: `return values?.[0]`,
+      },
+    ],
+    tests: NODE,
+    only: 'Keys',
+  },
+  {
+    name: 'leave the account out of the scope of a request',
+    file: BOUNDARY,
+    edits: [{ from: `scopeOf(request.account, name)`, to: `scopeOf('everybody', name)` }],
+    tests: NODE,
+    only: 'What counts as the same request',
+  },
+  {
+    name: 'let requests of nobody share an account',
+    file: BOUNDARY,
+    edits: [
+      { from: `if (request.account === null) throw new OnlyonceError('account_missing')\n`, to: `` },
+      { from: `scopeOf(request.account, name)`, to: `scopeOf(request.account ?? 'nobody', name)` },
+    ],
+    tests: NODE,
+    only: 'Failures|Keys',
+  },
+  {
+    name: 'leave the path parameters out of what a request means',
+    file: 'src/boundary/request.ts',
+    edits: [{ from: `      path_params,\n      query,`, to: `      path_params: {},\n      query,` }],
+    tests: NODE,
+    only: 'What counts as the same request',
+  },
+  {
+    name: 'leave the query out of what a request means',
+    file: 'src/boundary/request.ts',
+    edits: [{ from: `      path_params,\n      query,`, to: `      path_params,\n      query: '',` }],
+    tests: NODE,
+    only: 'What counts as the same request',
+  },
+  {
+    name: 'run a handler again that answered 5xx',
+    file: 'src/boundary/final.ts',
+    edits: [{ from: `return protect === 'handler' ? 'store' : 'retry'`, to: `return 'retry'` }],
+    tests: NODE,
+    only: 'Which replies are final',
+  },
+  {
+    name: 'start what is past its deadline',
+    file: BOUNDARY,
+    edits: [
+      { from: `if (left_ms !== null && left_ms <= 0)`, to: `if (left_ms === Number.NEGATIVE_INFINITY)` },
+    ],
+    tests: NODE,
+    only: 'A store that is away',
+  },
+  {
+    name: 'answer that nothing happened where nobody knows',
+    file: BOUNDARY,
+    edits: [{ from: `new OnlyonceError('outcome_pending')`, to: `new OnlyonceError('not_executed')` }],
+    tests: NODE,
+    only: 'A store that is away',
+  },
+  {
+    name: 'take another request for a duplicate while the first is in progress',
+    file: 'src/protect/flights.ts',
+    edits: [{ from: `if (!flight.digest.equals(digest)) return { role: 'refused' }\n`, to: `` }],
+    tests: NODE,
+    only: 'Duplicates at the same time',
+  },
+  {
+    name: 'let a client that hangs up end the work',
+    file: 'src/adapters/node/shield.ts',
+    edits: [{ from: `    if (this.#raised) return\n`, to: `    if (!this.#raised) return\n` }],
+    tests: NODE,
+    only: 'Connections',
+  },
+  {
+    name: 'run a handler again whose reply was too large to be kept',
+    file: BOUNDARY,
+    edits: [
+      {
+        from: `if (nothing_done || this.policy.final(reply.status) === 'retry') {`,
+        to: `if (nothing_done || reply.body.length > this.policy.reply_size_max_bytes) {`,
+      },
+    ],
+    tests: NODE,
+    only: 'Bodies come back',
+  },
+  {
+    name: 'let a request through when the store is away',
+    file: BOUNDARY,
+    edits: [{ from: `return this.#problem(errorOf(error))`, to: `return PASS` }],
+    tests: NODE,
+    only: 'A store that is away',
+  },
+]
