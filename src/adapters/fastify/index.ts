@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { OnlyonceError } from '../../errors.ts'
+import { HTTP2_REFUSED } from '../node/serve.ts'
 import { Guard } from './guard.ts'
 
 declare module 'fastify' {
@@ -63,6 +64,7 @@ const TOO_EARLY =
 export async function idempotency<Tx>(app: FastifyInstance, options: FastifyOptions<Tx>): Promise<void> {
   const { once, account, ...defaults } = options
   refuseUnless(typeof account === 'function', 'account is a function that tells whose request it is.')
+  refuseUnless(app.initialConfig.http2 !== true, HTTP2_REFUSED)
   // Checked with no route at all: what is wrong for all of them is told before there is one.
   new Boundary(once, defaults, 'idempotency')
   app.decorateRequest('once', undefined)

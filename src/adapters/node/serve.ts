@@ -7,6 +7,7 @@ import type {
   OnceContext,
   RequestBody,
 } from '../../boundary/index.ts'
+import { OnlyonceError } from '../../errors.ts'
 import { readBody } from './body.ts'
 import { CapturedResponse, type Headers, sendReply } from './capture.ts'
 import { Shield } from './shield.ts'
@@ -77,7 +78,11 @@ export async function serve<Tx>(
     return captured.ended
   }
   try {
-    const answer = await boundary.handle({ ...request, body: () => wholeBody(request, shield) }, run)
+    const body = () => {
+      refuseHttp2(response)
+      return wholeBody(request, shield)
+    }
+    const answer = await boundary.handle({ ...request, body }, run)
     shield.lift()
     if (answer.answer === 'pass') next(null)
     else if (answer.answer === 'release') (captured as CapturedResponse | null)?.release()
@@ -90,6 +95,17 @@ export async function serve<Tx>(
     throw error
   }
 }
+
+/**
+ * Over HTTP/2 a request tells its end apart from its last bytes: put back, the body would come too late, and the handler would run
+ * without it. And a body need not say its length: taken for none, another body would pass for a retry.
+ */
+function refuseHttp2({ req }: ServerResponse): void {
+  if (req.httpVersionMajor >= 2) throw new OnlyonceError('option_invalid', { detail: HTTP2_REFUSED })
+}
+
+export const HTTP2_REFUSED =
+  'Requests over HTTP/2 are not protected here, and not run. Speak HTTP/1.1 between the proxy and the service.'
 
 /** From the moment on in which the request is whole, the client is not needed any more. */
 async function wholeBody(request: BoundaryRequest, shield: Shield): Promise<RequestBody> {
