@@ -61,7 +61,8 @@ const TOO_EARLY =
  * @example
  * await app.register(idempotency, { once, account: (request) => request.user.account })
  */
-export async function idempotency<Tx>(app: FastifyInstance, options: FastifyOptions<Tx>): Promise<void> {
+// biome-ignore lint/suspicious/noExplicitAny: with a type of its own to find, `register` would not tell `account` what a request is.
+export async function idempotency(app: FastifyInstance, options: FastifyOptions<any>): Promise<void> {
   const { once, account, ...defaults } = options
   refuseUnless(typeof account === 'function', 'account is a function that tells whose request it is.')
   refuseUnless(app.initialConfig.http2 !== true, HTTP2_REFUSED)
