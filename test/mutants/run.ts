@@ -65,7 +65,7 @@ async function tryMutant(copy: string, { name, file, edits, tests, only }: Mutan
   }
 }
 
-async function firstFailure(copy: string, tests: readonly string[], only = ''): Promise<string | null> {
+async function firstFailure(copy: string, tests: readonly string[], only?: string): Promise<string | null> {
   const report = join(copy, 'mutant-report.json')
   rmSync(report, { force: true })
   const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs')
@@ -74,7 +74,7 @@ async function firstFailure(copy: string, tests: readonly string[], only = ''): 
     'run',
     ...tests,
     '--bail=1',
-    `--testNamePattern=${only}`,
+    ...(only === undefined ? [] : [`--testNamePattern=${only}`]),
     '--reporter=json',
     `--outputFile=${report}`,
     '--typecheck.enabled=false',
@@ -82,7 +82,10 @@ async function firstFailure(copy: string, tests: readonly string[], only = ''): 
   const run = spawn(process.execPath, args, { cwd: copy, stdio: 'ignore', timeout: RUN_MAX_MS })
   const status = await new Promise((resolve, reject) => run.once('error', reject).once('exit', resolve))
   if (status === 0) return null
-  return nameOfFailure(copy, report) ?? `the run itself: vitest ended with ${status}`
+  const failure = nameOfFailure(copy, report)
+  // A run that fails without a test that fails has noticed nothing: its command may be wrong.
+  if (failure === null) throw new Error(`No test failed, and vitest ended with ${status}.`)
+  return failure
 }
 
 function nameOfFailure(copy: string, report: string): string | null {
