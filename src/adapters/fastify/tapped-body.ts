@@ -13,20 +13,26 @@ export class TappedBody {
   readonly #payload: Readable
   #chunks: Buffer[] = []
   #size_bytes = 0
+  readonly #untap: () => void
 
   constructor(payload: Readable) {
     this.#payload = payload
-    const emit = payload.emit
-    // Not a listener: that would start the flow before the parser is there. Not a stream in between: a PassThrough for
-    // each request was measured to cost more than everything else here.
+    const { emit } = payload
+    // Not a listener: that would start the flow before the parser is there. Not a stream in between: that would be one more
+    // for each request. And left there when it is over: a property can be deleted cheaply only while it is the last one, and
+    // listeners add theirs.
     payload.emit = (name: string | symbol, ...values: unknown[]) => {
       if (name === 'data') this.#keep(values[0])
-      return emit.call(payload, name, ...values)
+      return Reflect.apply(emit, payload, [name, ...values])
+    }
+    this.#untap = () => {
+      payload.emit = emit
     }
   }
 
   /** What was read, or is read now where nobody has: a parser may leave the body to the handler. */
   async read(raw: IncomingMessage, parsed: unknown): Promise<RequestBody> {
+    this.#untap()
     if (this.#payload.readableEnded) {
       if (this.#size_bytes > LIMITS.body_size_max_bytes) throw new OnlyonceError('body_too_large')
       return {

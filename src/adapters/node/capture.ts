@@ -40,7 +40,7 @@ export class CapturedResponse {
 
   /** Lets the handler's own reply leave, as it was written. */
   release(): void {
-    this.#giveBack()
+    this.giveBack()
     this.#response.statusCode = this.#status
     for (const callback of this.#callbacks) this.#response.once('finish', callback)
     endWith(this.#response, whole(this.#chunks))
@@ -48,17 +48,13 @@ export class CapturedResponse {
 
   /** Sends another reply instead. Headers of the handler's are dropped; those set before it ran stay. */
   replace(reply: HttpReply): void {
-    this.#giveBack()
+    this.giveBack()
     sendReply(this.#response, this.#before, reply)
     if (!this.#pretended.is_ended) this.#deafen()
   }
 
   /** Undoes everything: what is written from now on goes out at once. */
-  giveUp(): void {
-    this.#giveBack()
-  }
-
-  #giveBack(): void {
+  giveBack(): void {
     this.#overrides.undo()
     seemFresh(this.#response)
   }

@@ -2,8 +2,10 @@
  * Puts methods and properties on an object, and puts back what was there before: other layers (sessions, compression,
  * logs) replace methods of the same response, and must find theirs again.
  *
- * Methods are assigned, there and back. Holding a response back took 4 µs this way, and 11 to 34 µs when they were defined
- * and deleted: what has had a property deleted is a slow object from then on.
+ * Taken off in the reverse order, what was put on last goes first, and V8 gives the object the very shape that it had
+ * before; in any other order it becomes a slow one. Measured: holding a response back took 5 µs, in the wrong order 11 to
+ * 34 µs. Assigning the old methods instead of deleting ours was as fast, but left responses of two shapes, and all other
+ * requests of the process took 7 to 10 % longer.
  */
 export class Overrides {
   readonly #on: Record<string, unknown>
@@ -17,7 +19,7 @@ export class Overrides {
 
   method(name: string, value: unknown): void {
     this.#names.push(name)
-    this.#before.push(this.#on[name])
+    this.#before.push(Object.hasOwn(this.#on, name) ? this.#on[name] : undefined)
     this.#on[name] = value
   }
 
@@ -29,7 +31,11 @@ export class Overrides {
   }
 
   undo(): void {
-    for (let i = this.#names.length - 1; i >= 0; i -= 1) this.#on[this.#names[i]!] = this.#before[i]
+    for (let i = this.#names.length - 1; i >= 0; i -= 1) {
+      const name = this.#names[i]!
+      if (this.#before[i] === undefined) delete this.#on[name]
+      else this.#on[name] = this.#before[i]
+    }
     this.#names.length = 0
     this.#before.length = 0
     for (const [name, before] of this.#properties ?? []) {

@@ -67,6 +67,11 @@ export async function serve<Tx>(
 ): Promise<Answer['answer']> {
   let captured: CapturedResponse | null = null
   const shield = new Shield(response.req, response)
+  // What was put on the response last has to go first.
+  const giveBack = () => {
+    captured?.giveBack()
+    shield.lift()
+  }
   const run = (context: OnceContext<Tx>): Promise<HttpReply> => {
     if (boundary.policy.stream) {
       const ended = teeResponse(response, boundary.policy.reply_size_max_bytes, shield)
@@ -83,15 +88,14 @@ export async function serve<Tx>(
       return wholeBody(request, shield)
     }
     const answer = await boundary.handle({ ...request, body }, run)
-    shield.lift()
+    giveBack()
     if (answer.answer === 'pass') next(null)
     else if (answer.answer === 'release') (captured as CapturedResponse | null)?.release()
     else if (captured !== null) (captured as CapturedResponse).replace(answer.reply)
     else if (!response.headersSent) sendReply(response, headersBefore(), answer.reply)
     return answer.answer
   } catch (error) {
-    shield.lift()
-    ;(captured as CapturedResponse | null)?.giveUp()
+    giveBack()
     throw error
   }
 }

@@ -12,8 +12,9 @@ import { seemConnected, seemGone } from './pretence.ts'
 export class Shield {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
-  readonly #on_request: Overrides
   readonly #on_response: Overrides
+  #on_request: Overrides | null = null
+  #unshield = () => {}
   #raised = false
   #destroyed_with: { readonly error: Error | undefined } | null = null
   #is_gone = false
@@ -21,7 +22,6 @@ export class Shield {
   constructor(request: IncomingMessage, response: ServerResponse) {
     this.#request = request
     this.#response = response
-    this.#on_request = new Overrides(request)
     this.#on_response = new Overrides(response)
   }
 
@@ -33,17 +33,27 @@ export class Shield {
   raise(): void {
     if (this.#raised) return
     this.#raised = true
+    // A property of its own now, as it would become anyway: set later, it would come after what is put on here.
+    this.#response.statusCode = this.#response.statusCode as number
     const { destroyed, closed, emit } = this.#response
     const { destroy, socket } = this.#request
     this.#is_gone = destroyed || closed
-    this.#on_request.method('destroy', (error?: Error) => {
+    // Assigned there and back: by now a request has properties that came later than others of ours (see Overrides).
+    this.#request.destroy = (error?: Error) => {
       // Read to its end it closes by itself, and whoever read it waits for that.
       if (this.#request.readableEnded) return Reflect.apply(destroy, this.#request, [error])
       this.#destroyed_with ??= { error }
       return this.#request
-    })
+    }
+    this.#unshield = () => {
+      this.#request.destroy = destroy
+    }
     // Express' body parser takes a request whose socket is gone for one without a body, and the handler would run so.
-    this.#on_request.property('socket', () => (socket.readable ? socket : seemingOpen(socket)))
+    // One that was read already, as Fastify's are, is left alone: properties like this one are dear.
+    if (!this.#request.readableEnded) {
+      this.#on_request = new Overrides(this.#request)
+      this.#on_request.property('socket', () => (socket.readable ? socket : seemingOpen(socket)))
+    }
     this.#on_response.method('emit', (event: string, ...given: unknown[]) => {
       if (event !== 'close') return Reflect.apply(emit, this.#response, [event, ...given])
       this.#is_gone = true
@@ -57,7 +67,8 @@ export class Shield {
   lift(): void {
     if (!this.#raised) return
     this.#raised = false
-    this.#on_request.undo()
+    this.#unshield()
+    this.#on_request?.undo()
     this.#on_response.undo()
     if (this.#destroyed_with !== null) this.#request.destroy(this.#destroyed_with.error)
     if (!this.#is_gone) return
