@@ -184,6 +184,14 @@ export class Engine<Tx> {
     if (this.#closing !== null) throw new OnlyonceError('closed')
   }
 
+  /**
+   * A reply that was replayed a moment ago, without a promise or anything else that a call takes. Null where somebody
+   * observes: the call is then made, and tells of itself.
+   */
+  recall(request: Flying): Outcome | null {
+    return this.#ready && this.#observers.none ? this.#recent.find(request) : null
+  }
+
   /** Whoever waited for the start may find that the end has begun meanwhile. */
   async #startForWork(): Promise<void> {
     await this.start()

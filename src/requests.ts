@@ -72,7 +72,7 @@ export class Requests {
   }
 
   /** The same for an id that was checked, and a request that was read, somewhere else. */
-  identified(id: RecordId, call: Bounds, preimage: Preimage): TransactionRequest {
+  identified(id: RecordId, call: Bounds, preimage: Preimage, rerun = true): TransactionRequest {
     const deadline_ms = positive('deadline_ms', call.deadline_ms ?? this.deadline_ms)
     const lapsed = this.#issuer.lapseOf(id, deadline_ms)
     return {
@@ -89,7 +89,7 @@ export class Requests {
       deadline_ms,
       isolation: isolationOf(call.isolation),
       exclusive: call.exclusive === true,
-      rerun: true,
+      rerun,
     }
   }
 

@@ -11,7 +11,7 @@ import { Deadline } from '../retry.ts'
 import { type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { problemReply } from './problem.ts'
 import { type HttpReply, replayedReply, storedReply } from './reply.ts'
-import { type BoundaryRequest, headerOf, preimageOf, timeLeftMs } from './request.ts'
+import { type BoundaryRequest, headerOf, preimageOf, type RequestBody, timeLeftMs } from './request.ts'
 
 /** What a handler finds on its request: `req.onlyonce`, `request.once`, `c.get('once')`, by framework. */
 export interface OnceContext<Tx> {
@@ -60,18 +60,43 @@ export class Boundary<Tx> {
   /**
    * Decides what becomes of a request. What the handler throws is thrown on, for the framework's own error
    * handling; everything else is an answer.
+   *
+   * The answer comes at once, and not in a promise, where nothing has to be waited for: above all for retries of what was
+   * replayed a moment ago. Then an adapter need not hold the response back, nor keep the client's hanging up from it.
    */
-  async handle(request: BoundaryRequest, run: RunHandler<Tx>): Promise<Answer> {
+  handle(request: BoundaryRequest, run: RunHandler<Tx>): Answer | Promise<Answer> {
     if (!this.protects(request)) return PASS
-    let prepared: Prepared
+    let prepared: Prepared | Promise<Prepared>
     try {
       this.#engine.refuseWhenClosing()
-      prepared = await this.#prepare(request)
+      prepared = this.#prepare(request)
     } catch (error) {
-      // What else goes wrong here is the connection's or the framework's: a body that never came whole.
-      if (!(error instanceof OnlyonceError)) throw error
-      return this.#problem(error)
+      return this.#refusal(error)
     }
+    if (!(prepared instanceof Promise)) return this.#decide(prepared, run)
+    return prepared.then(
+      (whole) => this.#decide(whole, run),
+      (error) => this.#refusal(error),
+    )
+  }
+
+  #decide(prepared: Prepared, run: RunHandler<Tx>): Answer | Promise<Answer> {
+    const recent = this.#engine.recall(prepared.request)
+    if (recent === null) return this.#execute(prepared, run)
+    try {
+      return this.#answer(recent)
+    } catch (error) {
+      return this.#problem(errorOf(error))
+    }
+  }
+
+  /** What else goes wrong before anything is decided is the connection's or the framework's: a body that never came whole. */
+  #refusal(error: unknown): Answer {
+    if (error instanceof OnlyonceError) return this.#problem(error)
+    throw error
+  }
+
+  async #execute(prepared: Prepared, run: RunHandler<Tx>): Promise<Answer> {
     const ran: Ran = { reply: null, thrown: null }
     try {
       return await this.#untilDecided(ran, () => this.#attempt(prepared, run, ran))
@@ -82,7 +107,7 @@ export class Boundary<Tx> {
     }
   }
 
-  async #prepare(request: BoundaryRequest): Promise<Prepared> {
+  #prepare(request: BoundaryRequest): Prepared | Promise<Prepared> {
     const { policy } = this
     const { requests } = this.#engine
     const key = parseKeyHeader(
@@ -95,11 +120,15 @@ export class Boundary<Tx> {
       throw new OnlyonceError('deadline_exceeded', { detail: NOT_STARTED })
     const name = policy.operation ?? `${request.method} ${request.route}`
     const { account, operation } = scopeOf(request.account, name)
-    const preimage = await preimageOf(request, operation, policy)
     // With one scope for all operations of an account, the operation still counts in the fingerprint.
     const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
     const bounds = left_ms === null ? policy.bounds : withinTime(policy.bounds, left_ms, requests.deadline_ms)
-    return { request: { ...requests.identified(id, bounds, preimage), rerun: false }, bounds }
+    const identify = (body: RequestBody): Prepared => {
+      const preimage = preimageOf(request, body, operation, policy)
+      return { request: requests.identified(id, bounds, preimage, false), bounds }
+    }
+    const body = request.body()
+    return body instanceof Promise ? body.then(identify) : identify(body)
   }
 
   /** Waits for a duplicate that is in progress, where the route says so, as long as the handler has not run. */

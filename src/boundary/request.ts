@@ -18,7 +18,8 @@ export interface BoundaryRequest {
   /** Whose request it is; null when nobody was authenticated. */
   readonly account: string | null
   header(name: string): string | readonly string[] | undefined
-  body(): Promise<RequestBody>
+  /** Given at once where it was read already: then a replay from memory waits for nothing. */
+  body(): RequestBody | Promise<RequestBody>
 }
 
 /** The first of these headers that is there. */
@@ -33,12 +34,12 @@ export function headerOf(
   return undefined
 }
 
-export async function preimageOf(
+export function preimageOf(
   request: BoundaryRequest,
+  body: RequestBody,
   operation: string,
   policy: ResolvedPolicy,
-): Promise<Preimage> {
-  const body = await request.body()
+): Preimage {
   if (body.kind === 'parsed' && policy.body === 'raw') throw new OnlyonceError('raw_body_missing')
   const type = request.header('content-type')
   const { method, path_params, query } = request

@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
 import type { Boundary, BoundaryRequest, OnceContext, RequestBody } from '../../boundary/index.ts'
-import { accountOf } from '../account.ts'
 import { headerOf, serve, splitUrl } from '../node/serve.ts'
 import { isNotExecuted } from '../not-executed.ts'
 import { TappedBody } from './tapped-body.ts'
@@ -9,12 +8,15 @@ import { TappedBody } from './tapped-body.ts'
 type Done = (error?: Error) => void
 type Account = (request: FastifyRequest) => string | null | undefined | Promise<string | null | undefined>
 
+/** On the request itself: a WeakMap over all requests was seen in profiles of the garbage collector. */
+export const BODY = Symbol('the body of a protected request')
+type Tapped = FastifyRequest & { [BODY]?: TappedBody }
+
 /** What stands around the handler of one protected route: a hook for each moment at which something is to be done. */
 export class Guard<Tx> {
   readonly #boundary: Boundary<Tx>
   readonly #account: Account
   readonly #route: string
-  readonly #bodies = new WeakMap<FastifyRequest, TappedBody>()
 
   constructor(boundary: Boundary<Tx>, account: Account, route: string) {
     this.#boundary = boundary
@@ -30,7 +32,7 @@ export class Guard<Tx> {
     done: (error: null, payload: RequestPayload) => void,
   ): void => {
     if (hasBody(request) && this.#isProtected(request)) {
-      this.#bodies.set(request, new TappedBody(payload as Readable))
+      ;(request as Tapped)[BODY] = new TappedBody(payload as Readable)
     }
     done(null, payload)
   }
@@ -45,16 +47,21 @@ export class Guard<Tx> {
       if (context !== null) request.once = context
       done()
     }
-    accountOf(this.#account, request)
-      .then((account) =>
-        // Headers that were set before are with the reply, not yet with Node's response.
-        serve(this.#boundary, this.#read(request, account), reply.raw, run, () => reply.getHeaders()),
-      )
-      .catch((error) => {
-        // A handler that took the response over, and destroyed it, has nobody left to answer for it.
-        if (reply.sent) reply.raw.destroy()
-        else done(error)
-      })
+    const fail = (error: unknown) => {
+      // A handler that took the response over, and destroyed it, has nobody left to answer for it.
+      if (reply.sent) reply.raw.destroy()
+      else done(error as Error)
+    }
+    const serveFor = (whose: string | null | undefined) =>
+      // Headers that were set before are with the reply, not yet with Node's response.
+      serve(this.#boundary, this.#read(request, whose ?? null), reply.raw, run, () => reply.getHeaders())
+    try {
+      const whose = this.#account(request)
+      const served = isPromise(whose) ? Promise.resolve(whose).then(serveFor) : serveFor(whose)
+      if (served instanceof Promise) served.catch(fail)
+    } catch (error) {
+      fail(error)
+    }
   }
 
   /**
@@ -104,8 +111,8 @@ export class Guard<Tx> {
     }
   }
 
-  async #bodyOf(request: FastifyRequest): Promise<RequestBody> {
-    return (await this.#bodies.get(request)?.read(request.raw, request.body)) ?? NO_BODY
+  #bodyOf(request: FastifyRequest): RequestBody | Promise<RequestBody> {
+    return (request as Tapped)[BODY]?.read(request.raw, request.body) ?? NO_BODY
   }
 }
 

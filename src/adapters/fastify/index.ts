@@ -3,7 +3,7 @@ import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/ind
 import type { Onlyonce } from '../../door.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { HTTP2_REFUSED } from '../node/serve.ts'
-import { Guard } from './guard.ts'
+import { BODY, Guard } from './guard.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -69,6 +69,7 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
   // Checked with no route at all: what is wrong for all of them is told before there is one.
   new Boundary(once, defaults, 'idempotency')
   app.decorateRequest('once', undefined)
+  app.decorateRequest(BODY, undefined)
   app.addHook('onRoute', (route) => {
     const mark = takeMark(route)
     if (mark === null) return

@@ -31,7 +31,7 @@ export class TappedBody {
   }
 
   /** What was read, or is read now where nobody has: a parser may leave the body to the handler. */
-  async read(raw: IncomingMessage, parsed: unknown): Promise<RequestBody> {
+  read(raw: IncomingMessage, parsed: unknown): RequestBody | Promise<RequestBody> {
     this.#untap()
     if (this.#payload.readableEnded) {
       if (this.#size_bytes > LIMITS.body_size_max_bytes) throw new OnlyonceError('body_too_large')
@@ -41,7 +41,7 @@ export class TappedBody {
       }
     }
     if (this.#payload.readableDidRead) return { kind: 'parsed', value: parsed }
-    return await readBody(raw)
+    return readBody(raw)
   }
 
   #keep(chunk: unknown): void {

@@ -54,6 +54,6 @@ export function serve<Tx>(
           return answer satisfies never
       }
     }
-    boundary.handle(request, run).then(finish).catch(reject)
+    Promise.resolve(boundary.handle(request, run)).then(finish).catch(reject)
   })
 }

@@ -55,26 +55,28 @@ export function headerOf(request: IncomingMessage, name: string): string | reado
 
 /**
  * Runs a request through the boundary on Node's own request and response. `next` lets the handler run; what it
- * answers is held back until it may leave. Resolves with what became of it: a reply of the boundary's own may come while the
- * handler still runs.
+ * answers is held back until it may leave. Tells what became of it: a reply of the boundary's own may come while the
+ * handler still runs. What the boundary answers at once is sent at once.
  */
-export async function serve<Tx>(
+export function serve<Tx>(
   boundary: Boundary<Tx>,
   request: BoundaryRequest,
   response: ServerResponse,
   next: (context: OnceContext<Tx> | null) => void,
   headersBefore: () => Headers = () => response.getHeaders() as Headers,
-): Promise<Answer['answer']> {
+): Answer['answer'] | Promise<Answer['answer']> {
   let captured: CapturedResponse | null = null
-  const shield = new Shield(response.req, response)
-  // What was put on the response last has to go first.
-  const giveBack = () => {
-    captured?.giveBack()
-    shield.lift()
+  let shield: Shield | null = null
+  /** From the moment on in which the request is whole, the client is not needed any more. */
+  const raised = (): Shield => {
+    shield ??= new Shield(response.req, response)
+    shield.raise()
+    return shield
   }
   const run = (context: OnceContext<Tx>): Promise<HttpReply> => {
+    const shielded = raised()
     if (boundary.policy.stream) {
-      const ended = teeResponse(response, boundary.policy.reply_size_max_bytes, shield)
+      const ended = teeResponse(response, boundary.policy.reply_size_max_bytes, shielded)
       next(context)
       return ended
     }
@@ -82,22 +84,42 @@ export async function serve<Tx>(
     next(context)
     return captured.ended
   }
-  try {
-    const body = () => {
-      refuseHttp2(response)
-      return wholeBody(request, shield)
-    }
-    const answer = await boundary.handle({ ...request, body }, run)
-    giveBack()
+  const finish = (answer: Answer): Answer['answer'] => {
     if (answer.answer === 'pass') next(null)
-    else if (answer.answer === 'release') (captured as CapturedResponse | null)?.release()
-    else if (captured !== null) (captured as CapturedResponse).replace(answer.reply)
+    else if (answer.answer === 'release') captured?.release()
+    else if (captured !== null) captured.replace(answer.reply)
     else if (!response.headersSent) sendReply(response, headersBefore(), answer.reply)
     return answer.answer
-  } catch (error) {
-    giveBack()
-    throw error
   }
+  let is_whole = false
+  const body = (): RequestBody | Promise<RequestBody> => {
+    refuseHttp2(response)
+    const given = request.body()
+    is_whole = !(given instanceof Promise)
+    if (!(given instanceof Promise)) return given
+    return given.then((whole) => {
+      raised()
+      return whole
+    })
+  }
+  const answer = boundary.handle({ ...request, body }, run)
+  if (!(answer instanceof Promise)) return finish(answer)
+  if (is_whole) raised()
+  // What was put on the response last has to go first.
+  const giveBack = () => {
+    captured?.giveBack()
+    shield?.lift()
+  }
+  return answer.then(
+    (settled) => {
+      giveBack()
+      return finish(settled)
+    },
+    (error) => {
+      giveBack()
+      throw error
+    },
+  )
 }
 
 /**
@@ -110,10 +132,3 @@ function refuseHttp2({ req }: ServerResponse): void {
 
 export const HTTP2_REFUSED =
   'Requests over HTTP/2 are not protected here, and not run. Speak HTTP/1.1 between the proxy and the service.'
-
-/** From the moment on in which the request is whole, the client is not needed any more. */
-async function wholeBody(request: BoundaryRequest, shield: Shield): Promise<RequestBody> {
-  const body = await request.body()
-  shield.raise()
-  return body
-}
