@@ -1,4 +1,4 @@
-import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, hash, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { KeyRing } from '../ring.ts'
 import type { Preimage } from './prepare.ts'
 
@@ -38,6 +38,42 @@ export function matches(ring: KeyRing, preimage: Preimage, stored: Fingerprint):
 }
 
 function digest(key: KeyObject, { text, bytes }: Preimage): Buffer {
-  const hmac = createHmac('sha256', key).update(text, 'utf8')
-  return (bytes === null ? hmac : hmac.update(bytes)).digest()
+  if (bytes !== null) return createHmac('sha256', key).update(text, 'utf8').update(bytes).digest()
+  return digestText(padsOf(key), text)
+}
+
+/**
+ * HMAC by its definition, out of two hashes. With an object of Node's for each HMAC a replay took 7 to 10 us more of the
+ * server's time, of about 90: in a process with other work such an object costs several times what it does in a loop of
+ * nothing else (2.5 us there, against 1.5). Hashes that were begun with the key and then copied were slower than that object.
+ */
+function digestText({ inner, outer }: Pads, text: string): Buffer {
+  const message = Buffer.allocUnsafe(BLOCK_SIZE_BYTES + Buffer.byteLength(text))
+  message.set(inner)
+  message.write(text, BLOCK_SIZE_BYTES, 'utf8')
+  const last = Buffer.allocUnsafe(BLOCK_SIZE_BYTES + 32)
+  last.set(outer)
+  // As text of one byte a character: a Buffer made by the hash itself is the slower way to the same bytes.
+  last.write(hash('sha256', message, 'binary'), BLOCK_SIZE_BYTES, 'latin1')
+  return Buffer.from(hash('sha256', last, 'binary'), 'latin1')
+}
+
+interface Pads {
+  readonly inner: Uint8Array
+  readonly outer: Uint8Array
+}
+
+const BLOCK_SIZE_BYTES = 64
+const pads = new WeakMap<KeyObject, Pads>()
+
+/** The key, as it stands before what is hashed (RFC 2104). */
+function padsOf(key: KeyObject): Pads {
+  const known = pads.get(key)
+  if (known !== undefined) return known
+  const secret = key.export()
+  const block = new Uint8Array(BLOCK_SIZE_BYTES)
+  block.set(secret.length > BLOCK_SIZE_BYTES ? createHash('sha256').update(secret).digest() : secret)
+  const fresh = { inner: block.map((byte) => byte ^ 0x36), outer: block.map((byte) => byte ^ 0x5c) }
+  pads.set(key, fresh)
+  return fresh
 }
