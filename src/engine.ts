@@ -12,9 +12,10 @@ import {
   WatchedStore,
 } from './observe/index.ts'
 import { Flights } from './protect/flights.ts'
+import { type Followed, follow } from './protect/follow.ts'
 import { type HandlerContext, type HandlerRequest, runHandler, type WorkEnd } from './protect/handler.ts'
 import type { Operation } from './protect/operation.ts'
-import { spending } from './protect/proof.ts'
+import { throwSpent } from './protect/proof.ts'
 import { RecentReplies } from './protect/recent.ts'
 import type { OperationRequest, ResumeEnd, ResumeRequest } from './protect/run-operation.ts'
 import { Running } from './protect/running.ts'
@@ -81,14 +82,13 @@ export class Engine<Tx> {
     })
   }
 
-  async transaction<T>(
+  transaction<T>(
     request: TransactionRequest,
     work: (tx: Tx) => Promise<Reply>,
     present: Present<T>,
     duplicates: Duplicates = 'join',
   ): Promise<T> {
-    if (!this.#ready) await this.#startForWork()
-    return await this.#fly('transaction', request, present, duplicates, (traced, signals, begin) => {
+    return this.#fly('transaction', request, present, duplicates, (traced, signals, begin) => {
       const begun = (tx: Tx) => {
         begin()
         return work(tx)
@@ -97,14 +97,13 @@ export class Engine<Tx> {
     })
   }
 
-  async handler<T>(
+  handler<T>(
     request: HandlerRequest,
     work: (context: HandlerContext) => Promise<WorkEnd>,
     present: Present<T>,
     duplicates: Duplicates = 'join',
   ): Promise<T> {
-    if (!this.#ready) await this.#startForWork()
-    return await this.#fly('handler', request, present, duplicates, (traced, signals, begin) => {
+    return this.#fly('handler', request, present, duplicates, (traced, signals, begin) => {
       const begun = (context: HandlerContext) => {
         begin()
         return work(context)
@@ -113,14 +112,13 @@ export class Engine<Tx> {
     })
   }
 
-  async run<T>(
+  run<T>(
     request: OperationRequest,
     operation: Operation<unknown, unknown>,
     present: Present<T>,
     duplicates: Duplicates = 'join',
   ): Promise<T> {
-    if (!this.#ready) await this.#startForWork()
-    return await this.#fly('operation', request, present, duplicates, (traced, signals, begin) => {
+    return this.#fly('operation', request, present, duplicates, (traced, signals, begin) => {
       begin()
       return this.durable.run(traced, operation, signals)
     })
@@ -141,14 +139,13 @@ export class Engine<Tx> {
   ): Promise<T> {
     if (!this.#ready) await this.#startForWork()
     const signals = signalsOf(this.observers, 'within', request.id)
-    return await spending(() =>
-      signals.run(async () => {
-        const traced = withTrace(request, signals)
-        const outcome = await runWithin(this.store, tx, traced, work, this.crashPoint, signals)
-        signals.told(outcome)
-        return present(outcome, false)
-      }),
-    )
+    const call = async () => {
+      const traced = withTrace(request, signals)
+      const outcome = await runWithin(this.store, tx, traced, work, this.crashPoint, signals)
+      signals.told(outcome)
+      return present(outcome, false)
+    }
+    return await signals.run(call).catch(throwSpent)
   }
 
   async explain(id: RecordId): Promise<Explanation> {
@@ -189,7 +186,7 @@ export class Engine<Tx> {
    * observes: the call is then made, and tells of itself.
    */
   recall(request: Flying): Outcome | null {
-    return this.#ready && this.#observers.none ? this.#recent.find(request) : null
+    return this.#ready && this.observers.none ? this.#recent.find(request) : null
   }
 
   /** Whoever waited for the start may find that the end has begun meanwhile. */
@@ -207,17 +204,25 @@ export class Engine<Tx> {
     }
   }
 
-  /** Takes off, or joins whoever has taken off with this key already, and tells what came of it. */
+  /**
+   * Takes off, or joins whoever has taken off with this key already, and tells what came of it.
+   *
+   * Few layers on purpose: each async function that waits takes half a kilobyte to two of memory, and a request in a
+   * transaction took 54 kB, of which 24 were its framework's and its driver's.
+   */
   #fly<T, R extends Flying>(
     protection: Protection,
     request: R,
     present: Present<T>,
     duplicates: Duplicates,
-    take_off: (traced: R, signals: CallSignals, begin: () => void) => Promise<Outcome>,
+    take_off: TakeOff<R>,
   ): Promise<T> {
+    if (!this.#ready) {
+      return this.#startForWork().then(() => this.#fly(protection, request, present, duplicates, take_off))
+    }
     const signals = signalsOf(this.observers, protection, request.id)
     const call = () => this.#tell(request, signals, present, duplicates, take_off)
-    return spending(() => signals.run(call))
+    return signals.run(call).catch(throwSpent)
   }
 
   async #tell<T, R extends Flying>(
@@ -225,57 +230,34 @@ export class Engine<Tx> {
     signals: CallSignals,
     present: Present<T>,
     duplicates: Duplicates,
-    take_off: (traced: R, signals: CallSignals, begin: () => void) => Promise<Outcome>,
+    take_off: TakeOff<R>,
   ): Promise<T> {
     const recent = this.#recent.find(request)
-    const { outcome, joined } =
-      recent === null
-        ? await this.#board(request, signals, duplicates, (begin) =>
-            take_off(withTrace(request, signals), signals, begin),
-          )
-        : { outcome: recent, joined: false }
-    signals.told(outcome)
-    if (recent === null) this.#recent.keep(request, outcome)
-    return present(outcome, joined)
-  }
-
-  async #board(
-    { id, fingerprint, deadline_ms, in_progress_max_ms = deadline_ms }: Flying,
-    signals: CallSignals,
-    duplicates: Duplicates,
-    take_off: (begin: () => void) => Promise<Outcome>,
-  ): Promise<{ outcome: Outcome; joined: boolean }> {
-    const boarding = this.#flights.board(id, fingerprint.digest, take_off, {
+    if (recent !== null) {
+      signals.told(recent)
+      return present(recent, false)
+    }
+    const { id, fingerprint, deadline_ms, in_progress_max_ms = deadline_ms } = request
+    const begun = (begin: () => void) => take_off(withTrace(request, signals), signals, begin)
+    const boarding = this.#flights.board(id, fingerprint.digest, begun, {
       trace: signals.trace,
       duplicates,
       wait_max_ms: deadline_ms,
       // By then others may have the record: whoever comes later asks the store.
       flight_max_ms: in_progress_max_ms,
     })
-    switch (boarding.role) {
-      case 'refused':
-        return { outcome: { outcome: 'key_reused' }, joined: false }
-      case 'busy':
-        return { outcome: IN_PROGRESS, joined: false }
-      case 'undecided': {
-        // The first may be a retry as well, of what was done long ago: then its replay is for all.
-        const outcome = await boarding.landed
-        if (outcome === null) return { outcome: IN_PROGRESS, joined: false }
-        signals.joined(boarding.flight.trace)
-        return { outcome, joined: true }
+    let followed: Followed
+    if (boarding.role !== 'first') followed = await follow(boarding, signals)
+    else {
+      try {
+        followed = { outcome: await boarding.landed, joined: false }
+      } finally {
+        signals.landed(boarding.flight.callers)
       }
-      case 'joined':
-        signals.joined(boarding.flight.trace)
-        return { outcome: (await boarding.landed) ?? IN_PROGRESS, joined: true }
-      case 'first':
-        try {
-          return { outcome: await boarding.landed, joined: false }
-        } finally {
-          signals.landed(boarding.flight.callers)
-        }
-      default:
-        return boarding satisfies never
     }
+    signals.told(followed.outcome)
+    this.#recent.keep(request, followed.outcome)
+    return present(followed.outcome, followed.joined)
   }
 
   async #close(max_ms: number): Promise<void> {
@@ -295,7 +277,7 @@ export class Engine<Tx> {
 type Flying = Pick<TransactionRequest, 'id' | 'fingerprint' | 'trace' | 'deadline_ms'> &
   Partial<Pick<HandlerRequest, 'in_progress_max_ms'>>
 
-const IN_PROGRESS: Outcome = { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
+type TakeOff<R> = (traced: R, signals: CallSignals, begin: () => void) => Promise<Outcome>
 
 /** The record is to name the span of its attempt. Untraced requests, the most, are not copied. */
 function withTrace<R extends Flying>(request: R, { trace }: CallSignals): R {

@@ -8,23 +8,11 @@ import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
 import { provesNothingDone } from '../protect/proof.ts'
 import type { Outcome, TransactionRequest } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
+import { Context, type OnceContext } from './context.ts'
 import { type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { problemReply } from './problem.ts'
 import { type HttpReply, replayedReply, storedReply } from './reply.ts'
 import { type BoundaryRequest, headerOf, preimageOf, type RequestBody, timeLeftMs } from './request.ts'
-
-/** What a handler finds on its request: `req.onlyonce`, `request.once`, `c.get('once')`, by framework. */
-export interface OnceContext<Tx> {
-  readonly account: string
-  readonly operation: string
-  readonly key: string
-  /** The transaction that the handler's effects have to be in; only with `protect: 'transaction'`. */
-  readonly tx: Tx
-  /** Aborted when the record has another owner or its time is over. */
-  readonly signal: AbortSignal
-  /** Says that nothing was done, whatever the reply: the same request may run again. */
-  notExecuted(): void
-}
 
 /** What an adapter does with the request. */
 export type Answer =
@@ -98,8 +86,13 @@ export class Boundary<Tx> {
 
   async #execute(prepared: Prepared, run: RunHandler<Tx>): Promise<Answer> {
     const ran: Ran = { reply: null, thrown: null }
+    const { concurrency } = this.policy
     try {
-      return await this.#untilDecided(ran, () => this.#attempt(prepared, run, ran))
+      const decided =
+        typeof concurrency === 'object'
+          ? this.#untilDecided(prepared, run, ran, concurrency.wait_ms)
+          : this.#attempt(prepared, run, ran)
+      return this.#answer(await decided)
     } catch (error) {
       if (ran.thrown !== null && ran.thrown.error === error) throw error
       if (error instanceof NotFinal) return RELEASE
@@ -132,48 +125,38 @@ export class Boundary<Tx> {
   }
 
   /** Waits for a duplicate that is in progress, where the route says so, as long as the handler has not run. */
-  async #untilDecided(ran: Ran, attempt: () => Promise<Outcome>): Promise<Answer> {
-    const { concurrency } = this.policy
-    const deadline = new Deadline(typeof concurrency === 'object' ? concurrency.wait_ms : 0)
+  async #untilDecided(prepared: Prepared, run: RunHandler<Tx>, ran: Ran, wait_ms: number): Promise<Outcome> {
+    const deadline = new Deadline(wait_ms)
     for (let tries = 0; ; tries += 1) {
-      const outcome = await attempt()
+      const outcome = await this.#attempt(prepared, run, ran)
       const again = outcome.outcome === 'in_progress' && ran.reply === null && (await deadline.backOff(tries))
-      if (!again) return this.#answer(outcome)
+      if (!again) return outcome
     }
   }
 
   #attempt({ request, bounds }: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
-    const present = (outcome: Outcome) => outcome
     if (this.policy.protect === 'transaction') {
       const work = async (tx: Tx) => {
-        const { reply, nothing_done } = await this.#run(request, { tx, signal: NEVER }, run, ran)
+        const context = new Context(request.id, tx, UNOWNED)
+        const reply = await noting(ran, run, context)
         const stored = storedReply(reply, this.policy)
-        if (nothing_done || this.policy.final(reply.status) === 'retry') throw new NotFinal(reply.status)
+        if (context.nothing_done || this.policy.final(reply.status) === 'retry')
+          throw new NotFinal(reply.status)
         return stored
       }
-      return this.#engine.transaction(request, work, present, 'refuse')
+      return this.#engine.transaction(request, work, asItIs, 'refuse')
     }
     const leased = this.#engine.requests.leased(request, bounds)
-    const work = (context: HandlerContext) =>
-      within(leased.in_progress_max_ms, this.#end(request, context, run, ran))
-    return this.#engine.handler(leased, work, present, 'refuse')
+    const work = (owner: HandlerContext) =>
+      within(leased.in_progress_max_ms, this.#end(new Context(request.id, undefined as Tx, owner), run, ran))
+    return this.#engine.handler(leased, work, asItIs, 'refuse')
   }
 
   /** How a handler ended, as it is to be stored. */
-  async #end(
-    request: TransactionRequest,
-    context: HandlerContext,
-    run: RunHandler<Tx>,
-    ran: Ran,
-  ): Promise<WorkEnd> {
+  async #end(context: Context<Tx>, run: RunHandler<Tx>, ran: Ran): Promise<WorkEnd> {
     try {
-      const { reply, nothing_done } = await this.#run(
-        request,
-        { tx: undefined as Tx, signal: context.signal },
-        run,
-        ran,
-      )
-      if (nothing_done || this.policy.final(reply.status) === 'retry') {
+      const reply = await noting(ran, run, context)
+      if (context.nothing_done || this.policy.final(reply.status) === 'retry') {
         return { end: 'not_executed', error: new NotFinal(reply.status) }
       }
       return { end: 'reply', reply: storedReply(reply, this.policy) }
@@ -182,26 +165,6 @@ export class Boundary<Tx> {
       // The framework makes a response of it that we do not see; a replay says that it failed.
       const reply = storedReply(this.#problem(new OnlyonceError('handler_failed')).reply, this.policy)
       return { end: 'threw', error, reply }
-    }
-  }
-
-  async #run(
-    { id }: TransactionRequest,
-    given: { tx: Tx; signal: AbortSignal },
-    run: RunHandler<Tx>,
-    ran: Ran,
-  ): Promise<{ reply: HttpReply; nothing_done: boolean }> {
-    let nothing_done = false
-    const notExecuted = () => {
-      nothing_done = true
-    }
-    try {
-      const reply = await run({ ...id, ...given, notExecuted })
-      ran.reply = reply
-      return { reply, nothing_done }
-    } catch (error) {
-      ran.thrown = { error }
-      throw error
     }
   }
 
@@ -248,6 +211,17 @@ interface Ran {
   thrown: { readonly error: unknown } | null
 }
 
+/** Lets the handler run, and notes what it came to. */
+async function noting<Tx>(ran: Ran, run: RunHandler<Tx>, context: Context<Tx>): Promise<HttpReply> {
+  try {
+    ran.reply = await run(context)
+    return ran.reply
+  } catch (error) {
+    ran.thrown = { error }
+    throw error
+  }
+}
+
 /** The reply lets the request run again: it is sent, and the record says that nothing happened. */
 class NotFinal extends Error {
   readonly code: string
@@ -267,17 +241,12 @@ function errorOf(error: unknown): OnlyonceError {
  * A handler that never answers would keep its client, and its duplicates in this process, waiting for ever. What it
  * still does is not known to anybody; its lease runs out, and that is what its record then says.
  */
-async function within(max_ms: number, end: Promise<WorkEnd>): Promise<WorkEnd> {
-  let timer: NodeJS.Timeout | undefined
-  const over = new Promise<never>((_, reject) => {
+function within(max_ms: number, end: Promise<WorkEnd>): Promise<WorkEnd> {
+  return new Promise((resolve, reject) => {
     const tell = () => reject(new OnlyonceError('outcome_unknown', { detail: NO_ANSWER }))
-    timer = setTimeout(tell, Math.min(max_ms, LIMITS.timer_max_ms))
+    const timer = setTimeout(tell, Math.min(max_ms, LIMITS.timer_max_ms))
+    end.then(resolve, reject).then(() => clearTimeout(timer))
   })
-  try {
-    return await Promise.race([end, over])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** Time that the client does not have is not given to the record either. */
@@ -292,7 +261,9 @@ function withinTime(bounds: Bounds, left_ms: number, deadline_ms: number): Bound
 
 const PASS: Answer = { answer: 'pass' }
 const RELEASE: Answer = { answer: 'release' }
-const NEVER = new AbortController().signal
+/** A transaction has no lease that could be lost. */
+const UNOWNED = { signal: new AbortController().signal }
+const asItIs = (outcome: Outcome) => outcome
 const ANY_OPERATION = 'any'
 const NO_ANSWER = 'The handler did not answer in time.'
 const NOT_STARTED = 'It was past when the request arrived; nothing was executed.'

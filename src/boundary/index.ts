@@ -1,5 +1,6 @@
 /** The HTTP contract, free of any framework. */
-export { type Answer, Boundary, type OnceContext, type RunHandler } from './boundary.ts'
+export { type Answer, Boundary, type RunHandler } from './boundary.ts'
+export type { OnceContext } from './context.ts'
 export type { Finality } from './final.ts'
 export type { RoutePolicy } from './policy.ts'
 export type { Profile } from './profiles.ts'

@@ -77,7 +77,8 @@ export class Flights<T> {
       })
       const over = new Deadline(flight_max_ms)
       const first = Object.assign(begun, { digest, trace, landed, over, callers: 1 })
-      return { role: 'first', landed: this.#fly(address, first), flight: first }
+      this.#enter(address, first)
+      return { role: 'first', landed, flight: first }
     }
     if (!flight.digest.equals(digest)) return { role: 'refused' }
     const { duplicates, wait_max_ms } = options
@@ -88,13 +89,13 @@ export class Flights<T> {
       : { role: 'joined', landed: this.#join(flight, flight.landed, wait_max_ms), flight }
   }
 
-  async #fly(address: string, flight: Flight<T>): Promise<T> {
+  /** Whoever waits for it to land finds it gone already: nobody was there to wait before this. */
+  #enter(address: string, flight: Flight<T>): void {
     this.#flights.set(address, flight)
-    try {
-      return await flight.landed
-    } finally {
+    const leave = () => {
       if (this.#flights.get(address) === flight) this.#flights.delete(address)
     }
+    flight.landed.then(leave, leave)
   }
 
   async #join<J>(flight: Flight<T>, landed: Promise<J>, wait_max_ms: number): Promise<J | null> {

@@ -81,7 +81,7 @@ export async function runHandler<Tx>(
   let end: WorkEnd
   try {
     crashPoint('handler.work.before')
-    end = await work(contextOf(owned, heartbeat))
+    end = await work(new Ownership(owned.fence, heartbeat))
     working = false
     crashPoint('handler.work.after')
   } catch (error) {
@@ -95,27 +95,26 @@ export async function runHandler<Tx>(
 }
 
 /** The caller waits for the save no longer than for anything else; the save goes on without it, for the next to find. */
-async function inTime(saved: Promise<void>, max_ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new OnlyonceError('outcome_unknown')),
-      Math.min(max_ms, LIMITS.timer_max_ms),
-    )
+function inTime(saved: Promise<void>, max_ms: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new OnlyonceError('outcome_unknown'))
+    const timer = setTimeout(late, Math.min(max_ms, LIMITS.timer_max_ms))
+    saved.then(resolve, reject).then(() => clearTimeout(timer))
   })
-  try {
-    await Promise.race([saved, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
-function contextOf<Tx>(owned: Owned, heartbeat: Heartbeat<Tx>): HandlerContext {
-  return {
-    fence: owned.fence,
-    get signal() {
-      return heartbeat.signal
-    },
+/** A class, because an object with a getter of its own is made anew, getter and all, for each request. */
+class Ownership<Tx> implements HandlerContext {
+  readonly fence: number
+  readonly #heartbeat: Heartbeat<Tx>
+
+  constructor(fence: number, heartbeat: Heartbeat<Tx>) {
+    this.fence = fence
+    this.#heartbeat = heartbeat
+  }
+
+  get signal(): AbortSignal {
+    return this.#heartbeat.signal
   }
 }
 

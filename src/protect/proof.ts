@@ -16,11 +16,7 @@ function spend(error: unknown): void {
 }
 
 /** What leaves a protected call as an error proves nothing about the work of a call around it. */
-export async function spending<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call()
-  } catch (error) {
-    spend(error)
-    throw error
-  }
+export function throwSpent(error: unknown): never {
+  spend(error)
+  throw error
 }

@@ -38,7 +38,8 @@ export function takeHead(response: ServerResponse, status: number, rest: readonl
 }
 
 function setAll(response: ServerResponse, headers: OutgoingHttpHeaders): void {
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name of Object.keys(headers)) {
+    const value = headers[name]
     if (value !== undefined) response.setHeader(name, value)
   }
 }
@@ -59,9 +60,11 @@ function pairsOf(list: readonly unknown[]): [string, unknown][] {
   return Array.from({ length: Math.floor(list.length / 2) }, (_, i) => [`${list[2 * i]}`, list[2 * i + 1]])
 }
 
-export function listOf(headers: OutgoingHttpHeaders): [string, string][] {
+/** The headers of a response. Asked for one by one: a copy of them all is an object of the slow kind. */
+export function listOf(response: ServerResponse): [string, string][] {
   const list: [string, string][] = []
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name of response.getHeaderNames()) {
+    const value = response.getHeader(name)
     if (value === undefined) continue
     const lower = name.toLowerCase()
     if (!Array.isArray(value)) list.push([lower, `${value}`])

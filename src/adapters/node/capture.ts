@@ -122,7 +122,7 @@ export class CapturedResponse {
     seemEnded(this.#response)
     this.#resolve({
       status: this.#status,
-      headers: listOf(this.#response.getHeaders()),
+      headers: listOf(this.#response),
       body: hasBody(this.#status) ? whole(this.#chunks) : Buffer.alloc(0),
     })
     return this.#response

@@ -41,7 +41,7 @@ export function teeResponse(
       listen(given[0], given.slice(1))
       is_ended = true
       const { statusCode: status } = response
-      const headers = listOf(response.getHeaders())
+      const headers = listOf(response)
       const result = shield.clientIsGone ? response : Reflect.apply(end, response, given)
       // A body of more than the limit is stood for by one that is too large to be kept.
       const body = size_bytes > size_max_bytes ? Buffer.alloc(size_max_bytes + 1) : Buffer.concat(chunks)
