@@ -115,8 +115,14 @@ export class Connections {
    * A connection, checked once for what we need of it, and every time for a transaction that somebody left open
    * on it: what we write there would be theirs to undo.
    */
-  async acquire(): Promise<PoolClient> {
-    let client = await this.#connect()
+  acquire(): Promise<PoolClient> {
+    return this.#connect().then((client) =>
+      isIdle(client) && this.#prefix.has(client) ? client : this.#check(client),
+    )
+  }
+
+  async #check(given: PoolClient): Promise<PoolClient> {
+    let client = given
     for (let tries = 0; !isIdle(client); tries += 1) {
       this.release(client, new Error('it was given back with an open transaction'))
       if (tries >= this.size) throw new OnlyonceError('pool_exhausted', { detail: OPEN_TRANSACTIONS })

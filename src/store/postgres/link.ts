@@ -63,7 +63,8 @@ export class Link {
   }
 
   async #attach(): Promise<PoolClient> {
-    await this.#connections.slots.acquire()
+    const slot = this.#connections.slots.acquire()
+    if (slot !== undefined) await slot
     let client: PoolClient
     try {
       client = await this.#connections.acquire()

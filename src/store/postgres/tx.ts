@@ -90,6 +90,11 @@ export class Tx implements PostgresTx {
     this.#over = true
   }
 
+  /** Whether every query that was asked for has been answered. */
+  get drained(): boolean {
+    return this.#asked === this.#answered
+  }
+
   /** Waits for queries that nobody awaited: they are part of the work. */
   async drain(): Promise<void> {
     while (this.#asked !== this.#answered) await this.#tail

@@ -47,40 +47,40 @@ export class WorkTransaction<Written> {
     const max_ms = Math.min(this.connections.settings.transaction_max_ms, this.#script.time_max_ms)
     const timer = setTimeout(() => this.link.cut(new OnlyonceError('deadline_exceeded')), max_ms)
     try {
-      return await this.#run(work)
+      let written: Written
+      try {
+        const refusal = this.#script.before === undefined ? null : await this.#script.before(this)
+        if (refusal !== null) return await this.rollBack(refusal)
+        this.#reach('work.before')
+        written = await this.#runWork(work)
+        if (!this.tx.drained) await this.tx.drain()
+        if (this.link.client === null) await this.link.attachInTime()
+        if (this.link.lost !== null) throw this.link.lost
+        this.#reach('work.after')
+        if (this.tx.ended_inside) throw new OnlyonceError('transaction_ended_inside')
+      } catch (error) {
+        return await this.#endOfFailure(error)
+      }
+      this.tx.end()
+      return await this.#script.finish(this, written)
     } finally {
       clearTimeout(timer)
       this.link.release()
     }
   }
 
-  async #run(work: Work<Written>): Promise<TransactionEnd<Written>> {
-    let written: Written
-    try {
-      const refusal = this.#script.before === undefined ? null : await this.#script.before(this)
-      if (refusal !== null) return await this.rollBack(refusal)
-      this.#reach('work.before')
-      written = await this.#runWork(work)
-      await this.tx.drain()
-      if (this.link.client === null) await this.link.attachInTime()
-      if (this.link.lost !== null) throw this.link.lost
-      this.#reach('work.after')
-      if (this.tx.ended_inside) throw new OnlyonceError('transaction_ended_inside')
-    } catch (error) {
-      this.tx.end()
-      const { failure } = this.tx
-      if (failure !== null && classify(failure) === 'unanswered') this.link.lose(failure)
-      // Without a connection nothing was sent: what still waits for one is refused when it comes.
-      else if (this.link.client !== null) await this.tx.drain()
-      await this.rollBack(null)
-      if (this.link.lost !== null) this.tx.lostConnection()
-      const end = endOfFailedWork(error, this.#facts)
-      // Some errors leave a connection that answers and yet is of no more use: its statements are not what they were.
-      if (end.end === 'rerun' && failure !== null && isBroken(failure)) this.link.lose(failure)
-      return end
-    }
+  async #endOfFailure(error: unknown): Promise<TransactionEnd<Written>> {
     this.tx.end()
-    return await this.#script.finish(this, written)
+    const { failure } = this.tx
+    if (failure !== null && classify(failure) === 'unanswered') this.link.lose(failure)
+    // Without a connection nothing was sent: what still waits for one is refused when it comes.
+    else if (this.link.client !== null) await this.tx.drain()
+    await this.rollBack(null)
+    if (this.link.lost !== null) this.tx.lostConnection()
+    const end = endOfFailedWork(error, this.#facts)
+    // Some errors leave a connection that answers and yet is of no more use: its statements are not what they were.
+    if (end.end === 'rerun' && failure !== null && isBroken(failure)) this.link.lose(failure)
+    return end
   }
 
   /** Runs the work, but does not wait for it longer than its connection lives, or its time lasts. */
