@@ -14,7 +14,14 @@ import {
   type Run,
 } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
-import type { CrashPoint, Isolation, Seen, Store, TransactionAttempt } from '../store/contract.ts'
+import type {
+  CrashPoint,
+  Isolation,
+  Seen,
+  Store,
+  TransactionAttempt,
+  TransactionEnd,
+} from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
 
 /** Work whose effects are all in the store's database, with everything that decides about it. */
@@ -82,7 +89,9 @@ export async function runTransaction<Tx>(
     // Work that cannot run twice has had its run; only another's reply could have helped.
     if (tries > 0 && !request.rerun) break
     const attempt = attemptOf(request, claimant, seen, deadline)
-    const step = await runOnce(store, attempt, work, crashPoint, signals)
+    const end = await store.transact(attempt, work, crashPoint)
+    if (end.end === 'committed') return { outcome: 'executed', reply: end.reply }
+    const step = await stepAfter(end, store, attempt, crashPoint, signals)
     if (step.next === 'done') return step.outcome
     last = step.error
     if (step.next === 'rerun' && !request.rerun) break
@@ -95,17 +104,14 @@ type Step =
   | { readonly next: 'done'; readonly outcome: Outcome }
   | { readonly next: 'look' | 'rerun'; readonly error: unknown }
 
-async function runOnce<Tx>(
+async function stepAfter<Tx>(
+  end: Exclude<TransactionEnd, { end: 'committed' }>,
   store: Store<Tx>,
   attempt: TransactionAttempt,
-  work: (tx: Tx) => Promise<Reply>,
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<Step> {
-  const end = await store.transact(attempt, work, crashPoint)
   switch (end.end) {
-    case 'committed':
-      return { next: 'done', outcome: { outcome: 'executed', reply: end.reply } }
     case 'busy':
       return { next: 'done', outcome: { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms } }
     case 'conflict':
