@@ -53,6 +53,7 @@ export class Engine<Tx> {
   readonly #running = new Running<Tx>()
   readonly #stuck_after_ms: number
   readonly #alarm: StuckAlarm
+  readonly #companions = new Set<() => Promise<void>>()
   #started: Promise<void> | null = null
   #ready = false
   #closing: Promise<void> | null = null
@@ -189,6 +190,16 @@ export class Engine<Tx> {
     return this.#ready && this.observers.none ? this.#recent.find(request) : null
   }
 
+  /**
+   * Has something that works beside the calls, such as workers, stopped when the engine is closed. Gives back how to
+   * take that wish back.
+   */
+  stopWithMe(stop: () => Promise<void>): () => void {
+    this.refuseWhenClosing()
+    this.#companions.add(stop)
+    return () => this.#companions.delete(stop)
+  }
+
   /** Whoever waited for the start may find that the end has begun meanwhile. */
   async #startForWork(): Promise<void> {
     await this.start()
@@ -267,7 +278,8 @@ export class Engine<Tx> {
       timer = setTimeout(resolve, Math.min(deadline.left_ms, LIMITS.timer_max_ms))
     })
     const done = this.#flights.landed().then(() => this.#running.saved())
-    await Promise.race([Promise.all([done, this.#alarm.stop()]), enough])
+    const companions = [...this.#companions].map((stop) => stop())
+    await Promise.race([Promise.all([done, this.#alarm.stop(), ...companions]), enough])
     clearTimeout(timer)
     await this.#running.handOver(this.store)
     await this.store.close()

@@ -61,5 +61,12 @@ export type { Stored } from './value.ts'
 export type { Ran, Worker } from './worker.ts'
 export { type CompleterOptions, completer } from './workers/completer.ts'
 export { addEvidence, type Evidence } from './workers/evidence.ts'
+export {
+  type ReaperOptions,
+  type RunningWorkers,
+  reaper,
+  startWorkers,
+  type WorkersOptions,
+} from './workers/index.ts'
 export { reconciler } from './workers/reconciler.ts'
 export type { TakerOptions } from './workers/take.ts'

@@ -142,6 +142,27 @@ export const LIMITS = {
   /** Records that a worker takes in one batch, and works on at once. */
   worker_batch_max: 100,
   worker_at_once: 8,
+  /** How often a worker looks where nothing waits for it and it does not say so itself. */
+  worker_every_ms: 1_000,
+  /** The longest pause of a worker after errors: a store that comes back is soon worked on again. */
+  worker_backoff_max_ms: 30_000,
+  /** How long stop() waits for batches that run. They are bounded, and nothing is lost if one is not waited for. */
+  worker_stop_max_ms: 15_000,
+
+  /** How often the reaper looks once nothing is left to remove. Nobody waits for it. */
+  reap_every_ms: 60_000,
+  /** Records in one batch: rows that are locked until its commit, and dead rows for the vacuum. */
+  reap_batch_max: 1_000,
+  /** A batch that was too slow is halved, down to this. */
+  reap_batch_min: 10,
+  /** How long one statement of the reaper may take: whoever comes for a record in the batch waits for it. */
+  reap_statement_max_ms: 2_000,
+  /**
+   * Finished records stay this long after their last change, however short their retention: one may be the only proof
+   * of what became of a COMMIT whose answer was lost, or keep a late one from taking effect. Ten times what the default
+   * bounds of a transaction and of settling come to.
+   */
+  finished_kept_min_ms: 600_000,
 
   /** How long a process waits for another one that migrates. */
   migration_wait_max_ms: 120_000,

@@ -5,8 +5,12 @@ import { LIMITS } from './limits.ts'
  * The one place that decides how long to wait between tries: exponential, with full jitter, so that callers
  * who collided do not meet again, and bounded.
  */
-export function backoffMs(tries: number, random: () => number = Math.random): number {
-  const ceiling = Math.min(LIMITS.backoff_max_ms, LIMITS.backoff_min_ms * 2 ** Math.min(tries, 20))
+export function backoffMs(
+  tries: number,
+  random: () => number = Math.random,
+  max_ms: number = LIMITS.backoff_max_ms,
+): number {
+  const ceiling = Math.min(max_ms, LIMITS.backoff_min_ms * 2 ** Math.min(tries, 20))
   return LIMITS.backoff_min_ms + random() * (ceiling - LIMITS.backoff_min_ms)
 }
 

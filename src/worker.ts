@@ -12,6 +12,8 @@ export interface Ran {
  */
 export interface Worker {
   readonly name: string
+  /** How often it is asked while nothing waits for it; the loop has an answer of its own. */
+  readonly every_ms?: number
   /** One bounded batch. Throws only where nothing could be asked at all, for example because the store is away. */
   runOnce(): Promise<Ran>
 }

@@ -84,6 +84,12 @@ describe('the fields of a signal', () => {
     const error = { signal: 'store_error', step: 'start', code: 'other', message: '', id: null } as const
     expect(logFields(error)).not.toHaveProperty('account')
     expect(logFields({ signal: 'ttl_pruned', count: 3 })).toEqual({ signal: 'ttl_pruned', count: 3 })
+    expect(logFields({ signal: 'worker_failed', worker: 'reaper', code: 'closed', message: 'm' })).toEqual({
+      signal: 'worker_failed',
+      worker: 'reaper',
+      error_code: 'closed',
+      error_message: 'm',
+    })
   })
 
   it('tell the counts of stuck records one by one', () => {

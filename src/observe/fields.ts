@@ -65,6 +65,10 @@ export function logFields(signal: Signal): LogFields {
       return { signal: signal.signal, ...idFields(signal.id), state: signal.state }
     case 'ttl_pruned':
       return { signal: signal.signal, count: signal.count }
+    case 'worker_failed': {
+      const failure = { code: signal.code, message: signal.message }
+      return { signal: signal.signal, worker: signal.worker, ...failureFields(failure) }
+    }
     case 'stuck':
       return { signal: signal.signal, older_than_ms: signal.older_than_ms, ...stuckFields(signal.stuck) }
     default:

@@ -64,6 +64,8 @@ function lineOf(signal: Signal): Line | null {
       return ['error', 'a record was parked and waits for an operator']
     case 'ttl_pruned':
       return signal.count > 0 ? ['info', 'records were removed after their retention'] : null
+    case 'worker_failed':
+      return ['error', 'a batch of a worker failed and is tried again']
     case 'stuck': {
       const { in_progress, unknown, parked } = signal.stuck
       return in_progress.count + unknown.count + parked.count > 0

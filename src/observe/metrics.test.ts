@@ -34,7 +34,15 @@ describe('the table of metrics', () => {
 
   it('has no label that has as many values as there are customers or requests', () => {
     const labels = new Set(Object.values(METRICS).flatMap(({ labels }) => labels))
-    expect([...labels].sort()).toEqual(['code', 'operation', 'outcome', 'protection', 'state', 'step'])
+    expect([...labels].sort()).toEqual([
+      'code',
+      'operation',
+      'outcome',
+      'protection',
+      'state',
+      'step',
+      'worker',
+    ])
   })
 })
 
@@ -43,6 +51,11 @@ describe('measurements', () => {
   const failure = { code: 'c', message: 'm' }
   it.each([
     [{ signal: 'ttl_pruned', count: 5 } as const, 'ttl_pruned', 5],
+    [
+      { signal: 'worker_failed', worker: 'reaper', code: 'closed', message: 'm' } as const,
+      'worker_failed',
+      1,
+    ],
     [{ signal: 'reconcile_scheduled', id, failure } as const, 'reconcile_scheduled', 1],
     [{ signal: 'reconcile_failed', id, failure } as const, 'reconcile_failed', 1],
     [{ signal: 'reconcile_resolved', id, state: 'completed' } as const, 'reconcile_resolved', 1],

@@ -49,6 +49,7 @@ const TABLE = {
   ),
   reconcile_failed: counter('reconcile.failed', ['operation'], 'Tries to settle an unknown record in vain.'),
   parked: counter('parked', ['operation'], 'Records that were parked: an operator has to decide.'),
+  worker_failed: counter('worker.failed', ['worker', 'code'], 'Batches of workers that failed.'),
   call_duration: {
     name: 'api.idempotency.call.duration',
     kind: 'histogram',
@@ -148,6 +149,8 @@ export function measure(signal: Signal): readonly Measurement[] {
     }
     case 'ttl_pruned':
       return [{ metric: 'ttl_pruned', value: signal.count, labels: {} }]
+    case 'worker_failed':
+      return [{ metric: 'worker_failed', value: 1, labels: { worker: signal.worker, code: signal.code } }]
     case 'stuck':
       return Object.entries(signal.stuck).flatMap(([state, { count, oldest_age_ms }]) => [
         { metric: 'stuck_records', value: count, labels: { state } },

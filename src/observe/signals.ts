@@ -38,6 +38,7 @@ export type StoreStep =
   | 'within'
   | 'stuck'
   | 'operation'
+  | 'reap'
 
 interface OfCall {
   readonly protection: Protection
@@ -86,6 +87,14 @@ export type Signal =
   /** Nobody goes on with a record by himself any more: an operator has to decide. */
   | { readonly signal: 'parked'; readonly id: RecordId; readonly failure: Failure }
   | { readonly signal: 'ttl_pruned'; readonly count: number }
+  /** A batch of a worker failed; it is tried again. */
+  | {
+      readonly signal: 'worker_failed'
+      readonly worker: string
+      /** As in `store_error`. */
+      readonly code: string
+      readonly message: string
+    }
   | { readonly signal: 'stuck'; readonly older_than_ms: number; readonly stuck: Stuck }
 
 /** One call, as it is told to whoever traces it. */

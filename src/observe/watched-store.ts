@@ -7,6 +7,8 @@ import type {
   KeyIds,
   Owned,
   Queryable,
+  Reaped,
+  ReapRequest,
   Seen,
   Store,
   TransactionAttempt,
@@ -14,7 +16,7 @@ import type {
   WithinEnd,
 } from '../store/contract.ts'
 import type { OperationStore } from '../store/operations.ts'
-import { sqlState } from '../store/postgres/classify.ts'
+import { codeOf } from './code.ts'
 import type { Observers } from './observers.ts'
 import type { StoreStep } from './signals.ts'
 
@@ -90,6 +92,14 @@ export class WatchedStore<Tx> implements Store<Tx> {
     return this.#watch('stuck', null, this.#store.stuck(older_than_ms))
   }
 
+  get doubt_max_ms(): number {
+    return this.#store.doubt_max_ms
+  }
+
+  reap(request: ReapRequest): Promise<Reaped> {
+    return this.#watch('reap', null, this.#store.reap(request))
+  }
+
   async within(
     tx: Queryable,
     request: ClaimRequest,
@@ -136,7 +146,7 @@ export class WatchedStore<Tx> implements Store<Tx> {
 
   #tell(step: StoreStep, id: RecordId | null, error: unknown): void {
     if (error instanceof OnlyonceError && OF_THE_CALLER.includes(error.code)) return
-    const code = error instanceof OnlyonceError ? error.code : (sqlState(error) ?? 'other')
+    const code = codeOf(error)
     this.#observers.emit({ signal: 'store_error', step, code, message: failureOf(error).message, id })
   }
 }

@@ -94,6 +94,21 @@ export type WithinEnd =
   | { readonly end: 'decided'; readonly decision: Exclude<Decision, Run> }
   | { readonly end: 'busy' }
 
+/** Which finished records are to go, and how many at once. */
+export interface ReapRequest {
+  /** `delete` removes the record and its history; `expire` keeps the row and clears what it says. */
+  readonly mode: 'delete' | 'expire'
+  readonly batch_max: number
+  /** What changed more recently stays, whatever its retention says: somebody may still ask what became of it. */
+  readonly kept_min_ms: number
+}
+
+export interface Reaped {
+  readonly count: number
+  /** More were there than fit into the batch. */
+  readonly more: boolean
+}
+
 /**
  * Where records live. Small on purpose: the rules are in `record/`, the policy is in `protect/`; a store
  * makes single steps durable and tells the truth about them. `storeConformance` in `onlyonce/testing` is the
@@ -150,6 +165,18 @@ export interface Store<Tx> {
    * clock. Locks nothing.
    */
   stuck(older_than_ms: number): Promise<Stuck>
+
+  /**
+   * For how long after its last change a record may be the verdict on a COMMIT whose answer was lost. Nobody may remove
+   * it before.
+   */
+  readonly doubt_max_ms: number
+
+  /**
+   * Removes finished records whose retention has ended by the store's clock, a bounded number of them; never one that is
+   * in progress, unknown or parked, and none that is taken in the same moment.
+   */
+  reap(request: ReapRequest): Promise<Reaped>
 
   /**
    * Claims and completes inside the caller's transaction, which it never aborts. `work` is told what was claimed;

@@ -6,6 +6,8 @@ import type {
   KeyIds,
   Owned,
   Queryable,
+  Reaped,
+  ReapRequest,
   Seen,
   Store,
   TransactionAttempt,
@@ -88,6 +90,14 @@ class SealedStore<Tx> implements Store<Tx> {
 
   stuck(older_than_ms: number): Promise<Stuck> {
     return this.#inner.stuck(older_than_ms)
+  }
+
+  get doubt_max_ms(): number {
+    return this.#inner.doubt_max_ms
+  }
+
+  reap(request: ReapRequest): Promise<Reaped> {
+    return this.#inner.reap(request)
   }
 
   async within(

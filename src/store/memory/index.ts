@@ -6,6 +6,7 @@ import {
   type Decision,
   decide,
   doubt,
+  expire,
   extend,
   type Failure,
   type InProgress,
@@ -25,6 +26,8 @@ import type {
   KeyIds,
   Owned,
   Queryable,
+  Reaped,
+  ReapRequest,
   Seen,
   Store,
   TransactionAttempt,
@@ -45,6 +48,8 @@ export function memory(options: { readonly clock?: () => number } = {}): Store<Q
 }
 
 class MemoryStore implements Store<Queryable> {
+  /** Nothing is in doubt where nothing is sent. */
+  readonly doubt_max_ms = 0
   readonly #clock: () => number
   readonly #records = new Map<string, OnceRecord>()
   readonly #attempts = new Map<string, Attempt[]>()
@@ -144,6 +149,24 @@ class MemoryStore implements Store<Queryable> {
       return { count: ages.length, oldest_age_ms: ages.reduce((a, b) => Math.max(a, b), 0) }
     }
     return { in_progress: countOf('in_progress'), unknown: countOf('unknown'), parked: countOf('parked') }
+  }
+
+  async reap({ mode, batch_max, kept_min_ms }: ReapRequest): Promise<Reaped> {
+    const now = this.#clock()
+    const due = [...this.#records].flatMap(([at, record]) => {
+      if (record.state !== 'completed' && record.state !== 'retryable') return []
+      const expired = record.changed_at + kept_min_ms > now ? null : expire(record, now)
+      return expired === null ? [] : [{ at, expired }]
+    })
+    due.sort((a, b) => a.expired.expires_at - b.expired.expires_at)
+    for (const { at, expired } of due.slice(0, batch_max)) {
+      if (mode === 'expire') this.#records.set(at, expired)
+      else {
+        this.#records.delete(at)
+        this.#attempts.delete(at)
+      }
+    }
+    return { count: Math.min(due.length, batch_max), more: due.length > batch_max }
   }
 
   async within(

@@ -9,6 +9,8 @@ export type Fault =
   | 'collision'
   /** Another transaction held a lock for too long. */
   | 'lock_wait'
+  /** A statement took longer than it may, or somebody cancelled it. */
+  | 'too_slow'
   /** The server ended a transaction that was silent for too long. */
   | 'idle'
   /** The connection is gone, or none could be made. */
@@ -37,6 +39,7 @@ const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
   OO001: 'not_owner',
   OO002: 'moved',
   '55P03': 'lock_wait',
+  '57014': 'too_slow',
   '25P02': 'aborted',
   '25P03': 'idle',
   '25P04': 'idle',

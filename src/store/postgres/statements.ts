@@ -6,6 +6,7 @@ import * as group from './sql/group.ts'
 import * as keyIds from './sql/key-ids.ts'
 import * as look from './sql/look.ts'
 import * as operations from './sql/operations.ts'
+import * as reap from './sql/reap.ts'
 import * as session from './sql/session.ts'
 import * as stuck from './sql/stuck.ts'
 
@@ -45,6 +46,9 @@ function texts(schema: string) {
     doubt: finish.doubt(schema),
     doubtVanished: finish.doubtVanished(schema),
     extend: finish.extend(schema),
+    findReapable: reap.findReapable(schema),
+    deleteReapable: reap.deleteReapable(schema),
+    expireReapable: reap.expireReapable(schema),
     readKeyIds: keyIds.readKeyIds(schema),
     findNamedKeys: keyIds.findNamedKeys(schema),
     insertKeyIds: keyIds.insertKeyIds(schema),

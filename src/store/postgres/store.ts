@@ -6,6 +6,8 @@ import type {
   KeyIds,
   Owned,
   Queryable,
+  Reaped,
+  ReapRequest,
   Seen,
   Store,
   TransactionAttempt,
@@ -22,6 +24,7 @@ import { isMigrated, migrate } from './migrate.ts'
 import { PostgresOperations } from './operations.ts'
 import type { PostgresSettings } from './options.ts'
 import { OwnerWrites } from './owner.ts'
+import { reap } from './reap.ts'
 import { readAttempt, readStuck } from './rows.ts'
 import { settle, writeRetryable } from './settle.ts'
 import { type Statements, statementsFor } from './statements.ts'
@@ -109,6 +112,14 @@ export class PostgresStore implements Store<PostgresTx> {
   async stuck(older_than_ms: number): Promise<Stuck> {
     const { rows } = await this.#connections.run(bind(this.#statements.countStuck, `${older_than_ms}`))
     return readStuck(rows[0]!)
+  }
+
+  get doubt_max_ms(): number {
+    return this.#settings.transaction_max_ms + this.#settings.settle_max_ms
+  }
+
+  reap(request: ReapRequest): Promise<Reaped> {
+    return reap(this.#connections, this.#statements, request)
   }
 
   within(

@@ -2,6 +2,7 @@ import { CLAIMS } from './claims.ts'
 import { ENDS } from './ends.ts'
 import { KEY_RULES } from './keys.ts'
 import { LEASES } from './leases.ts'
+import { REAPING } from './reaping.ts'
 import { KEYS, type StoreUnderTest } from './shared.ts'
 import { STUCK } from './stuck.ts'
 import { TRANSACTIONS } from './transactions.ts'
@@ -32,6 +33,7 @@ export function storeConformance(
       ...ENDS,
       ...LEASES,
       ...STUCK,
+      ...REAPING,
       ...TRANSACTIONS,
       ...WITHIN,
       ...KEY_RULES,

@@ -14,6 +14,9 @@ export const setStatementMax = (ms: number) => `SET LOCAL statement_timeout = ${
  */
 export const setLockWaitAlone = (ms: number) => `SELECT set_config('lock_timeout', '${ms}', true)`
 
+/** A bound on the statements that follow in the same flush. */
+export const setStatementMaxAlone = (ms: number) => `SELECT set_config('statement_timeout', '${ms}', true)`
+
 /** What the session has by itself, in ms; pg_settings gives both in their base unit. */
 export const READ_BOUNDS = `
 SELECT setting FROM pg_settings

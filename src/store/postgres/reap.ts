@@ -1,0 +1,68 @@
+import { LIMITS } from '../../limits.ts'
+import { Deadline } from '../../retry.ts'
+import type { Reaped, ReapRequest } from '../contract.ts'
+import { classify } from './classify.ts'
+import type { Connections } from './connections.ts'
+import { type Bound, bind, type FlushResult, flush, type Row, statement } from './flush.ts'
+import { arrayLiteral } from './rows.ts'
+import { setGroupBounds } from './sql/group.ts'
+import { setStatementMaxAlone } from './sql/session.ts'
+import type { Statements } from './statements.ts'
+
+/** Each row is found by its key, and a row that somebody holds is waited for but a moment. */
+const SET_BOUNDS = bind(statement(setGroupBounds(LIMITS.lock_wait_group_ms)))
+
+/**
+ * Finds finished records past their retention, and takes them by what was seen of them. Two statements, so that it works
+ * over all accounts of a cluster: no row is locked by the first, and the second names the account of each.
+ */
+export async function reap(
+  connections: Connections,
+  statements: Statements,
+  { mode, batch_max, kept_min_ms }: ReapRequest,
+): Promise<Reaped> {
+  const find = bind(statements.findReapable, `${kept_min_ms}`, `${batch_max}`)
+  const found = (await runBounded(connections, [find])).rows.at(-1)!
+  const take = mode === 'delete' ? statements.deleteReapable : statements.expireReapable
+  const taking = (rows: readonly Row[]) => bind(take, `${kept_min_ms}`, ...columns(rows))
+  const deadline = new Deadline(connections.settings.statement_max_ms)
+  const count = await takeAll(connections, found, taking, deadline)
+  // Where all of them are held by others, asking again at once would find the same.
+  return { count, more: found.length === batch_max && count > 0 }
+}
+
+/**
+ * One row that somebody holds must not keep the others: then each half is taken by itself, until the row is alone. It is
+ * left for another time, as is all that the deadline cuts off.
+ */
+async function takeAll(
+  connections: Connections,
+  rows: readonly Row[],
+  taking: (rows: readonly Row[]) => Bound,
+  deadline: Deadline,
+): Promise<number> {
+  if (rows.length === 0 || deadline.passed) return 0
+  try {
+    return (await runBounded(connections, [SET_BOUNDS, taking(rows)])).rows.at(-1)!.length
+  } catch (error) {
+    if (classify(error) !== 'lock_wait') throw error
+    if (rows.length === 1) return 0
+    const middle = Math.ceil(rows.length / 2)
+    const first = await takeAll(connections, rows.slice(0, middle), taking, deadline)
+    return first + (await takeAll(connections, rows.slice(middle), taking, deadline))
+  }
+}
+
+/** The bound is kept by the server: it would go on for nobody. */
+function runBounded(connections: Connections, bounds: readonly Bound[]): Promise<FlushResult> {
+  const { named, settings } = connections
+  const max_ms = Math.min(LIMITS.reap_statement_max_ms, settings.statement_max_ms)
+  const bound = bind(statement(setStatementMaxAlone(max_ms)))
+  return connections.repeat(() =>
+    connections.use((client) => flush(client, [bound, ...bounds], named), max_ms + settings.statement_max_ms),
+  )
+}
+
+function columns(rows: readonly Row[]): string[] {
+  return [0, 1, 2, 3, 4].map((column) => arrayLiteral(rows.map((row) => row[column]!)))
+}

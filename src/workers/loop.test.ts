@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'vitest'
+import { makeGate, SECRET, settleWithin, waitUntil } from '../../test/contract/shop.ts'
+import { makeRecorder } from '../../test/setup/recorder.ts'
+import { OnlyonceError } from '../errors.ts'
+import { onlyonce } from '../onlyonce.ts'
+import { memory } from '../store/memory/index.ts'
+import type { Ran, Worker } from '../worker.ts'
+import { startWorkers } from './index.ts'
+
+const NEVER_MS = 2_000_000_000
+
+function open() {
+  const heard = makeRecorder()
+  return { heard, once: onlyonce({ store: memory(), secret: SECRET, observe: heard }) }
+}
+
+/** A worker that does what it is told for each of its batches, and the last of it again and again. */
+function workerOf(...batches: (() => Promise<Ran> | Ran)[]) {
+  const counts = { runs: 0, at_once: 0, at_once_max: 0 }
+  const worker: Worker = {
+    name: 'sweeper',
+    async runOnce() {
+      const batch = batches[Math.min(counts.runs, batches.length - 1)]!
+      counts.runs += 1
+      counts.at_once += 1
+      counts.at_once_max = Math.max(counts.at_once_max, counts.at_once)
+      try {
+        return await batch()
+      } finally {
+        counts.at_once -= 1
+      }
+    },
+  }
+  return { worker, counts }
+}
+
+const more = () => ({ done: 1, more: true })
+const idle = () => ({ done: 0, more: false })
+const fail = () => Promise.reject(new OnlyonceError('store_unavailable'))
+
+describe('the loop of a worker', () => {
+  test('asks again at once while more is waiting, and then pauses', async () => {
+    const { once } = open()
+    const { worker, counts } = workerOf(more, more, more, idle)
+    const workers = startWorkers(once, { workers: [worker], every_ms: NEVER_MS })
+    await waitUntil('all batches ran', () => counts.runs === 4)
+    await settleWithin(5_000, workers.stop())
+    expect(counts).toEqual({ runs: 4, at_once: 0, at_once_max: 1 })
+  })
+
+  test('asks again after a while where nothing was waiting, as often as the worker says', async () => {
+    const { once } = open()
+    const { worker, counts } = workerOf(idle)
+    const workers = startWorkers(once, { workers: [{ ...worker, every_ms: 1 }], every_ms: NEVER_MS })
+    await waitUntil('it looked again and again', () => counts.runs > 3)
+    await workers.stop()
+  })
+
+  test('leaves others their turn beside a worker that never waits', async () => {
+    const { once } = open()
+    const { worker, counts } = workerOf(more)
+    const workers = startWorkers(once, { workers: [worker] })
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    await workers.stop()
+    expect(counts.runs).toBeGreaterThan(0)
+  })
+
+  test('tells errors, and goes on after them', async () => {
+    const { once, heard } = open()
+    const { worker, counts } = workerOf(fail, fail, () => Promise.reject(new TypeError('odd')), idle)
+    const workers = startWorkers(once, { workers: [worker], every_ms: NEVER_MS })
+    await waitUntil('it got over them', () => counts.runs === 4)
+    await workers.stop()
+    const told = heard.of('worker_failed').map(({ worker, code }) => `${worker} ${code}`)
+    expect(told).toEqual(['sweeper store_unavailable', 'sweeper store_unavailable', 'sweeper other'])
+  })
+
+  test('pauses longer and longer while the store is away', async () => {
+    const { once } = open()
+    const { worker, counts } = workerOf(fail)
+    const workers = startWorkers(once, { workers: [worker], every_ms: 1 })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    await settleWithin(5_000, workers.stop())
+    // Asked every millisecond it would have been some three hundred.
+    expect(counts.runs).toBeGreaterThan(1)
+    expect(counts.runs).toBeLessThan(60)
+  })
+
+  test('lets the batch that runs finish when it is stopped, and begins no other', async () => {
+    const { once } = open()
+    const gate = makeGate()
+    let finished = false
+    const { worker, counts } = workerOf(async () => {
+      await gate.pass()
+      finished = true
+      return more()
+    })
+    const workers = startWorkers(once, { workers: [worker] })
+    await gate.reached
+    const stopped = workers.stop()
+    gate.open()
+    await stopped
+    expect(finished).toBe(true)
+    expect(counts.runs).toBe(1)
+  })
+
+  test('ends when everything is closed, without a word about it', async () => {
+    const { once, heard } = open()
+    const ended = workerOf(() => Promise.reject(new OnlyonceError('closed')))
+    const idling = workerOf(idle)
+    startWorkers(once, { workers: [ended.worker, idling.worker], every_ms: 1 })
+    await waitUntil('both ran', () => ended.counts.runs === 1 && idling.counts.runs > 3)
+    expect(ended.counts.runs).toBe(1)
+    await settleWithin(5_000, once.close())
+    const { runs } = idling.counts
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(idling.counts.runs).toBe(runs)
+    expect(heard.of('worker_failed')).toEqual([])
+    expect(() => startWorkers(once, { workers: [idling.worker] })).toThrow(/shutting down/)
+  })
+
+  test('is one for each worker: a second one is refused, and stops nothing', async () => {
+    const { once } = open()
+    const { worker, counts } = workerOf(idle)
+    const workers = startWorkers(once, { workers: [worker], every_ms: 1 })
+    expect(() => startWorkers(once, { workers: [worker] })).toThrow(/runs already/)
+    const runs = counts.runs
+    await waitUntil('the first goes on', () => counts.runs > runs + 2)
+    await workers.stop()
+    await startWorkers(once, { workers: [worker] }).stop()
+  })
+
+  test.each([
+    [{ workers: [] }, 'Pass workers'],
+    [{ workers: [{ name: 'none' }] }, 'runOnce'],
+    [{ workers: [workerOf(idle).worker], every_ms: 0 }, 'every_ms'],
+    [{ workers: [workerOf(idle).worker], pause_ms: 1 }, 'no option pause_ms'],
+  ])('refuses %j', (options, why) => {
+    expect(() => startWorkers(open().once, options as never)).toThrow(why)
+  })
+})

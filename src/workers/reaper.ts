@@ -1,0 +1,103 @@
+import type { Onlyonce } from '../door.ts'
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import { engineOf } from '../onlyonce.ts'
+import { positive } from '../requests.ts'
+import type { Reaped, ReapRequest } from '../store/contract.ts'
+import { classify } from '../store/postgres/classify.ts'
+import type { Ran, Worker } from '../worker.ts'
+
+export interface ReaperOptions {
+  /**
+   * `delete` removes the record and the history of its attempts. `expire` keeps the row, so that it can be told later that
+   * there was one, and clears its reply, its input and its errors; the table then grows for ever.
+   */
+  readonly mode: 'delete' | 'expire'
+  /** Records in one batch; less after a batch that was too slow. */
+  readonly batch_max?: number
+  /** How often it looks once nothing is left to remove. */
+  readonly every_ms?: number
+}
+
+const MODES: readonly string[] = ['delete', 'expire'] satisfies ReaperOptions['mode'][]
+const KNOWN: readonly string[] = ['mode', 'batch_max', 'every_ms'] satisfies (keyof ReaperOptions)[]
+
+/**
+ * A worker that removes finished records after their retention. It never touches one that is in progress, unknown or
+ * parked, and none that has changed within the last minutes, whatever its retention.
+ *
+ * @example
+ * const workers = startWorkers(once, { workers: [reaper(once, { mode: 'delete' })] })
+ */
+export function reaper<Tx>(once: Onlyonce<Tx>, options: ReaperOptions): Worker {
+  const engine = engineOf(once)
+  const { mode, batch_max, every_ms } = checkOptions(options)
+  const batch = new BatchSize(batch_max)
+  const kept_min_ms = Math.max(LIMITS.finished_kept_min_ms, engine.store.doubt_max_ms)
+  return {
+    name: 'reaper',
+    every_ms,
+    async runOnce(): Promise<Ran> {
+      engine.refuseWhenClosing()
+      await engine.start()
+      const request = { mode, batch_max: batch.now, kept_min_ms }
+      const reaped = await batch.fit(() => engine.store.reap(request))
+      if (reaped === null) return { done: 0, more: true }
+      const { count, more } = reaped
+      if (count > 0) engine.observers.emit({ signal: 'ttl_pruned', count })
+      return { done: count, more }
+    },
+  }
+}
+
+/** As many as the database takes in time: half after a batch that was too slow, and then a little more each time. */
+class BatchSize {
+  readonly #max: number
+  readonly #min: number
+  #now: number
+
+  constructor(max: number) {
+    this.#max = max
+    this.#min = Math.min(LIMITS.reap_batch_min, max)
+    this.#now = max
+  }
+
+  get now(): number {
+    return this.#now
+  }
+
+  /** Null where it has to be tried with less. Where that is not possible any more, the error stands. */
+  async fit(reap: () => Promise<Reaped>): Promise<Reaped | null> {
+    try {
+      const reaped = await reap()
+      this.#now = Math.min(this.#max, this.#now + Math.ceil(this.#max / GROWTH_STEPS))
+      return reaped
+    } catch (error) {
+      const fault = classify(error)
+      const smaller = Math.max(this.#min, Math.floor(this.#now / 2))
+      if ((fault !== 'too_slow' && fault !== 'lock_wait') || smaller === this.#now) throw error
+      this.#now = smaller
+      return null
+    }
+  }
+}
+
+/** From nothing to the whole batch in so many batches that went well. */
+const GROWTH_STEPS = 20
+
+function checkOptions(
+  options: ReaperOptions,
+): Pick<ReapRequest, 'mode' | 'batch_max'> & { every_ms: number } {
+  const stray = Object.keys(options ?? {}).find((name) => !KNOWN.includes(name))
+  if (stray !== undefined) refuse(`reaper() has no option ${stray}.`)
+  const { mode, batch_max = LIMITS.reap_batch_max, every_ms = LIMITS.reap_every_ms } = options ?? {}
+  if (!MODES.includes(mode)) refuse(`mode must be one of ${MODES.join(', ')}.`)
+  if (!Number.isSafeInteger(batch_max) || batch_max < 1 || batch_max > LIMITS.reap_batch_max) {
+    refuse(`batch_max must be a whole number from 1 to ${LIMITS.reap_batch_max}.`)
+  }
+  return { mode, batch_max, every_ms: positive('every_ms', every_ms) }
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('option_invalid', { detail })
+}
