@@ -49,5 +49,10 @@ CREATE TRIGGER audit_is_added_to BEFORE UPDATE OR DELETE ON audit
 CREATE TRIGGER audit_is_kept BEFORE TRUNCATE ON audit
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change_of_audit();
 
--- The reaper's way to finished records, the oldest first; without those that have expired already.
+-- The reaper's way to finished records, the oldest first; without those that have expired already, which would be in the
+-- way for ever. It costs each finished record one entry, nearly always on the last page, because expiries rise. Measured
+-- in one session, nine times 50,000 rows on a busy machine, the fastest of each: a finished record inserted in 10.8 us with
+-- it and 9.3 us without, 517 and 451 bytes of WAL; the completion of a handler's record, which is not HOT anyway because of
+-- records_unfinished, in 15.2 and 11.5 us, 540 and 474 bytes. With 64 callers in turns, 18 rounds, that was within the noise:
+-- with it the rate of transactions was 0.94 and 0.99 of that without, that of handlers 1.06 and 0.98.
 CREATE INDEX records_reapable ON records (expires_at) WHERE state IN ('completed', 'retryable');

@@ -120,8 +120,7 @@ const TABLE = {
   ...final(500, {
     within_busy:
       'Another once.within is running on this transaction. Await it first; inside its function use the tx that it is given.',
-    transaction_required:
-      'once.within needs a client with an open transaction, not a pool. Send BEGIN first.',
+    transaction_required: 'A client with an open transaction is needed here, not a pool. Send BEGIN first.',
   }),
   ...retryable(503, {
     serialization_failed:
@@ -145,6 +144,18 @@ const TABLE = {
   ...retryable(503, {
     operation_unknown:
       'The record was begun by a version of the operation that this process does not know; nothing was executed. Pass that version to onlyonce({ operations }) too.',
+  }),
+
+  // Locks.
+  ...final(500, {
+    resource_invalid: 'A lock needs a resource: a non-empty string of at most 255 characters.',
+  }),
+  ...retryable(409, {
+    lock_held: 'Somebody else holds the lock. Try again after retry_after_ms, or wait for it with wait_ms.',
+  }),
+  ...retryable(503, {
+    fence_stale:
+      'The lock is not held any more: it ran out or was released, and somebody else may hold it. Nothing that was done under it may stand: roll back, and acquire it again.',
   }),
 
   // What the HTTP boundary answers by itself.
@@ -220,8 +231,10 @@ export class OnlyonceError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly retryable: boolean
+  /** After how long it is worth another try; null where nobody knows. */
+  readonly retry_after_ms: number | null
 
-  constructor(code: ErrorCode, options: { detail?: string; cause?: unknown } = {}) {
+  constructor(code: ErrorCode, options: { detail?: string; cause?: unknown; retry_after_ms?: number } = {}) {
     const { status, retryable, message } = ERRORS[code]
     super(
       options.detail === undefined ? message : `${message} ${options.detail}`,
@@ -230,6 +243,7 @@ export class OnlyonceError extends Error {
     this.code = code
     this.status = status
     this.retryable = retryable
+    this.retry_after_ms = options.retry_after_ms ?? null
   }
 }
 

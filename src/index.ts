@@ -21,6 +21,7 @@ export type { Explanation } from './explain.ts'
 export type { IssuedKey } from './issuer.ts'
 export { businessKey, derivedKey, type KeyRules, parseKeyHeader } from './key/index.ts'
 export { LIMITS } from './limits.ts'
+export { assertFence, type Lock, type LockOptions, type Locks, locks } from './lock/index.ts'
 export {
   type CallEnded,
   type CallOutcome,

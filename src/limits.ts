@@ -149,6 +149,15 @@ export const LIMITS = {
   /** How long stop() waits for batches that run. They are bounded, and nothing is lost if one is not waited for. */
   worker_stop_max_ms: 15_000,
 
+  /** A holder that says nothing for longer would be missed before; one that dies keeps others out for so long. */
+  lock_ttl_max_ms: 3_600_000,
+  /** Locks are extended no longer than this by themselves: a promise that never settles does not hold one for ever. */
+  lock_hold_max_ms: 300_000,
+  /** How long one try for a lock waits for the open transaction of its last holder. */
+  lock_row_wait_ms: 50,
+  /** The longest pause between two tries for a lock: a release is noticed about as late. */
+  lock_poll_max_ms: 250,
+
   /** How often the reaper looks once nothing is left to remove. Nobody waits for it. */
   reap_every_ms: 60_000,
   /** Records in one batch: rows that are locked until its commit, and dead rows for the vacuum. */

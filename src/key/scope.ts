@@ -56,7 +56,8 @@ export function operationVersion(name: string): number | null {
   return stripped.length === name.length ? null : Number(name.slice(stripped.length + 1))
 }
 
-function checkName(name: unknown, code: ErrorCode): string {
+/** A name that somebody gave: bounded, visible, and text that PostgreSQL can hold. Refused with the code that is given. */
+export function checkName(name: unknown, code: ErrorCode): string {
   if (typeof name !== 'string') return refuse(code, 'It is not a string.')
   if (name.length === 0) refuse(code, 'It is empty.')
   if (name.length > LIMITS.name_length_max) refuse(code, 'It is too long.')

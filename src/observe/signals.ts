@@ -39,6 +39,7 @@ export type StoreStep =
   | 'stuck'
   | 'operation'
   | 'reap'
+  | 'lock'
 
 interface OfCall {
   readonly protection: Protection

@@ -15,6 +15,7 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from '../store/contract.ts'
+import type { LockStore } from '../store/locks.ts'
 import type { OperationStore } from '../store/operations.ts'
 import { codeOf } from './code.ts'
 import type { Observers } from './observers.ts'
@@ -27,13 +28,14 @@ import type { StoreStep } from './signals.ts'
 export class WatchedStore<Tx> implements Store<Tx> {
   readonly #store: Store<Tx>
   readonly #observers: Observers
-
+  readonly locks?: LockStore
   readonly operations?: OperationStore<Tx>
 
   constructor(store: Store<Tx>, observers: Observers) {
     this.#store = store
     this.#observers = observers
     if (store.operations !== undefined) this.operations = this.#watchAll(store.operations, 'operation')
+    if (store.locks !== undefined) this.locks = this.#watchAll(store.locks, 'lock')
   }
 
   start(keys: KeyIds): Promise<void> {
@@ -156,6 +158,7 @@ const OF_THE_CALLER: readonly string[] = [
   'lease_lost',
   'within_busy',
   'transaction_required',
+  'fence_stale',
   'fingerprint_key_unknown',
 ]
 

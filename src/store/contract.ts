@@ -12,6 +12,7 @@ import type {
   Stuck,
   Takeover,
 } from '../record/index.ts'
+import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
 
 /** The one method that onlyonce needs of a transaction that is not its own. pg's client has it. */
@@ -191,6 +192,8 @@ export interface Store<Tx> {
 
   /** Durable operations; a store may go without. */
   readonly operations?: OperationStore<Tx>
+  /** Locks on anything, where the store has them. */
+  readonly locks?: LockStore | undefined
 
   close(): Promise<void>
 }

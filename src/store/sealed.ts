@@ -14,6 +14,7 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from './contract.ts'
+import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
 import { sealedOperations } from './sealed-operations.ts'
 
@@ -118,6 +119,10 @@ class SealedStore<Tx> implements Store<Tx> {
       default:
         return end satisfies never
     }
+  }
+
+  get locks(): LockStore | undefined {
+    return this.#inner.locks
   }
 
   close(): Promise<void> {

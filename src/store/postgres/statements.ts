@@ -4,6 +4,7 @@ import * as claim from './sql/claim.ts'
 import * as finish from './sql/finish.ts'
 import * as group from './sql/group.ts'
 import * as keyIds from './sql/key-ids.ts'
+import * as locks from './sql/locks.ts'
 import * as look from './sql/look.ts'
 import * as operations from './sql/operations.ts'
 import * as reap from './sql/reap.ts'
@@ -49,6 +50,12 @@ function texts(schema: string) {
     findReapable: reap.findReapable(schema),
     deleteReapable: reap.deleteReapable(schema),
     expireReapable: reap.expireReapable(schema),
+    insertLock: locks.insertLock(schema),
+    takeLock: locks.takeLock(schema),
+    lookLock: locks.lookLock(schema),
+    extendLock: locks.extendLock(schema),
+    releaseLock: locks.releaseLock(schema),
+    assertLock: locks.assertLock(schema),
     readKeyIds: keyIds.readKeyIds(schema),
     findNamedKeys: keyIds.findNamedKeys(schema),
     insertKeyIds: keyIds.insertKeyIds(schema),

@@ -14,11 +14,13 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from '../contract.ts'
+import type { LockStore } from '../locks.ts'
 import { Claims } from './claims.ts'
 import { Connections } from './connections.ts'
 import { bind } from './flush.ts'
 import { Group } from './group.ts'
 import { checkKeys } from './key-ids.ts'
+import { PostgresLocks } from './locks.ts'
 import { Looker } from './looker.ts'
 import { isMigrated, migrate } from './migrate.ts'
 import { PostgresOperations } from './operations.ts'
@@ -34,6 +36,7 @@ import { within } from './within.ts'
 
 /** Records in PostgreSQL. Each method is one step; what the steps mean is in `record/` and `protect/`. */
 export class PostgresStore implements Store<PostgresTx> {
+  readonly locks: LockStore
   readonly #pool: Pool
   readonly #owns_pool: boolean
   readonly #settings: PostgresSettings
@@ -50,6 +53,7 @@ export class PostgresStore implements Store<PostgresTx> {
     this.#settings = settings
     this.#connections = new Connections(pool, settings)
     this.#statements = statementsFor(settings.schema)
+    this.locks = new PostgresLocks(this.#connections, this.#statements)
     this.#looker = new Looker(this.#connections)
     const group = new Group(this.#connections)
     this.#claims = new Claims(this.#connections, this.#statements, group)

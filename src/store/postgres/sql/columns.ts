@@ -72,6 +72,8 @@ export const RESUMED_COLUMNS = [
   'r.looks',
   'r.place',
 ].join(', ')
+/** How long a lock is still held. */
+export const HELD_FOR = milliseconds('(held_until - clock_timestamp())')
 
 /** All that an insert has to tell: what else it wrote, the caller knows. */
 export const CREATED_AT = milliseconds('created_at')

@@ -1,0 +1,139 @@
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import { Deadline } from '../retry.ts'
+import type { Queryable } from '../store/contract.ts'
+import type { HeldLock, LockStore } from '../store/locks.ts'
+
+/** A lock that one has got. */
+export interface Lock {
+  readonly account: string
+  readonly resource: string
+  /** Rises with every holder of this resource, for ever. Pass it on to whatever can refuse a late writer. */
+  readonly token: number
+  /** Aborted when the lock is lost, or can be presumed so: stop. Only `assertFence` makes sure. */
+  readonly lost: AbortSignal
+  /** A sign of life of your own: the ttl is counted from now. Throws `fence_stale` when the lock is lost. */
+  extend(ttl_ms?: number): Promise<void>
+  /** Gives the lock back. False, and nothing is changed, when it was lost before. */
+  release(): Promise<boolean>
+}
+
+export interface HoldBounds {
+  readonly ttl_ms: number
+  readonly auto_extend: boolean
+  readonly hold_max_ms: number
+}
+
+/**
+ * Keeps a lock alive at a third of its ttl, and tells when it is lost. That is presumed as soon as the ttl is over by this
+ * process's monotonic clock, counted from before the last sign of life was sent: the database's own clock cannot be asked
+ * by a process that was stopped, and at that moment another may have the lock.
+ */
+export class Holding implements Lock {
+  readonly account: string
+  readonly resource: string
+  readonly token: number
+  readonly #store: LockStore
+  readonly #held: HeldLock
+  readonly #bounds: HoldBounds
+  readonly #lost = new AbortController()
+  readonly #end: Deadline
+  #lease: Deadline
+  #timer: NodeJS.Timeout | undefined
+  #unanswered = 0
+  #released = false
+
+  constructor(store: LockStore, held: HeldLock, bounds: HoldBounds, lease: Deadline) {
+    this.account = held.id.account
+    this.resource = held.id.resource
+    this.token = held.token
+    this.#store = store
+    this.#held = held
+    this.#bounds = bounds
+    this.#lease = lease
+    this.#end = new Deadline(bounds.hold_max_ms)
+    this.#plan(bounds.auto_extend ? bounds.ttl_ms / 3 : bounds.ttl_ms)
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  async extend(ttl_ms: number = this.#bounds.ttl_ms): Promise<void> {
+    checkTtl(ttl_ms)
+    const lease = new Deadline(ttl_ms)
+    if (this.#released || !(await this.#store.extend(this.#held, ttl_ms))) throw this.#lose()
+    this.#lease = lease
+    this.#plan(this.#bounds.auto_extend ? Math.min(ttl_ms, this.#bounds.ttl_ms) / 3 : ttl_ms)
+  }
+
+  async release(): Promise<boolean> {
+    this.#released = true
+    clearTimeout(this.#timer)
+    return await this.#store.release(this.#held)
+  }
+
+  static async assertFence(tx: Queryable, lock: Holding): Promise<void> {
+    await lock.#store.assertFence(tx, lock.#held)
+  }
+
+  /** Never later than the end of the lease, which is told in time. */
+  #plan(in_ms: number): void {
+    clearTimeout(this.#timer)
+    if (this.#released || this.lost.aborted) return
+    this.#timer = setTimeout(() => this.#beat(), Math.ceil(Math.min(in_ms, this.#lease.left_ms)))
+    // Whoever works under the lock keeps the process alive by that work.
+    this.#timer.unref()
+  }
+
+  #beat(): void {
+    if (this.#lease.passed) {
+      this.#lose()
+      return
+    }
+    const { ttl_ms, auto_extend } = this.#bounds
+    this.#plan(auto_extend ? ttl_ms / 3 : ttl_ms)
+    if (!auto_extend || this.#end.passed || this.#unanswered >= UNANSWERED_MAX) return
+    void this.#extendByItself(Math.ceil(Math.min(ttl_ms, this.#end.left_ms)))
+  }
+
+  /** A sign of life does not wait for the one before it, which may be on a connection that has fallen silent. */
+  async #extendByItself(ttl_ms: number): Promise<void> {
+    const lease = new Deadline(ttl_ms)
+    this.#unanswered += 1
+    try {
+      if (await this.#store.extend(this.#held, ttl_ms)) {
+        if (lease.left_ms > this.#lease.left_ms) this.#lease = lease
+      } else if (!this.#released) this.#lose()
+    } catch {
+      // The store is away: it is asked again soon, and the lease says how long that is good for.
+      this.#plan(this.#bounds.ttl_ms / 12)
+    } finally {
+      this.#unanswered -= 1
+    }
+  }
+
+  #lose(): OnlyonceError {
+    clearTimeout(this.#timer)
+    const error = new OnlyonceError('fence_stale')
+    if (!this.#released) this.#lost.abort(error)
+    return error
+  }
+}
+
+/** More signs of life than this without an answer say nothing that the next one would not. */
+const UNANSWERED_MAX = 4
+
+/** There is no lock without an end: its holder may die. */
+export function checkTtl(ttl_ms: unknown): number {
+  if (
+    !Number.isSafeInteger(ttl_ms) ||
+    (ttl_ms as number) < 1 ||
+    (ttl_ms as number) > LIMITS.lock_ttl_max_ms
+  ) {
+    throw new OnlyonceError('option_invalid', {
+      detail: `A lock needs a ttl_ms: a whole number of milliseconds from 1 to ${LIMITS.lock_ttl_max_ms}.`,
+    })
+  }
+  return ttl_ms as number
+}

@@ -1,0 +1,130 @@
+/** Locks on anything: leases with a fencing token that a late writer is told by. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Onlyonce } from '../door.ts'
+import type { Engine } from '../engine.ts'
+import { OnlyonceError } from '../errors.ts'
+import { checkName, scopeOf } from '../key/index.ts'
+import { LIMITS } from '../limits.ts'
+import { engineOf } from '../onlyonce.ts'
+import { positive } from '../requests.ts'
+import { backoffMs, Deadline } from '../retry.ts'
+import type { Queryable } from '../store/contract.ts'
+import type { LockId, LockStore } from '../store/locks.ts'
+import { checkTtl, type HoldBounds, Holding, type Lock } from './held.ts'
+
+export type { Lock } from './held.ts'
+
+export interface LockOptions {
+  readonly account: string
+  /** How long it is held without a sign of life. There is no lock without an end. */
+  readonly ttl_ms: number
+  /** How long to go on trying while somebody else holds it. By default there is one try. */
+  readonly wait_ms?: number
+  /** Gives signs of life at a third of the ttl until it is released. On by default. */
+  readonly auto_extend?: boolean
+  /** After this long no more signs of life are given by themselves. */
+  readonly hold_max_ms?: number
+}
+
+export interface Locks {
+  /**
+   * Gets the lock, or throws `lock_held` with `retry_after_ms`. Nobody queues: who tries at the right moment gets it.
+   *
+   * @example
+   * const lock = await locks(once).acquire('ledger/2026-11', { account, ttl_ms: 10_000, wait_ms: 5_000 })
+   * try {
+   *   await once.transaction(call, async (tx) => {
+   *     await assertFence(tx, lock)
+   *     await closeLedger(tx)
+   *   })
+   * } finally {
+   *   await lock.release()
+   * }
+   */
+  acquire(resource: string, options: LockOptions): Promise<Lock>
+}
+
+const KNOWN: readonly string[] = [
+  'account',
+  'ttl_ms',
+  'wait_ms',
+  'auto_extend',
+  'hold_max_ms',
+] satisfies (keyof LockOptions)[]
+
+/**
+ * Locks in the database of `once`.
+ *
+ * @example
+ * const lock = await locks(once).acquire('payout/42', { account, ttl_ms: 10_000 })
+ */
+export function locks<Tx>(once: Onlyonce<Tx>): Locks {
+  const engine = engineOf(once)
+  const store = engine.store.locks
+  if (store === undefined) {
+    throw new OnlyonceError('option_invalid', { detail: 'This store has no locks. Use postgres(…).' })
+  }
+  return { acquire: async (resource, options) => await acquire(engine, store, resource, options) }
+}
+
+/**
+ * Makes sure, inside your transaction, that nobody else gets the lock before that transaction has ended. Throws
+ * `fence_stale` where the lock was lost, and the transaction cannot be committed then. Ask before you write, or after; it
+ * counts from the moment at which you ask.
+ *
+ * @example
+ * await client.query('BEGIN')
+ * await assertFence(client, lock)
+ * await client.query('UPDATE ledgers SET closed = true WHERE id = $1', [id])
+ * await client.query('COMMIT')
+ */
+export async function assertFence(tx: Queryable, lock: Lock): Promise<void> {
+  if (!(lock instanceof Holding)) {
+    throw new OnlyonceError('option_invalid', { detail: 'Pass the lock that acquire() gave.' })
+  }
+  await Holding.assertFence(tx, lock)
+}
+
+async function acquire<Tx>(
+  engine: Engine<Tx>,
+  store: LockStore,
+  resource: string,
+  options: LockOptions,
+): Promise<Lock> {
+  const { id, bounds, wait_ms } = checkOptions(resource, options)
+  engine.refuseWhenClosing()
+  await engine.start()
+  const deadline = new Deadline(wait_ms)
+  const holder = randomUUID()
+  for (let tries = 0; ; tries += 1) {
+    engine.refuseWhenClosing()
+    // Counted from before it is asked for: the answer may be long on its way.
+    const lease = new Deadline(bounds.ttl_ms)
+    const acquired = await store.acquire(id, holder, bounds.ttl_ms)
+    if (acquired.got === 'lock') {
+      return new Holding(store, { id, token: acquired.token, holder }, bounds, lease)
+    }
+    const { retry_after_ms } = acquired
+    if (deadline.passed) throw new OnlyonceError('lock_held', { retry_after_ms })
+    const pause_ms = backoffMs(tries, Math.random, LIMITS.lock_poll_max_ms)
+    await sleep(Math.min(pause_ms, retry_after_ms, deadline.left_ms))
+  }
+}
+
+function checkOptions(
+  resource: string,
+  options: LockOptions,
+): { readonly id: LockId; readonly bounds: HoldBounds; readonly wait_ms: number } {
+  const stray = Object.keys(options ?? {}).find((name) => !KNOWN.includes(name))
+  if (stray !== undefined) {
+    throw new OnlyonceError('option_invalid', { detail: `acquire() has no option ${stray}.` })
+  }
+  const { ttl_ms, wait_ms, auto_extend = true, hold_max_ms = LIMITS.lock_hold_max_ms } = options ?? {}
+  const { account } = scopeOf(options?.account, 'lock')
+  return {
+    id: { account, resource: checkName(resource, 'resource_invalid') },
+    bounds: { ttl_ms: checkTtl(ttl_ms), auto_extend, hold_max_ms: positive('hold_max_ms', hold_max_ms) },
+    wait_ms: wait_ms === undefined ? 0 : positive('wait_ms', wait_ms),
+  }
+}

@@ -1,0 +1,80 @@
+import { OnlyonceError } from '../../errors.ts'
+import { LIMITS } from '../../limits.ts'
+import type { Queryable } from '../contract.ts'
+import type { Acquisition, HeldLock, LockId, LockStore } from '../locks.ts'
+import { classify, sqlState } from './classify.ts'
+import type { Connections } from './connections.ts'
+import { bind, flush, type Statement, statement } from './flush.ts'
+import { setLockWaitAlone } from './sql/session.ts'
+import type { Statements } from './statements.ts'
+
+/** Raised by refuse_former_holder(). */
+const FORMER_HOLDER = 'OO002'
+const NO_TRANSACTION = '25P01'
+
+const WAIT = bind(statement(setLockWaitAlone(LIMITS.lock_row_wait_ms)))
+
+export class PostgresLocks implements LockStore {
+  readonly #connections: Connections
+  readonly #statements: Statements
+
+  constructor(connections: Connections, statements: Statements) {
+    this.#connections = connections
+    this.#statements = statements
+  }
+
+  /** The insert decides about a resource that was never locked; else the row, if it is free; else it tells who has it. */
+  async acquire(id: LockId, holder: string, ttl_ms: number): Promise<Acquisition> {
+    const { insertLock, takeLock, lookLock } = this.#statements
+    const values = [id.account, id.resource, holder, `${ttl_ms}`] as const
+    const bounds = [
+      WAIT,
+      bind(insertLock, ...values),
+      bind(takeLock, ...values),
+      bind(lookLock, id.account, id.resource),
+    ]
+    try {
+      const { rows } = await this.#connections.repeat(() =>
+        this.#connections.use((client) => flush(client, bounds, this.#connections.named)),
+      )
+      const [token, held_by, left_ms] = rows[3]![0]!
+      if (held_by === holder) return { got: 'lock', token: Number(token) }
+      return { got: 'nothing', retry_after_ms: Math.max(1, Number(left_ms)) }
+    } catch (error) {
+      // It is free, and a transaction of its last holder is still open; or another is just getting it.
+      if (classify(error) !== 'lock_wait') throw error
+      return { got: 'nothing', retry_after_ms: LIMITS.lock_poll_max_ms }
+    }
+  }
+
+  extend(held: HeldLock, ttl_ms: number): Promise<boolean> {
+    return this.#write(this.#statements.extendLock, held, `${ttl_ms}`)
+  }
+
+  release(held: HeldLock): Promise<boolean> {
+    return this.#write(this.#statements.releaseLock, held)
+  }
+
+  /** Outside of a transaction the lock on the row would end with the statement, and protect nothing. */
+  async assertFence(tx: Queryable, held: HeldLock): Promise<void> {
+    try {
+      await tx.query('SAVEPOINT onlyonce_fence')
+      await tx.query(this.#statements.assertLock.text, valuesOf(held))
+    } catch (error) {
+      const code = sqlState(error)
+      if (code === FORMER_HOLDER) throw new OnlyonceError('fence_stale', { cause: error })
+      if (code === NO_TRANSACTION) throw new OnlyonceError('transaction_required', { cause: error })
+      throw error
+    }
+    await tx.query('RELEASE SAVEPOINT onlyonce_fence')
+  }
+
+  async #write(statement: Statement, held: HeldLock, ...more: readonly string[]): Promise<boolean> {
+    const { rows } = await this.#connections.runBounded(bind(statement, ...valuesOf(held), ...more))
+    return rows.at(-1)!.length === 1
+  }
+}
+
+function valuesOf({ id, token, holder }: HeldLock): string[] {
+  return [id.account, id.resource, `${token}`, holder]
+}
