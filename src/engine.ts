@@ -150,7 +150,7 @@ export class Engine<Tx> {
   }
 
   async explain(id: RecordId): Promise<Explanation> {
-    if (!this.#ready) await this.#startToLook()
+    if (!this.#ready) await this.startToLook()
     return await explain(this.store, id)
   }
 
@@ -207,7 +207,7 @@ export class Engine<Tx> {
   }
 
   /** The story of a key is told without any key of ours, so that it can be asked why a start was refused. */
-  async #startToLook(): Promise<void> {
+  async startToLook(): Promise<void> {
     try {
       await this.start()
     } catch (error) {

@@ -158,6 +158,19 @@ const TABLE = {
       'The lock is not held any more: it ran out or was released, and somebody else may hold it. Nothing that was done under it may stand: roll back, and acquire it again.',
   }),
 
+  // What operators decide.
+  ...final(500, {
+    decision_invalid:
+      'A decision of an operator needs by, who decides, in at most 255 characters, and why, in at most 1000.',
+  }),
+  ...final(409, {
+    not_resolvable: 'This cannot be decided about a record in its present state; nothing was changed.',
+  }),
+  ...retryable(409, {
+    record_changed:
+      'Somebody else has changed the record meanwhile; nothing was changed by you. Look at it again, and decide anew.',
+  }),
+
   // What the HTTP boundary answers by itself.
   ...final(401, { account_missing: 'The request belongs to no account. Authenticate first.' }),
   ...final(400, {

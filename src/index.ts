@@ -39,6 +39,18 @@ export {
   type TraceLink,
 } from './observe/index.ts'
 export { onlyonce } from './onlyonce.ts'
+export {
+  type AuditEntry,
+  type GivenReply,
+  type ListOptions,
+  type Operator,
+  operator,
+  type Page,
+  type RecordSummary,
+  type Resolution,
+  type Shown,
+  type Signature,
+} from './operator/index.ts'
 export type { HandlerContext } from './protect/handler.ts'
 export {
   type CallContext,

@@ -158,6 +158,12 @@ export const LIMITS = {
   /** The longest pause between two tries for a lock: a release is noticed about as late. */
   lock_poll_max_ms: 250,
 
+  /** Why an operator decided as they did: a paragraph, and the number of a ticket. */
+  why_length_max: 1_000,
+  /** Records on one page of a list, where no other number is asked for, and the most that can be. */
+  list_default: 50,
+  list_max: 500,
+
   /** How often the reaper looks once nothing is left to remove. Nobody waits for it. */
   reap_every_ms: 60_000,
   /** Records in one batch: rows that are locked until its commit, and dead rows for the vacuum. */

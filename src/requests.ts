@@ -56,6 +56,11 @@ export class Requests {
     return this.#ring.key_ids
   }
 
+  /** How long records are kept where a call does not say so itself. */
+  get retention_ms(): number {
+    return this.#retention_ms
+  }
+
   /** By the clock of the process, or the one that was given in its place. Decides nothing about records. */
   now(): number {
     return this.#issuer.now()

@@ -23,6 +23,9 @@ export type Stored<T> = T extends { toJSON(): infer J }
             }
           : T
 
+/** The form of replies that HTTP leaves: status, headers and body as they were sent. */
+export const HTTP_SCHEMA = 3
+
 /** The forms of replies that calls from code leave: a typed value, or an error that was thrown. */
 const VALUE_SCHEMA = 1
 const THROWN_SCHEMA = 2

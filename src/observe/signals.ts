@@ -40,6 +40,8 @@ export type StoreStep =
   | 'operation'
   | 'reap'
   | 'lock'
+  | 'list'
+  | 'decide'
 
 interface OfCall {
   readonly protection: Protection

@@ -15,6 +15,7 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from '../store/contract.ts'
+import type { DecisionStore } from '../store/decisions.ts'
 import type { LockStore } from '../store/locks.ts'
 import type { OperationStore } from '../store/operations.ts'
 import { codeOf } from './code.ts'
@@ -30,12 +31,14 @@ export class WatchedStore<Tx> implements Store<Tx> {
   readonly #observers: Observers
   readonly locks?: LockStore
   readonly operations?: OperationStore<Tx>
+  readonly decisions?: DecisionStore
 
   constructor(store: Store<Tx>, observers: Observers) {
     this.#store = store
     this.#observers = observers
     if (store.operations !== undefined) this.operations = this.#watchAll(store.operations, 'operation')
     if (store.locks !== undefined) this.locks = this.#watchAll(store.locks, 'lock')
+    if (store.decisions !== undefined) this.decisions = this.#watchAll(store.decisions, 'decide')
   }
 
   start(keys: KeyIds): Promise<void> {

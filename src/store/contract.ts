@@ -12,6 +12,7 @@ import type {
   Stuck,
   Takeover,
 } from '../record/index.ts'
+import type { DecisionStore } from './decisions.ts'
 import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
 
@@ -194,6 +195,9 @@ export interface Store<Tx> {
   readonly operations?: OperationStore<Tx>
   /** Locks on anything, where the store has them. */
   readonly locks?: LockStore | undefined
+
+  /** What operators need, where the store has it. */
+  readonly decisions?: DecisionStore | undefined
 
   close(): Promise<void>
 }

@@ -14,6 +14,7 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from './contract.ts'
+import type { DecideRequest, DecisionStore } from './decisions.ts'
 import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
 import { sealedOperations } from './sealed-operations.ts'
@@ -125,6 +126,18 @@ class SealedStore<Tx> implements Store<Tx> {
     return this.#inner.locks
   }
 
+  /** A reply that an operator gives is sealed like any other. */
+  get decisions(): DecisionStore | undefined {
+    const inner = this.#inner.decisions
+    if (inner === undefined) return undefined
+    return {
+      list: (request) => inner.list(request),
+      summary: (id) => inner.summary(id),
+      audit: (id) => inner.audit(id),
+      decide: (request) => inner.decide({ ...request, to: this.#sealingStep(request) }),
+    }
+  }
+
   close(): Promise<void> {
     return this.#inner.close()
   }
@@ -139,6 +152,10 @@ class SealedStore<Tx> implements Store<Tx> {
       },
     }
     return sealing
+  }
+
+  #sealingStep({ id, to }: DecideRequest): DecideRequest['to'] {
+    return to.state === 'completed' ? { ...to, reply: this.#seal.sealReply(id, to.reply) } : to
   }
 
   #openingReplay<D extends Decision>(id: RecordId, decision: D): D {

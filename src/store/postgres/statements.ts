@@ -1,6 +1,7 @@
 import { LIMITS } from '../../limits.ts'
 import { type Statement, statement } from './flush.ts'
 import * as claim from './sql/claim.ts'
+import * as decisions from './sql/decisions.ts'
 import * as finish from './sql/finish.ts'
 import * as group from './sql/group.ts'
 import * as keyIds from './sql/key-ids.ts'
@@ -50,6 +51,11 @@ function texts(schema: string) {
     findReapable: reap.findReapable(schema),
     deleteReapable: reap.deleteReapable(schema),
     expireReapable: reap.expireReapable(schema),
+    lookSummary: decisions.lookSummary(schema),
+    listUnfinished: decisions.listUnfinished(schema),
+    listOfAccount: decisions.listOfAccount(schema),
+    lookAudit: decisions.lookAudit(schema),
+    decide: decisions.decide(schema),
     insertLock: locks.insertLock(schema),
     takeLock: locks.takeLock(schema),
     lookLock: locks.lookLock(schema),

@@ -14,9 +14,11 @@ import type {
   TransactionEnd,
   WithinEnd,
 } from '../contract.ts'
+import type { DecisionStore } from '../decisions.ts'
 import type { LockStore } from '../locks.ts'
 import { Claims } from './claims.ts'
 import { Connections } from './connections.ts'
+import { PostgresDecisions } from './decisions.ts'
 import { bind } from './flush.ts'
 import { Group } from './group.ts'
 import { checkKeys } from './key-ids.ts'
@@ -37,6 +39,7 @@ import { within } from './within.ts'
 /** Records in PostgreSQL. Each method is one step; what the steps mean is in `record/` and `protect/`. */
 export class PostgresStore implements Store<PostgresTx> {
   readonly locks: LockStore
+  readonly decisions: DecisionStore
   readonly #pool: Pool
   readonly #owns_pool: boolean
   readonly #settings: PostgresSettings
@@ -54,6 +57,7 @@ export class PostgresStore implements Store<PostgresTx> {
     this.#connections = new Connections(pool, settings)
     this.#statements = statementsFor(settings.schema)
     this.locks = new PostgresLocks(this.#connections, this.#statements)
+    this.decisions = new PostgresDecisions(this.#connections, this.#statements)
     this.#looker = new Looker(this.#connections)
     const group = new Group(this.#connections)
     this.#claims = new Claims(this.#connections, this.#statements, group)

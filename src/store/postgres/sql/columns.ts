@@ -48,6 +48,43 @@ export const ATTEMPT_COLUMNS = [
   'error_message',
 ]
 
+/** What an operator sees of a record, in the order that `readSummary` expects. The last tells places in a list apart. */
+export const SUMMARY_COLUMNS = [
+  'r.account',
+  'r.operation',
+  'r.key',
+  'r.state',
+  'r.fence',
+  'r.owner',
+  milliseconds('r.created_at'),
+  milliseconds('r.attempted_at'),
+  milliseconds('r.changed_at'),
+  milliseconds('r.lease_until'),
+  milliseconds('r.expires_at'),
+  'r.error_code',
+  'r.error_message',
+  'r.version',
+  'r.recovery_point',
+  milliseconds('r.deadline_at'),
+  milliseconds('r.look_at'),
+  'r.looks',
+  'r.waits_for',
+  'r.retention_ms',
+  '(extract(epoch FROM r.attempted_at) * 1000000)::bigint',
+]
+
+/** The columns of one decision, in the order that `readAudit` expects. */
+export const AUDIT_COLUMNS = [
+  'seq',
+  milliseconds('at'),
+  'decided_by',
+  'why',
+  'action',
+  'from_state',
+  'to_state',
+  'fence',
+]
+
 /** How long ago a time is, in whole milliseconds. */
 export const ageOf = (time: string) => milliseconds(`(now() - ${time})`)
 

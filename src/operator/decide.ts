@@ -1,0 +1,98 @@
+import { OnlyonceError } from '../errors.ts'
+import { checkName, maskCardNumbers } from '../key/index.ts'
+import { isWellFormed } from '../key/parts.ts'
+import { LIMITS } from '../limits.ts'
+import {
+  type OnceRecord,
+  type Parked,
+  park,
+  type State,
+  settleAsNotExecuted,
+  settleWithReply,
+  type Unknown,
+  unpark,
+} from '../record/index.ts'
+import type { Seen } from '../store/contract.ts'
+import type { DecideRequest } from '../store/decisions.ts'
+import { type GivenReply, replyOf } from './reply.ts'
+
+/** Who decides, and why: kept for ever beside what was decided. */
+export interface Signature {
+  readonly by: string
+  readonly why: string
+  /** The fence that the decision was made upon, as `list` or `show` told it: refused if it is another by now. */
+  readonly fence?: number
+}
+
+/** It happened, and this is the reply; or it is proved that it did not, and a retry may run. */
+export type Resolution = Signature & { readonly retention_ms?: number } & (
+    | { readonly reply: GivenReply; readonly allow_retry?: never }
+    | { readonly allow_retry: true; readonly reply?: never }
+  )
+
+/** What the functions of `record/` make of a decision, for the store to take as one step. */
+export type Step = Pick<DecideRequest, 'from' | 'to' | 'retention_ms' | 'action'>
+
+export function resolutionStep(seen: Seen | null, given: Resolution, retention_ms: number): Step {
+  const from = decidable(seen, ['unknown', 'parked'])
+  const { now } = seen!
+  if (given.reply === undefined) {
+    const to = settleAsNotExecuted(from, retention_ms, now)
+    return { from, to, retention_ms, action: 'allow_retry' }
+  }
+  const to = settleWithReply(from, replyOf(given.reply), retention_ms, now)
+  return { from, to, retention_ms, action: 'resolve' }
+}
+
+/** Why it is unknown stays what it was, and is what callers are told; why it was parked is in the audit alone. */
+export function parkingStep(seen: Seen | null): Step {
+  const from = decidable(seen, ['unknown']) as Unknown
+  return { from, to: park(from, from.failure, seen!.now), retention_ms: null, action: 'park' }
+}
+
+export function unparkingStep(seen: Seen | null): Step {
+  const from = decidable(seen, ['parked']) as Parked
+  return { from, to: unpark(from, seen!.now), retention_ms: null, action: 'unpark' }
+}
+
+function decidable(seen: Seen | null, states: readonly State[]): Unknown | Parked {
+  const record = seen?.record ?? null
+  if (record !== null && states.includes(record.state)) return record as Unknown | Parked
+  throw new OnlyonceError('not_resolvable', { detail: whyNot(record) })
+}
+
+function whyNot(record: OnceRecord | null): string {
+  if (record === null) return 'There is no record with this key.'
+  switch (record.state) {
+    case 'in_progress':
+      return 'It is in progress. Wait until its owner ends it; or until its lease has run out, and then let a worker or a retry of the same request find that the owner has vanished.'
+    case 'completed':
+      return 'It is completed, and its reply is never changed.'
+    case 'retryable':
+      return 'It is retryable: the next request with this key runs.'
+    case 'expired':
+      return 'Its retention has ended: the next request with this key runs as a new one.'
+    case 'unknown':
+      return 'It is not parked.'
+    case 'parked':
+      return 'It is parked already.'
+    default:
+      return record satisfies never
+  }
+}
+
+/** Both are shown to people who may not see card numbers. */
+export function signatureOf({ by, why, fence }: Signature): Signature {
+  const who = maskCardNumbers(checkName(by, 'decision_invalid'))
+  if (typeof why !== 'string' || why.trim() === '') refuse('Say why.')
+  // PostgreSQL's text holds neither.
+  if (!isWellFormed(why) || why.includes('\0')) refuse('Its why holds what is not text.')
+  const reason = maskCardNumbers(why)
+  if (reason.length > LIMITS.why_length_max) refuse('Its why is too long.')
+  if (fence !== undefined && !Number.isSafeInteger(fence)) refuse('Its fence is not a number.')
+  return { by: who, why: reason, ...(fence === undefined ? {} : { fence }) }
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('decision_invalid', { detail })
+}

@@ -1,0 +1,46 @@
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { Reply } from '../record/index.ts'
+import { HTTP_SCHEMA } from '../value.ts'
+
+/** The reply that every retry gets from now on, as it would have been sent. */
+export interface GivenReply {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** For calls from code it has to be JSON: the value that they get. */
+  readonly body?: string | Uint8Array
+}
+
+/** They belong to one moment, one client or one connection, and are never replayed. */
+const NEVER =
+  /^(?:set-cookie|date|connection|keep-alive|transfer-encoding|upgrade|trailer|te|content-length)$/
+const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
+const VALUE = /^[\t\x20-\x7e]*$/
+
+/** Checks what an operator gave and makes it a reply. */
+export function replyOf(given: GivenReply): Reply {
+  const { status, headers = {}, body = '' } = given ?? {}
+  if (!Number.isInteger(status) || status < 200 || status > 599) {
+    refuse('The status of the reply must be a number from 200 to 599.')
+  }
+  if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
+    refuse('The body of the reply must be a text or bytes.')
+  }
+  const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : Buffer.from(body)
+  if (bytes.length > LIMITS.reply_size_max_bytes) throw new OnlyonceError('value_too_large')
+  return { status, headers: headersOf(headers), body: bytes, schema: HTTP_SCHEMA, sealed_by: null }
+}
+
+function headersOf(given: Readonly<Record<string, string>>): Reply['headers'] {
+  return Object.entries(given).map(([given_name, value]) => {
+    const name = given_name.toLowerCase()
+    if (!NAME.test(name) || NEVER.test(name) || typeof value !== 'string' || !VALUE.test(value)) {
+      refuse(`The header ${JSON.stringify(given_name)} cannot be replayed.`)
+    }
+    return [name, value] as const
+  })
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('option_invalid', { detail })
+}

@@ -1,0 +1,84 @@
+import type { Completed, Failure, Parked, RecordId, Retryable, State, Unknown } from '../record/index.ts'
+
+/** What an operator sees of a record: everything but what it was asked and what it replied. Times as in a record. */
+export interface RecordSummary extends RecordId {
+  readonly state: State
+  readonly fence: number
+  readonly owner: string
+  readonly created_at: number
+  readonly attempted_at: number
+  readonly changed_at: number
+  readonly lease_until: number | null
+  readonly expires_at: number | null
+  readonly failure: Failure | null
+  /** Of an operation; null where the record is of another kind. */
+  readonly version: string | null
+  readonly recovery_point: string | null
+  readonly deadline_at: number | null
+  /** When it is found out next what became of it, and how often that was tried. */
+  readonly look_at: number | null
+  readonly looks: number
+  /** The key of the call whose outcome is in doubt. */
+  readonly waits_for: string | null
+  readonly retention_ms: number | null
+}
+
+/** Where a page of a list ended. The time is in microseconds: several records may share a millisecond. */
+export interface ListPosition extends RecordId {
+  readonly attempted_at_us: string
+}
+
+export interface ListRequest {
+  readonly states: readonly State[]
+  /** Null: of all accounts, which is possible for unfinished states alone. */
+  readonly account: string | null
+  readonly operation: string | null
+  readonly older_than_ms: number
+  readonly limit: number
+  readonly after: ListPosition | null
+}
+
+export interface Listed {
+  readonly record: RecordSummary
+  readonly position: ListPosition
+}
+
+export type DecisionAction = 'resolve' | 'allow_retry' | 'park' | 'unpark'
+
+/** One decision of an operator, as it is kept. It outlives the record. */
+export interface AuditEntry {
+  readonly seq: number
+  readonly at: number
+  readonly by: string
+  readonly why: string
+  readonly action: DecisionAction
+  readonly from: State
+  readonly to: State
+  readonly fence: number
+}
+
+/** A step from one state to the next, as the functions of `record/` made it, and who took it. */
+export interface DecideRequest {
+  readonly id: RecordId
+  readonly from: Unknown | Parked
+  readonly to: Completed | Retryable | Parked | Unknown
+  /** From the decision on; null where the next state is not finished. */
+  readonly retention_ms: number | null
+  readonly action: DecisionAction
+  readonly by: string
+  readonly why: string
+}
+
+/** What operators need of a store, where it has it. */
+export interface DecisionStore {
+  /** The oldest attempt first. Locks nothing. */
+  list(request: ListRequest): Promise<readonly Listed[]>
+
+  summary(id: RecordId): Promise<RecordSummary | null>
+
+  /** The decisions about a record, the oldest first; at most the newest hundred. */
+  audit(id: RecordId): Promise<readonly AuditEntry[]>
+
+  /** Takes the step and notes it, both or neither. False when the record is not any more what was seen of it. */
+  decide(request: DecideRequest): Promise<boolean>
+}

@@ -1,0 +1,135 @@
+import { LIMITS } from '../../limits.ts'
+import type { RecordId } from '../../record/index.ts'
+import type {
+  AuditEntry,
+  DecideRequest,
+  DecisionAction,
+  DecisionStore,
+  Listed,
+  ListRequest,
+  RecordSummary,
+} from '../decisions.ts'
+import type { Connections } from './connections.ts'
+import { bind, type Row } from './flush.ts'
+import { arrayLiteral, replyValues } from './rows.ts'
+import type { Statements } from './statements.ts'
+
+const NO_REPLY = [null, null, null, null, null] as const
+
+/** What operators see and decide. */
+export class PostgresDecisions implements DecisionStore {
+  readonly #connections: Connections
+  readonly #statements: Statements
+
+  constructor(connections: Connections, statements: Statements) {
+    this.#connections = connections
+    this.#statements = statements
+  }
+
+  async list(request: ListRequest): Promise<readonly Listed[]> {
+    const { states, account, operation, older_than_ms, limit, after } = request
+    const { listUnfinished, listOfAccount } = this.#statements
+    const { rows } = await this.#connections.run(
+      bind(
+        states.every((state) => UNFINISHED.includes(state)) ? listUnfinished : listOfAccount,
+        arrayLiteral(states),
+        account,
+        operation,
+        `${older_than_ms}`,
+        after?.attempted_at_us ?? null,
+        after?.account ?? null,
+        after?.operation ?? null,
+        after?.key ?? null,
+        `${limit}`,
+      ),
+    )
+    return rows[0]!.map((row) => {
+      const record = readSummary(row)
+      const { account, operation, key } = record
+      return { record, position: { account, operation, key, attempted_at_us: row.at(-1)! } }
+    })
+  }
+
+  async summary({ account, operation, key }: RecordId): Promise<RecordSummary | null> {
+    const { rows } = await this.#connections.run(bind(this.#statements.lookSummary, account, operation, key))
+    const row = rows[0]![0]
+    return row === undefined ? null : readSummary(row)
+  }
+
+  async audit({ account, operation, key }: RecordId): Promise<readonly AuditEntry[]> {
+    const { rows } = await this.#connections.run(
+      bind(this.#statements.lookAudit, account, operation, key, `${LIMITS.history_max}`),
+    )
+    return rows[0]!.map(readAudit).reverse()
+  }
+
+  async decide({ id, from, to, retention_ms, action, by, why }: DecideRequest): Promise<boolean> {
+    const { rows } = await this.#connections.runBounded(
+      bind(
+        this.#statements.decide,
+        id.account,
+        id.operation,
+        id.key,
+        `${from.fence}`,
+        from.attempt_id,
+        from.state,
+        to.state,
+        retention_ms === null ? null : `${retention_ms}`,
+        ...(to.state === 'completed' ? replyValues(to.reply) : NO_REPLY),
+        by,
+        why,
+        action,
+      ),
+    )
+    return rows.at(-1)!.length === 1
+  }
+}
+
+const UNFINISHED: readonly string[] = ['in_progress', 'unknown', 'parked']
+
+/** Turns the columns of SUMMARY_COLUMNS into what an operator sees. */
+function readSummary(row: Row): RecordSummary {
+  const [account, operation, key, state, fence, owner, created, attempted, changed, lease, expires] = row
+  const [code, message, version, recovery_point, deadline, look_at, looks, waits_for, retention] =
+    row.slice(11)
+  return {
+    account: account!,
+    operation: operation!,
+    key: key!,
+    state: state as RecordSummary['state'],
+    fence: Number(fence),
+    owner: owner!,
+    created_at: Number(created),
+    attempted_at: Number(attempted),
+    changed_at: Number(changed),
+    lease_until: numberOrNull(lease),
+    expires_at: numberOrNull(expires),
+    failure: code === null ? null : { code: code!, message: message ?? '' },
+    version: version ?? null,
+    recovery_point: recovery_point ?? null,
+    deadline_at: numberOrNull(deadline),
+    look_at: numberOrNull(look_at),
+    looks: Number(looks ?? 0),
+    waits_for: waits_for ?? null,
+    retention_ms: numberOrNull(retention),
+  }
+}
+
+/** Turns the columns of AUDIT_COLUMNS into an entry. */
+function readAudit(row: Row): AuditEntry {
+  const [seq, at, by, why, action, from, to, fence] = row
+  return {
+    seq: Number(seq),
+    at: Number(at),
+    by: by!,
+    why: why!,
+    action: action as DecisionAction,
+    from: from as AuditEntry['from'],
+    to: to as AuditEntry['to'],
+    fence: Number(fence),
+  }
+}
+
+function numberOrNull(text: string | null | undefined): number | null {
+  return text === null || text === undefined ? null : Number(text)
+}

@@ -1,0 +1,65 @@
+import { AUDIT_COLUMNS, interval, SUMMARY_COLUMNS } from './columns.ts'
+
+/** Parameters: 1-3 id. */
+export const lookSummary = (schema: string) => `
+SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
+WHERE r.account = $1 AND r.operation = $2 AND r.key = $3`
+
+const WANTED = `
+  r.state = ANY ($1::text[]) AND ($2::text IS NULL OR r.account = $2) AND ($3::text IS NULL OR r.operation = $3)
+  AND r.attempted_at <= now() - ${interval('$4')}
+  AND ($5::bigint IS NULL OR (r.attempted_at, r.account, r.operation, r.key)
+    > (timestamptz 'epoch' + $5::bigint * interval '1 microsecond', $6::text, $7::text, $8::text))
+ORDER BY r.attempted_at, r.account, r.operation, r.key
+LIMIT $9`
+
+/**
+ * Records of all accounts that are not finished, the oldest attempt first, by the index `records_unfinished`. Locks nothing.
+ * Parameters: 1 states, 2 account or NULL, 3 operation or NULL, 4 age in ms, 5-8 behind which one, or NULL, 9 how many.
+ */
+export const listUnfinished = (schema: string) => `
+SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
+WHERE r.expires_at IS NULL AND ${WANTED}`
+
+/** The same in any state, of one account. */
+export const listOfAccount = (schema: string) => `
+SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
+WHERE r.account = $2 AND ${WANTED}`
+
+/** The newest first. Parameters: 1-3 id, 4 how many. */
+export const lookAudit = (schema: string) => `
+SELECT ${AUDIT_COLUMNS.join(', ')} FROM ${schema}.audit
+WHERE account = $1 AND operation = $2 AND key = $3
+ORDER BY seq DESC
+LIMIT $4`
+
+/**
+ * A decision and its entry in the audit, in one statement: neither stands without the other. By the fence, the attempt
+ * and the state that were seen. What is decided is not looked for any more; what is unparked is looked for at once, as if
+ * for the first time, where there is an operation that knows how.
+ *
+ * Parameters: 1-3 id, 4 fence, 5 attempt id, 6 state seen, 7 new state, 8 retention in ms, 9 status, 10 headers, 11 body,
+ * 12 schema, 13 id of the key that sealed it, 14 who, 15 why, 16 action.
+ */
+export const decide = (schema: string) => `
+WITH decided AS (
+  UPDATE ${schema}.records AS r
+  SET state = $7::text, changed_at = clock_timestamp(), expires_at = clock_timestamp() + ${interval('$8')},
+      reply_status = $9::smallint, reply_headers = $10, reply_body = $11::bytea, reply_schema = $12::smallint,
+      reply_key_id = $13,
+      error_code = CASE WHEN $7 <> 'completed' THEN error_code END,
+      error_message = CASE WHEN $7 <> 'completed' THEN error_message END,
+      waits_for = CASE WHEN $7 IN ('unknown', 'parked') THEN waits_for END,
+      look_at = CASE WHEN $7 = 'unknown' AND version IS NOT NULL THEN clock_timestamp() END,
+      looks = CASE WHEN $7 = 'unknown' AND version IS NOT NULL THEN 0 ELSE looks END
+  WHERE r.account = $1 AND r.operation = $2 AND r.key = $3
+    AND r.fence = $4::bigint AND r.attempt_id = $5::uuid AND r.state = $6::text
+  RETURNING r.fence
+)
+INSERT INTO ${schema}.audit
+  (account, operation, key, seq, at, decided_by, why, action, from_state, to_state, fence)
+SELECT $1, $2, $3,
+  coalesce((SELECT max(a.seq) FROM ${schema}.audit AS a WHERE a.account = $1 AND a.operation = $2 AND a.key = $3), 0) + 1,
+  clock_timestamp(), $14, $15, $16, $6, $7, decided.fence
+FROM decided
+RETURNING seq`

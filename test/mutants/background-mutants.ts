@@ -1,0 +1,131 @@
+import type { Mutant } from './mutants.ts'
+
+/** Faults in what is done beside the calls: removing records, locks, and what operators decide. */
+export const BACKGROUND_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'remove what is in progress',
+    file: 'src/store/postgres/sql/reap.ts',
+    edits: [
+      {
+        from: "const FINISHED = `r.state IN ('completed', 'retryable')`",
+        to: "const FINISHED = `r.state <> 'expired'`",
+      },
+      {
+        from: `\${FINISHED} AND r.expires_at <= now() AND`,
+        to: `\${FINISHED} AND coalesce(r.expires_at, r.lease_until, r.changed_at) <= now() AND`,
+      },
+      {
+        from: `\${FINISHED} AND r.expires_at <= clock_timestamp() AND`,
+        to: `\${FINISHED} AND coalesce(r.expires_at, r.lease_until, r.changed_at) <= clock_timestamp() AND`,
+      },
+    ],
+    tests: ['test/contract/reaper.test.ts'],
+  },
+  {
+    name: 'remove a record that was taken between the look and the removal',
+    file: 'src/store/postgres/sql/reap.ts',
+    edits: [{ from: 'AND r.fence = k.fence AND r.attempt_id = k.attempt_id', to: '' }],
+    tests: ['test/contract/reaper.test.ts'],
+  },
+  {
+    name: 'remove a record whose expiry was put off between the look and the removal',
+    file: 'src/store/postgres/sql/reap.ts',
+    edits: [{ from: `\${FINISHED} AND r.expires_at <= clock_timestamp() AND`, to: `\${FINISHED} AND` }],
+    tests: ['test/contract/reaper.test.ts'],
+  },
+  {
+    name: 'remove the verdict on a lost COMMIT at once',
+    file: 'src/workers/reaper.ts',
+    edits: [{ from: 'Math.max(LIMITS.finished_kept_min_ms, engine.store.doubt_max_ms)', to: '0' }],
+    tests: ['test/contract/reaper.test.ts'],
+  },
+  {
+    name: 'run a worker beside itself',
+    file: 'src/workers/loop.ts',
+    edits: [{ from: 'if (taken.has(worker)) {', to: 'if (taken.has(worker) && every_ms < 0) {' }],
+    tests: ['src/workers/loop.test.ts'],
+  },
+  {
+    name: 'give the next holder of a lock the same token',
+    file: 'src/store/postgres/sql/locks.ts',
+    edits: [{ from: 'SET token = l.token + 1,', to: 'SET token = l.token,' }],
+    tests: ['test/contract/locks.test.ts'],
+  },
+  {
+    name: 'let anybody release a lock',
+    file: 'src/store/postgres/sql/locks.ts',
+    edits: [
+      {
+        from: `SET holder = NULL, held_until = clock_timestamp()\nWHERE \${HELD}`,
+        to: `SET holder = NULL, held_until = clock_timestamp()\nWHERE \${ONE} AND $3::bigint > 0 AND $4::uuid IS NOT NULL`,
+      },
+    ],
+    tests: ['test/contract/locks.test.ts'],
+  },
+  {
+    name: 'let the next holder in before the transaction of the last one has ended',
+    file: 'src/store/postgres/sql/locks.ts',
+    edits: [
+      {
+        from: 'held_until <= clock_timestamp() FOR UPDATE',
+        to: 'held_until <= clock_timestamp() FOR NO KEY UPDATE',
+      },
+    ],
+    tests: ['test/contract/locks.test.ts'],
+  },
+  {
+    name: 'let a sign of life wait for a transaction that has asserted the fence',
+    file: 'src/store/postgres/sql/locks.ts',
+    edits: [{ from: `WHERE \${HELD} FOR KEY SHARE`, to: `WHERE \${HELD} FOR SHARE` }],
+    tests: ['test/contract/locks.test.ts'],
+  },
+  {
+    name: 'decide about a record that was taken meanwhile',
+    file: 'src/store/postgres/sql/decisions.ts',
+    edits: [{ from: 'AND r.fence = $4::bigint AND', to: 'AND $4::bigint > 0 AND' }],
+    tests: ['test/contract/operator.test.ts'],
+  },
+  {
+    name: 'note a decision in the audit that was not taken',
+    file: 'src/store/postgres/sql/decisions.ts',
+    edits: [
+      { from: '$6, $7, decided.fence\nFROM decided', to: '$6, $7, $4::bigint\nFROM (SELECT) AS noted' },
+    ],
+    tests: ['test/contract/operator.test.ts'],
+  },
+  {
+    name: 'write the audit outside of the transaction of its decision',
+    file: 'src/store/postgres/decisions.ts',
+    edits: [
+      {
+        from: `await this.#connections.runBounded(
+      bind(
+        this.#statements.decide,`,
+        to: `await apart(this.#connections, this.#statements.decide.text, (statement) =>
+      bind(
+        statement,`,
+      },
+      {
+        from: `const NO_REPLY =`,
+        to: `async function apart(connections, text, bound) {
+  const update = text.replace(/\\)\\s*INSERT[^]*$/, ') SELECT fence, $14::text, $15::text, $16::text FROM decided')
+  const unused = '$5::text, $8::text, $9::text, $10::text, $11::bytea, $12::text, $13::text'
+  const insert = text.replace(/UPDATE[^]*?RETURNING r.fence/, () => 'SELECT $4::bigint AS fence, ' + unused)
+  const { rows } = await connections.runBounded(bound({ text: update, name: 'update_alone' }))
+  if (rows.at(-1).length === 0) return { rows }
+  return await connections.runBounded(bound({ text: insert, name: 'insert_alone' }))
+}
+const NO_REPLY =`,
+      },
+    ],
+    tests: ['test/contract/operator.test.ts'],
+  },
+  {
+    name: 'store the reply of an operator in the clear',
+    file: 'src/store/sealed.ts',
+    edits: [
+      { from: 'inner.decide({ ...request, to: this.#sealingStep(request) })', to: 'inner.decide(request)' },
+    ],
+    tests: ['test/contract/operator.test.ts'],
+  },
+]
