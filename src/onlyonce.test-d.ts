@@ -1,19 +1,25 @@
 import { assertType, describe, expectTypeOf, it } from 'vitest'
 import {
+  assertFence,
   type IssuedKey,
   type KeyRules,
+  type Lock,
+  locks,
   logFields,
   logTo,
   memory,
   type Observer,
   type Onlyonce,
   onlyonce,
+  operator,
   type PostgresTx,
   postgres,
   type Result,
+  reaper,
   type Signal,
   type Stored,
   type Stuck,
+  startWorkers,
 } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
@@ -99,5 +105,33 @@ describe('the front door', () => {
     assertType<(result: Result<number>) => string>(describeResult)
     // @ts-expect-error there is no value to read before the outcome is known
     ;(result: Result<number>) => result.value
+  })
+})
+
+describe('what works beside the calls', () => {
+  it('runs workers', () => {
+    const workers = startWorkers(once, { workers: [reaper(once, { mode: 'expire' })] })
+    expectTypeOf(workers.stop).returns.resolves.toEqualTypeOf<void>()
+    // @ts-expect-error whether records are deleted is nothing to guess
+    reaper(once, {})
+  })
+
+  it('locks nothing for ever', async () => {
+    const lock = await locks(once).acquire('r', { account: 'a', ttl_ms: 1 })
+    expectTypeOf(lock).toEqualTypeOf<Lock>()
+    once.transaction(call, (tx) => assertFence(tx, lock))
+    // @ts-expect-error there is no lock without an end
+    locks(once).acquire('r', { account: 'a' })
+  })
+
+  it('takes a decision with one outcome, by somebody and for a reason', () => {
+    const desk = operator(once)
+    const signed = { by: 'ann', why: 'ticket 1' }
+    desk.resolve(call, { ...signed, allow_retry: true })
+    desk.resolve(call, { ...signed, reply: { status: 200, body: '{}' } })
+    // @ts-expect-error one of the two
+    desk.resolve(call, { ...signed, allow_retry: true, reply: { status: 200 } })
+    // @ts-expect-error nobody decides without a reason
+    desk.park(call, { by: 'ann' })
   })
 })

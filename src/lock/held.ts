@@ -12,7 +12,7 @@ export interface Lock {
   readonly token: number
   /** Aborted when the lock is lost, or can be presumed so: stop. Only `assertFence` makes sure. */
   readonly lost: AbortSignal
-  /** A sign of life of your own: the ttl is counted from now. Throws `fence_stale` when the lock is lost. */
+  /** A sign of life of your own: held for the ttl from now on, or for longer if it was. Throws `fence_stale` when the lock is lost. */
   extend(ttl_ms?: number): Promise<void>
   /** Gives the lock back. False, and nothing is changed, when it was lost before. */
   release(): Promise<boolean>
@@ -63,8 +63,8 @@ export class Holding implements Lock {
     checkTtl(ttl_ms)
     const lease = new Deadline(ttl_ms)
     if (this.#released || !(await this.#store.extend(this.#held, ttl_ms))) throw this.#lose()
-    this.#lease = lease
-    this.#plan(this.#bounds.auto_extend ? Math.min(ttl_ms, this.#bounds.ttl_ms) / 3 : ttl_ms)
+    this.#keep(lease)
+    this.#plan(this.#bounds.auto_extend ? Math.min(ttl_ms, this.#bounds.ttl_ms) / 3 : this.#lease.left_ms)
   }
 
   async release(): Promise<boolean> {
@@ -92,7 +92,7 @@ export class Holding implements Lock {
       return
     }
     const { ttl_ms, auto_extend } = this.#bounds
-    this.#plan(auto_extend ? ttl_ms / 3 : ttl_ms)
+    this.#plan(auto_extend ? ttl_ms / 3 : this.#lease.left_ms)
     if (!auto_extend || this.#end.passed || this.#unanswered >= UNANSWERED_MAX) return
     void this.#extendByItself(Math.ceil(Math.min(ttl_ms, this.#end.left_ms)))
   }
@@ -103,7 +103,7 @@ export class Holding implements Lock {
     this.#unanswered += 1
     try {
       if (await this.#store.extend(this.#held, ttl_ms)) {
-        if (lease.left_ms > this.#lease.left_ms) this.#lease = lease
+        this.#keep(lease)
       } else if (!this.#released) this.#lose()
     } catch {
       // The store is away: it is asked again soon, and the lease says how long that is good for.
@@ -111,6 +111,10 @@ export class Holding implements Lock {
     } finally {
       this.#unanswered -= 1
     }
+  }
+
+  #keep(lease: Deadline): void {
+    if (lease.left_ms > this.#lease.left_ms) this.#lease = lease
   }
 
   #lose(): OnlyonceError {

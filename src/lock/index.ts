@@ -10,7 +10,7 @@ import { engineOf } from '../onlyonce.ts'
 import { positive } from '../requests.ts'
 import { backoffMs, Deadline } from '../retry.ts'
 import type { Queryable } from '../store/contract.ts'
-import type { LockId, LockStore } from '../store/locks.ts'
+import type { Acquisition, LockId, LockStore } from '../store/locks.ts'
 import { checkTtl, type HoldBounds, Holding, type Lock } from './held.ts'
 
 export type { Lock } from './held.ts'
@@ -101,7 +101,7 @@ async function acquire<Tx>(
     engine.refuseWhenClosing()
     // Counted from before it is asked for: the answer may be long on its way.
     const lease = new Deadline(bounds.ttl_ms)
-    const acquired = await store.acquire(id, holder, bounds.ttl_ms)
+    const acquired = await ask(store, id, holder, bounds.ttl_ms)
     if (acquired.got === 'lock') {
       return new Holding(store, { id, token: acquired.token, holder }, bounds, lease)
     }
@@ -109,6 +109,16 @@ async function acquire<Tx>(
     if (deadline.passed) throw new OnlyonceError('lock_held', { retry_after_ms })
     const pause_ms = backoffMs(tries, Math.random, LIMITS.lock_poll_max_ms)
     await sleep(Math.min(pause_ms, retry_after_ms, deadline.left_ms))
+  }
+}
+
+/** An answer that was lost may have been a yes: whoever asks again under the same id learns it. */
+async function ask(store: LockStore, id: LockId, holder: string, ttl_ms: number): Promise<Acquisition> {
+  try {
+    return await store.acquire(id, holder, ttl_ms)
+  } catch (error) {
+    if (!(error instanceof OnlyonceError && error.code === 'store_unavailable')) throw error
+    return await store.acquire(id, holder, ttl_ms)
   }
 }
 

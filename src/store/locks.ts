@@ -26,7 +26,7 @@ export interface LockStore {
   /** One try. Asked again by the same holder, whose first answer was lost, it gives the same token. */
   acquire(id: LockId, holder: string, ttl_ms: number): Promise<Acquisition>
 
-  /** A sign of life: the ttl is counted from now. False when somebody else has the lock, or it was released. */
+  /** A sign of life: it is held for the ttl from now on, or for longer if it was. False when somebody else has the lock, or it was released. */
   extend(held: HeldLock, ttl_ms: number): Promise<boolean>
 
   /** Gives the lock back. False, and nothing is changed, when it was not held any more. */

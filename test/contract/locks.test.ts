@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { assertFence, locks, memory, onlyonce } from '../../src/index.ts'
+import { assertFence, locks, memory, onlyonce, postgres } from '../../src/index.ts'
+import { POOLER } from '../setup/pooler.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import {
   beginCaller,
@@ -153,6 +155,41 @@ describe('a lock', () => {
     const outcomes = await Promise.allSettled(tries)
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     expect((await rowOf(resource)).token).toBe(1)
+  })
+})
+
+describe('an answer that was lost on its way', () => {
+  test('is given again to the same holder, and to nobody else', async () => {
+    const id = { account: 'acct_1', resource: newResource() }
+    const store = postgres({ pool: shop.database.pool({ max: 2 }), pooler: POOLER }).locks!
+    const [one, other] = [randomUUID(), randomUUID()]
+    for (const _ of [1, 2]) expect(await store.acquire(id, one, 60_000)).toEqual({ got: 'lock', token: 1 })
+    expect(await store.acquire(id, other, 60_000)).toMatchObject({ got: 'nothing' })
+  })
+
+  test('is asked for again by itself', async () => {
+    const { proxy, pool } = await openProxy(shop)
+    const once = shop.open({ pool })
+    await once.start()
+    // The server has done what it was asked for, and its answer is cut off.
+    proxy.setFault({ kind: 'reset', direction: 'to_client', after_bytes: 10, times: 1 })
+    expect((await locks(once).acquire(newResource(), LONG)).token).toBe(1)
+  })
+})
+
+describe('two signs of life that overtake each other', () => {
+  test('leave the longer one, for the database and for the holder', async () => {
+    const resource = newResource()
+    const lock = await locks(shop.open()).acquire(resource, { ...LONG, ttl_ms: 600 })
+    await lock.extend(60_000)
+    await lock.extend(1)
+    await shop.observer.query('SELECT pg_sleep(0.7)')
+    expect(lock.lost.aborted).toBe(false)
+    const { rows } = await shop.observer.query(
+      `SELECT held_until > now() + interval '30 seconds' AS long FROM onlyonce.locks WHERE resource = $1`,
+      [resource],
+    )
+    expect(rows[0].long).toBe(true)
   })
 })
 

@@ -9,7 +9,10 @@ import { setGroupBounds } from './sql/group.ts'
 import { setStatementMaxAlone } from './sql/session.ts'
 import type { Statements } from './statements.ts'
 
-/** Each row is found by its key, and a row that somebody holds is waited for but a moment. */
+/**
+ * Rows are found by an index, also by a plan that was made while the table was small; and a row that somebody holds is
+ * waited for but a moment.
+ */
 const SET_BOUNDS = bind(statement(setGroupBounds(LIMITS.lock_wait_group_ms)))
 
 /**
@@ -22,7 +25,7 @@ export async function reap(
   { mode, batch_max, kept_min_ms }: ReapRequest,
 ): Promise<Reaped> {
   const find = bind(statements.findReapable, `${kept_min_ms}`, `${batch_max}`)
-  const found = (await runBounded(connections, [find])).rows.at(-1)!
+  const found = (await runBounded(connections, find)).rows.at(-1)!
   const take = mode === 'delete' ? statements.deleteReapable : statements.expireReapable
   const taking = (rows: readonly Row[]) => bind(take, `${kept_min_ms}`, ...columns(rows))
   const deadline = new Deadline(connections.settings.statement_max_ms)
@@ -43,7 +46,7 @@ async function takeAll(
 ): Promise<number> {
   if (rows.length === 0 || deadline.passed) return 0
   try {
-    return (await runBounded(connections, [SET_BOUNDS, taking(rows)])).rows.at(-1)!.length
+    return (await runBounded(connections, taking(rows))).rows.at(-1)!.length
   } catch (error) {
     if (classify(error) !== 'lock_wait') throw error
     if (rows.length === 1) return 0
@@ -54,12 +57,15 @@ async function takeAll(
 }
 
 /** The bound is kept by the server: it would go on for nobody. */
-function runBounded(connections: Connections, bounds: readonly Bound[]): Promise<FlushResult> {
+function runBounded(connections: Connections, wanted: Bound): Promise<FlushResult> {
   const { named, settings } = connections
   const max_ms = Math.min(LIMITS.reap_statement_max_ms, settings.statement_max_ms)
   const bound = bind(statement(setStatementMaxAlone(max_ms)))
   return connections.repeat(() =>
-    connections.use((client) => flush(client, [bound, ...bounds], named), max_ms + settings.statement_max_ms),
+    connections.use(
+      (client) => flush(client, [bound, SET_BOUNDS, wanted], named),
+      max_ms + settings.statement_max_ms,
+    ),
   )
 }
 

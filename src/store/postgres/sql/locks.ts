@@ -32,9 +32,12 @@ RETURNING l.token`
 export const lookLock = (schema: string) => `
 SELECT token, holder, ${HELD_FOR} FROM ${schema}.locks WHERE ${ONE}`
 
-/** Parameters: 1-2 account and resource, 3 token, 4 holder, 5 ttl in ms. */
+/**
+ * Never shorter than it was: of two signs of life that overtake each other, the longer counts, as it does for the holder.
+ * Parameters: 1-2 account and resource, 3 token, 4 holder, 5 ttl in ms.
+ */
 export const extendLock = (schema: string) => `
-UPDATE ${schema}.locks SET held_until = clock_timestamp() + ${interval('$5')}
+UPDATE ${schema}.locks SET held_until = greatest(held_until, clock_timestamp() + ${interval('$5')})
 WHERE ${HELD}
 RETURNING token`
 
