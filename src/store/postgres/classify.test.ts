@@ -18,7 +18,7 @@ describe('errors of the database', () => {
     ['53300', 'connection'],
     ['08006', 'connection'],
     ['22012', 'other'],
-    ['57014', 'other'],
+    ['57014', 'too_slow'],
   ] as const)('%s is %s', (code, fault) => expect(classify(fromServer(code))).toBe(fault))
 
   it('take everything that PostgreSQL did not say for the loss of the connection', () => {
