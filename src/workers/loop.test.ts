@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { makeGate, SECRET, settleWithin, waitUntil } from '../../test/contract/shop.ts'
 import { makeRecorder } from '../../test/setup/recorder.ts'
 import { OnlyonceError } from '../errors.ts'
@@ -78,12 +78,14 @@ describe('the loop of a worker', () => {
   test('pauses longer and longer while the store is away', async () => {
     const { once } = open()
     const { worker, counts } = workerOf(fail)
+    const longest = vi.spyOn(Math, 'random').mockReturnValue(1)
+    onTestFinished(() => longest.mockRestore())
+    const began = performance.now()
     const workers = startWorkers(once, { workers: [worker], every_ms: 1 })
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    await waitUntil('it failed six times', () => counts.runs === 6)
+    // 10, 20, 40, 80 and 160 ms; a timer may be early by less than one.
+    expect(performance.now() - began).toBeGreaterThan(305)
     await settleWithin(5_000, workers.stop())
-    // Asked every millisecond it would have been some three hundred.
-    expect(counts.runs).toBeGreaterThan(1)
-    expect(counts.runs).toBeLessThan(60)
   })
 
   test('lets the batch that runs finish when it is stopped, and begins no other', async () => {
@@ -113,7 +115,10 @@ describe('the loop of a worker', () => {
     expect(ended.counts.runs).toBe(1)
     await settleWithin(5_000, once.close())
     const { runs } = idling.counts
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    const other = workerOf(idle)
+    const elsewhere = startWorkers(open().once, { workers: [other.worker], every_ms: 1 })
+    await waitUntil('another would have run again and again', () => other.counts.runs > 5)
+    await elsewhere.stop()
     expect(idling.counts.runs).toBe(runs)
     expect(heard.of('worker_failed')).toEqual([])
     expect(() => startWorkers(once, { workers: [idling.worker] })).toThrow(/shutting down/)
