@@ -29,8 +29,6 @@ export const HTTP_SCHEMA = 3
 /** The forms of replies that calls from code leave: a typed value, or an error that was thrown. */
 const VALUE_SCHEMA = 1
 const THROWN_SCHEMA = 2
-/** The form of replies that are sent as they are. */
-export const HTTP_SCHEMA = 3
 
 /** A value as a reply: JSON, or nothing at all for undefined. */
 export function encodeValue(value: unknown): Reply {
