@@ -26,11 +26,13 @@ export {
   type CallEnded,
   type CallOutcome,
   type CallTrace,
+  type JobEnded,
   type LogFields,
   type Logger,
   logFields,
   logTo,
   type Observer,
+  type OutboxFailed,
   type Protection,
   type Reserved,
   type Signal,
@@ -51,6 +53,30 @@ export {
   type Shown,
   type Signature,
 } from './operator/index.ts'
+export {
+  type Destination,
+  type EmitCall,
+  type FailedEvent,
+  type HttpPublisherOptions,
+  httpPublisher,
+  type Inbox,
+  type InboxResult,
+  inbox,
+  type Job,
+  type JobContext,
+  type Outbox,
+  outbox,
+  type Publish,
+  type PublishContext,
+  type Publisher,
+  type PublishResult,
+  type Relay,
+  type RelayOptions,
+  type RunJob,
+  relay,
+  type StageCall,
+  type Staged,
+} from './outbox/index.ts'
 export type { HandlerContext } from './protect/handler.ts'
 export {
   type CallContext,
@@ -68,6 +94,7 @@ export type { Attempt, AttemptOutcome, Failure, RecordId, State, Stuck, StuckCou
 export type { Secret } from './ring.ts'
 export type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
 export { memory } from './store/memory/index.ts'
+export type { Lag, Message, OutboxEvent, OutboxStore, Parked } from './store/outbox.ts'
 export type { PostgresOptions, PostgresTx } from './store/postgres/index.ts'
 export { postgres } from './store/postgres/index.ts'
 export type { Stored } from './value.ts'

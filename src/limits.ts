@@ -127,6 +127,47 @@ export const LIMITS = {
   stuck_check_every_ms: 60_000,
   /** A timer of Node.js that is set to more than this fires at once. */
   timer_max_ms: 2_147_483_647,
+  /** Events in one batch of a lane: the row that lists them stays small, and a cursor moves seldom. */
+  outbox_batch_max: 500,
+  /** Lanes that a relay takes at once, of sixteen: others have something to do too. */
+  lanes_taken_max: 8,
+  /** Events that a publisher is given at once. */
+  publish_max: 1_000,
+  /** How long one publish may take. Less than the lease: who is late is told to stop, not robbed. */
+  publish_timeout_ms: 10_000,
+  /** How long a relay is presumed alive without having ended its round. */
+  relay_lease_ms: 30_000,
+  /** Refusals by a destination that lives, after which an event waits for an operator. */
+  event_tries_max: 10,
+  /** Backing off from a destination: it is asked soon again, and never less than once in a minute. */
+  relay_backoff_min_ms: 100,
+  relay_backoff_max_ms: 60_000,
+  /** How long one destination, or a job, may keep a relay from the others. */
+  relay_patience_ms: 250,
+  /** How often the lag of destinations is told, where anybody observes. */
+  lag_every_ms: 10_000,
+  /** Jobs that a relay runs at once. */
+  jobs_at_once: 20,
+  /** How long one job may take. */
+  job_timeout_ms: 60_000,
+  /** For how long a job is taken beyond its timeout: time to stop, and to say how it ended. */
+  job_lease_margin_ms: 30_000,
+  /** With the backing off below, most of a day. */
+  job_attempts_max: 30,
+  job_backoff_min_ms: 1_000,
+  job_backoff_max_ms: 3_600_000,
+  /** How long delivered events, and done jobs that have a key, are kept. */
+  delivered_retention_ms: 24 * 3_600_000,
+  /** How long messages are known: longer than any sender repeats one. */
+  inbox_retention_ms: 7 * 24 * 3_600_000,
+  /** How often they are removed, and how much of it at once: short transactions. */
+  clean_every_ms: 60_000,
+  clean_batches_max: 16,
+  clean_rows_max: 1_000,
+  /** What an operator is shown of what is parked. */
+  parked_shown_max: 1_000,
+  /** Posts to one address at once. */
+  http_posts_at_once: 8,
   /** The retry rate is that of the last minute, counted in stretches of a second. */
   retry_rate_window_ms: 60_000,
   retry_rate_slots: 60,

@@ -8,11 +8,18 @@ import { LIMITS } from './limits.ts'
 export function backoffMs(
   tries: number,
   random: () => number = Math.random,
-  max_ms: number = LIMITS.backoff_max_ms,
+  { min_ms, max_ms }: Backoff = CALLS,
 ): number {
-  const ceiling = Math.min(max_ms, LIMITS.backoff_min_ms * 2 ** Math.min(tries, 20))
-  return LIMITS.backoff_min_ms + random() * (ceiling - LIMITS.backoff_min_ms)
+  const ceiling = Math.max(min_ms, Math.min(max_ms, min_ms * 2 ** Math.min(tries, 20)))
+  return min_ms + random() * (ceiling - min_ms)
 }
+
+export interface Backoff {
+  readonly min_ms: number
+  readonly max_ms: number
+}
+
+const CALLS: Backoff = { min_ms: LIMITS.backoff_min_ms, max_ms: LIMITS.backoff_max_ms }
 
 /** A deadline by the monotonic clock, which no administrator can set. */
 export class Deadline {

@@ -107,7 +107,7 @@ async function acquire<Tx>(
     }
     const { retry_after_ms } = acquired
     if (deadline.passed) throw new OnlyonceError('lock_held', { retry_after_ms })
-    const pause_ms = backoffMs(tries, Math.random, LIMITS.lock_poll_max_ms)
+    const pause_ms = backoffMs(tries, Math.random, POLLING)
     await sleep(Math.min(pause_ms, retry_after_ms, deadline.left_ms))
   }
 }
@@ -138,3 +138,5 @@ function checkOptions(
     wait_ms: wait_ms === undefined ? 0 : positive('wait_ms', wait_ms),
   }
 }
+
+const POLLING = { min_ms: LIMITS.backoff_min_ms, max_ms: LIMITS.lock_poll_max_ms }

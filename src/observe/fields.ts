@@ -71,6 +71,28 @@ export function logFields(signal: Signal): LogFields {
     }
     case 'stuck':
       return { signal: signal.signal, older_than_ms: signal.older_than_ms, ...stuckFields(signal.stuck) }
+    case 'outbox_lag': {
+      const { count, oldest_age_ms, parked } = signal
+      const destination = showText(signal.destination)
+      return { signal: signal.signal, destination, count, oldest_age_ms, parked }
+    }
+    case 'outbox_delivered':
+      return { signal: signal.signal, destination: showText(signal.destination), count: signal.count }
+    case 'outbox_failed': {
+      const told = { destination: showText(signal.destination), kind: signal.kind }
+      return {
+        signal: signal.signal,
+        ...told,
+        ...eventFields(signal.event),
+        ...failureFields(signal.failure),
+      }
+    }
+    case 'job_ended': {
+      const { outcome, attempts, failure } = signal
+      const of = { job: showText(signal.job), account: showText(signal.account), job_id: signal.job_id }
+      const duration_ms = Math.round(signal.duration_ms)
+      return { signal: signal.signal, ...of, outcome, attempts, duration_ms, ...failureFields(failure) }
+    }
     default:
       return signal satisfies never
   }
@@ -78,6 +100,11 @@ export function logFields(signal: Signal): LogFields {
 
 function callFields({ protection, id }: { readonly protection: string; readonly id: RecordId }): LogFields {
   return { protection, ...idFields(id) }
+}
+
+function eventFields(event: Extract<Signal, { signal: 'outbox_failed' }>['event']): LogFields {
+  if (event === null) return {}
+  return { account: showText(event.account), event: event.id, type: showText(event.type) }
 }
 
 function idFields(id: RecordId | null): LogFields {

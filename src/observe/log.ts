@@ -72,7 +72,25 @@ function lineOf(signal: Signal): Line | null {
         ? ['error', 'records are stuck: nobody finishes them']
         : null
     }
+    case 'outbox_lag':
+      return null
+    case 'outbox_delivered':
+      return ['debug', 'events were delivered']
+    case 'outbox_failed':
+      return FAILED[signal.kind]
+    case 'job_ended':
+      if (signal.outcome === 'parked') return ['error', 'a job failed too often and waits for an operator']
+      return signal.outcome === 'again'
+        ? ['warn', 'a job failed and is tried again']
+        : ['debug', 'a job is done']
     default:
       return signal satisfies never
   }
+}
+
+const FAILED: Readonly<Record<Extract<Signal, { signal: 'outbox_failed' }>['kind'], Line>> = {
+  away: ['warn', 'a destination took no events and is asked again later'],
+  gone: ['error', 'a destination says that it is gone'],
+  held: ['warn', 'a destination did not take an event, which is tried again'],
+  parked: ['error', 'an event was refused too often and waits for an operator'],
 }

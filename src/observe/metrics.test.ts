@@ -36,6 +36,9 @@ describe('the table of metrics', () => {
     const labels = new Set(Object.values(METRICS).flatMap(({ labels }) => labels))
     expect([...labels].sort()).toEqual([
       'code',
+      'destination',
+      'job',
+      'kind',
       'operation',
       'outcome',
       'protection',

@@ -94,6 +94,42 @@ const TABLE = {
     labels: ['state'],
     help: 'Age of the oldest stuck record, in the whole store; 0 when there is none.',
   },
+  outbox_delivered: counter('outbox.delivered', ['destination'], 'Events that were delivered.'),
+  outbox_failed: counter(
+    'outbox.failed',
+    ['destination', 'kind'],
+    'Deliveries in vain: of a destination that is away or gone, or of an event that was held or parked.',
+  ),
+  outbox_undelivered: {
+    name: 'api.idempotency.outbox.undelivered',
+    kind: 'gauge',
+    unit: '1',
+    labels: ['destination'],
+    help: 'Events that are not delivered yet, in the whole store.',
+  },
+  outbox_oldest_age: {
+    name: 'api.idempotency.outbox.oldest_age',
+    kind: 'gauge',
+    unit: 's',
+    labels: ['destination'],
+    help: 'Age of the oldest event that is not delivered, in the whole store; 0 when there is none.',
+  },
+  outbox_parked: {
+    name: 'api.idempotency.outbox.parked',
+    kind: 'gauge',
+    unit: '1',
+    labels: ['destination'],
+    help: 'Events that wait for an operator, in the whole store.',
+  },
+  job_ended: counter('job.ended', ['job', 'outcome'], 'Jobs that were run, by how it ended.'),
+  job_duration: {
+    name: 'api.idempotency.job.duration',
+    kind: 'histogram',
+    unit: 's',
+    labels: ['job', 'outcome'],
+    help: 'How long jobs took.',
+    buckets: SECONDS,
+  },
 } as const satisfies Record<string, Metric>
 
 export type MetricKey = keyof typeof TABLE
@@ -156,6 +192,29 @@ export function measure(signal: Signal): readonly Measurement[] {
         { metric: 'stuck_records', value: count, labels: { state } },
         { metric: 'stuck_oldest_age', value: oldest_age_ms / 1_000, labels: { state } },
       ])
+    case 'outbox_lag': {
+      const labels = { destination: showText(signal.destination) }
+      return [
+        { metric: 'outbox_undelivered', value: signal.count, labels },
+        { metric: 'outbox_oldest_age', value: signal.oldest_age_ms / 1_000, labels },
+        { metric: 'outbox_parked', value: signal.parked, labels },
+      ]
+    }
+    case 'outbox_delivered': {
+      const labels = { destination: showText(signal.destination) }
+      return [{ metric: 'outbox_delivered', value: signal.count, labels }]
+    }
+    case 'outbox_failed': {
+      const labels = { destination: showText(signal.destination), kind: signal.kind }
+      return [{ metric: 'outbox_failed', value: 1, labels }]
+    }
+    case 'job_ended': {
+      const labels = { job: showText(signal.job), outcome: signal.outcome }
+      return [
+        { metric: 'job_ended', value: 1, labels },
+        { metric: 'job_duration', value: signal.duration_ms / 1_000, labels },
+      ]
+    }
     default:
       return signal satisfies never
   }

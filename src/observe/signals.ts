@@ -42,6 +42,7 @@ export type StoreStep =
   | 'lock'
   | 'list'
   | 'decide'
+  | 'outbox'
 
 interface OfCall {
   readonly protection: Protection
@@ -60,6 +61,30 @@ export interface CallEnded extends OfCall {
   readonly fence: number | null
   /** It waited for another call of this process with the same key. */
   readonly joined: boolean
+  readonly duration_ms: number
+}
+
+/**
+ * `away`: the destination took nothing, and is asked again later. `gone`: it says that it will never take anything
+ * again. `held`: it did not take this event, which is tried again. `parked`: so often that nobody tries any more.
+ */
+export interface OutboxFailed {
+  readonly signal: 'outbox_failed'
+  readonly destination: string
+  readonly kind: 'away' | 'gone' | 'held' | 'parked'
+  readonly failure: Failure
+  readonly event: { readonly account: string; readonly id: string; readonly type: string } | null
+}
+
+export interface JobEnded {
+  readonly signal: 'job_ended'
+  readonly job: string
+  readonly account: string
+  readonly job_id: string
+  /** `again`: it failed and is tried again. `parked`: so often that nobody tries any more. */
+  readonly outcome: 'done' | 'again' | 'parked'
+  readonly attempts: number
+  readonly failure: Failure | null
   readonly duration_ms: number
 }
 
@@ -99,6 +124,17 @@ export type Signal =
       readonly message: string
     }
   | { readonly signal: 'stuck'; readonly older_than_ms: number; readonly stuck: Stuck }
+  /** How far one destination is behind. */
+  | {
+      readonly signal: 'outbox_lag'
+      readonly destination: string
+      readonly count: number
+      readonly oldest_age_ms: number
+      readonly parked: number
+    }
+  | { readonly signal: 'outbox_delivered'; readonly destination: string; readonly count: number }
+  | OutboxFailed
+  | JobEnded
 
 /** One call, as it is told to whoever traces it. */
 export interface TracedCall {

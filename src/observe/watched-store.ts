@@ -18,6 +18,7 @@ import type {
 import type { DecisionStore } from '../store/decisions.ts'
 import type { LockStore } from '../store/locks.ts'
 import type { OperationStore } from '../store/operations.ts'
+import type { OutboxStore } from '../store/outbox.ts'
 import { codeOf } from './code.ts'
 import type { Observers } from './observers.ts'
 import type { StoreStep } from './signals.ts'
@@ -27,6 +28,7 @@ import type { StoreStep } from './signals.ts'
  * store only where somebody observes.
  */
 export class WatchedStore<Tx> implements Store<Tx> {
+  declare readonly outbox?: OutboxStore
   readonly #store: Store<Tx>
   readonly #observers: Observers
   readonly locks?: LockStore
@@ -39,6 +41,8 @@ export class WatchedStore<Tx> implements Store<Tx> {
     if (store.operations !== undefined) this.operations = this.#watchAll(store.operations, 'operation')
     if (store.locks !== undefined) this.locks = this.#watchAll(store.locks, 'lock')
     if (store.decisions !== undefined) this.decisions = this.#watchAll(store.decisions, 'decide')
+    const watch = <T>(answer: Promise<T>) => this.#watch('outbox', null, answer)
+    if (store.outbox !== undefined) this.outbox = watchOutbox(store.outbox, watch)
   }
 
   start(keys: KeyIds): Promise<void> {
@@ -176,3 +180,23 @@ const STORE_AWAY: readonly string[] = [
   'overloaded',
   'statement_not_prepared',
 ]
+
+/** What runs in a transaction of the caller's is the caller's to tell; the rest is ours. */
+function watchOutbox(outbox: OutboxStore, watch: <T>(answer: Promise<T>) => Promise<T>): OutboxStore {
+  return {
+    emit: (tx, account, events) => outbox.emit(tx, account, events),
+    stage: (tx, account, jobs) => outbox.stage(tx, account, jobs),
+    inbox: (tx, message, work) => outbox.inbox(tx, message, work),
+    register: (destinations) => watch(outbox.register(destinations)),
+    forget: (destination) => watch(outbox.forget(destination)),
+    route: () => watch(outbox.route()),
+    take: (destination, events_max, lease_ms) => watch(outbox.take(destination, events_max, lease_ms)),
+    done: (end) => watch(outbox.done(end)),
+    lag: () => watch(outbox.lag()),
+    takeJobs: (jobs, count_max, lease_ms) => watch(outbox.takeJobs(jobs, count_max, lease_ms)),
+    endJobs: (claim_id, ends) => watch(outbox.endJobs(claim_id, ends)),
+    parked: () => watch(outbox.parked()),
+    retryParked: (account, id) => watch(outbox.retryParked(account, id)),
+    clean: (retention) => watch(outbox.clean(retention)),
+  }
+}

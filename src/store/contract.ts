@@ -15,6 +15,7 @@ import type {
 import type { DecisionStore } from './decisions.ts'
 import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
+import type { OutboxStore } from './outbox.ts'
 
 /** The one method that onlyonce needs of a transaction that is not its own. pg's client has it. */
 export interface Queryable {
@@ -120,6 +121,9 @@ export interface Reaped {
  * does no harm. A method that cannot reach the database throws `store_unavailable`.
  */
 export interface Store<Tx> {
+  /** Events, jobs and messages, where the store is a database that can hold them. */
+  readonly outbox?: OutboxStore
+
   /**
    * Checks or installs what the store needs, and last whether this process has every key that a live record
    * names: `key_ring_incomplete` where it has not. Called once before anything else; may be called again.

@@ -17,6 +17,7 @@ import type {
 import type { DecideRequest, DecisionStore } from './decisions.ts'
 import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
+import type { OutboxStore } from './outbox.ts'
 import { sealedOperations } from './sealed-operations.ts'
 
 /** Any store, with replies sealed on their way in and opened on their way out. Nothing else is changed. */
@@ -25,6 +26,8 @@ export function sealed<Tx>(store: Store<Tx>, seal: Seal): Store<Tx> {
 }
 
 class SealedStore<Tx> implements Store<Tx> {
+  /** Events, jobs and messages are for others to read: they are not sealed. */
+  declare readonly outbox?: OutboxStore
   readonly #inner: Store<Tx>
   readonly #seal: Seal
 
@@ -32,6 +35,7 @@ class SealedStore<Tx> implements Store<Tx> {
 
   constructor(inner: Store<Tx>, seal: Seal) {
     this.#inner = inner
+    if (inner.outbox !== undefined) this.outbox = inner.outbox
     this.#seal = seal
     if (inner.operations !== undefined) this.operations = sealedOperations(inner.operations, seal)
   }

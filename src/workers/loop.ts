@@ -64,7 +64,7 @@ export class Loop {
         if (this.#stopped) return
         this.#tell(error)
         failures += 1
-        await this.#pause(backoffMs(failures, Math.random, LIMITS.worker_backoff_max_ms))
+        await this.#pause(backoffMs(failures, Math.random, AFTER_ERRORS))
       }
     }
   }
@@ -85,3 +85,5 @@ export class Loop {
     })
   }
 }
+
+const AFTER_ERRORS = { min_ms: LIMITS.backoff_min_ms, max_ms: LIMITS.worker_backoff_max_ms }

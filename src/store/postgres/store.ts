@@ -27,6 +27,7 @@ import { Looker } from './looker.ts'
 import { isMigrated, migrate } from './migrate.ts'
 import { PostgresOperations } from './operations.ts'
 import type { PostgresSettings } from './options.ts'
+import { PostgresOutbox } from './outbox.ts'
 import { OwnerWrites } from './owner.ts'
 import { reap } from './reap.ts'
 import { readAttempt, readStuck } from './rows.ts'
@@ -40,6 +41,7 @@ import { within } from './within.ts'
 export class PostgresStore implements Store<PostgresTx> {
   readonly locks: LockStore
   readonly decisions: DecisionStore
+  readonly outbox: PostgresOutbox
   readonly #pool: Pool
   readonly #owns_pool: boolean
   readonly #settings: PostgresSettings
@@ -55,6 +57,7 @@ export class PostgresStore implements Store<PostgresTx> {
     this.#owns_pool = owns_pool
     this.#settings = settings
     this.#connections = new Connections(pool, settings)
+    this.outbox = new PostgresOutbox(this.#connections)
     this.#statements = statementsFor(settings.schema)
     this.locks = new PostgresLocks(this.#connections, this.#statements)
     this.decisions = new PostgresDecisions(this.#connections, this.#statements)

@@ -114,3 +114,25 @@ export const HELD_FOR = milliseconds('(held_until - clock_timestamp())')
 
 /** All that an insert has to tell: what else it wrote, the caller knows. */
 export const CREATED_AT = milliseconds('created_at')
+
+/** The columns of an event that is `e`, in the order that `readEvent` expects. */
+export const EVENT_COLUMNS = [
+  'e.account',
+  'e.id',
+  'e.aggregate',
+  'e.sequence',
+  'e.type',
+  'e.payload',
+  milliseconds('e.emitted_at'),
+]
+
+/** The columns of a job that is `j`, in the order that `readJob` expects. */
+export const JOB_COLUMNS = [
+  'j.account',
+  'j.id',
+  'j.job',
+  'j.key',
+  'j.payload',
+  'j.attempts',
+  milliseconds('j.staged_at'),
+]

@@ -1,0 +1,123 @@
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OutboxEvent } from '../store/outbox.ts'
+import type { FailedEvent, Publisher, PublishResult } from './publisher.ts'
+
+export interface HttpPublisherOptions {
+  readonly url: string | URL
+  /** How long one post may take, until its status is there. */
+  readonly timeout_ms?: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** Headers made of the very bytes that are sent, for example a signature. */
+  readonly sign?: (body: string, event: OutboxEvent) => Readonly<Record<string, string>>
+  /** Events whose body is larger are refused, and not sent. */
+  readonly body_max_bytes?: number
+}
+
+/** The other side says "not now", or nothing about this event. */
+const NOT_NOW: readonly number[] = [401, 403, 404, 407, 408, 421, 425, 429]
+
+/**
+ * Posts each event as JSON to one address. 2xx means delivered; 410 that the address is gone; other 4xx that it does
+ * not want this event. Everything else, a redirect and a lost answer included, means that nobody knows: the event is
+ * posted again, with the same id in `Onlyonce-Event-Id`.
+ *
+ * @example
+ * const worker = relay(once, { destinations: { billing: httpPublisher({ url: 'https://billing.example/events' }) } })
+ */
+export function httpPublisher(options: HttpPublisherOptions): Publisher {
+  const url = new URL(options.url)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    throw new OnlyonceError('option_invalid', { detail: 'httpPublisher() takes an http or https address.' })
+  }
+  return {
+    async publish(events, { signal }) {
+      const failed: FailedEvent[] = []
+      const state = { stop: false, gone: false }
+      const groups = groupsOf(events)
+      const work = async () => {
+        for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
+          failed.push(...(await postInOrder(group, url, options, signal, state)))
+        }
+      }
+      await Promise.all(Array.from({ length: LIMITS.http_posts_at_once }, work))
+      return { failed, gone: state.gone } satisfies PublishResult
+    },
+  }
+}
+
+interface State {
+  /** Something other than a refusal of one event was heard: no more is sent. */
+  stop: boolean
+  gone: boolean
+}
+
+async function postInOrder(
+  events: readonly OutboxEvent[],
+  url: URL,
+  options: HttpPublisherOptions,
+  signal: AbortSignal,
+  state: State,
+): Promise<readonly FailedEvent[]> {
+  for (const [place, event] of events.entries()) {
+    const problem = state.stop ? { error: NOT_SENT } : await post(event, url, options, signal, state)
+    if (problem === null) continue
+    const rest = events.slice(place + 1).map(({ id }) => ({ id, error: NOT_SENT }))
+    return [{ id: event.id, ...problem }, ...rest]
+  }
+  return []
+}
+
+const NOT_SENT = new Error('It was not sent, because something before it failed.')
+
+async function post(
+  event: OutboxEvent,
+  url: URL,
+  options: HttpPublisherOptions,
+  signal: AbortSignal,
+  state: State,
+): Promise<Omit<FailedEvent, 'id'> | null> {
+  const body = JSON.stringify(event)
+  const { timeout_ms = LIMITS.publish_timeout_ms, body_max_bytes = LIMITS.body_size_max_bytes } = options
+  if (Buffer.byteLength(body) > body_max_bytes) {
+    return { error: new Error(`Its body is larger than ${body_max_bytes} bytes.`), refused: true }
+  }
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeout_ms)]),
+      headers: {
+        'content-type': 'application/json',
+        ...options.headers,
+        'onlyonce-event-id': event.id,
+        'onlyonce-event-type': encodeURIComponent(event.type),
+        ...options.sign?.(body, event),
+      },
+    })
+    // Nothing in it is of interest, and it may be endless.
+    await response.body?.cancel()
+    if (response.ok) return null
+    const error = new Error(`The answer was ${response.status}.`)
+    const refused = response.status >= 400 && response.status < 500 && !NOT_NOW.includes(response.status)
+    state.gone ||= response.status === 410
+    state.stop ||= state.gone || !refused
+    return { error, refused: refused && !state.gone }
+  } catch (error) {
+    state.stop = true
+    return { error: error instanceof Error && error.cause instanceof Error ? error.cause : error }
+  }
+}
+
+/** Those that have to stay in order, together. */
+function groupsOf(events: readonly OutboxEvent[]): OutboxEvent[][] {
+  const groups = new Map<string, OutboxEvent[]>()
+  for (const event of events) {
+    const name = event.aggregate === null ? event.id : `${event.account}\0${event.aggregate}`
+    const group = groups.get(name)
+    if (group === undefined) groups.set(name, [event])
+    else group.push(event)
+  }
+  return [...groups.values()]
+}

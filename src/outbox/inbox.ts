@@ -1,0 +1,43 @@
+import type { Onlyonce } from '../door.ts'
+import { scopeOf } from '../key/index.ts'
+import type { Queryable } from '../store/contract.ts'
+import { checkName, type Message } from '../store/outbox.ts'
+import { outboxOf } from './outbox.ts'
+
+export type InboxResult<T> =
+  | { readonly outcome: 'executed'; readonly value: T }
+  | { readonly outcome: 'seen' }
+
+export interface Inbox {
+  /**
+   * Does something for a message unless it was done before, in your transaction. A message whose first delivery is
+   * still in an open transaction is waited for. When the function throws, all that it did in the transaction is
+   * undone, and the message stays unseen.
+   *
+   * @example
+   * await inbox(once).once(tx, { account, source: 'stripe', message_id: event.id }, async () => {
+   *   await ledger.post(tx, event)
+   * })
+   */
+  once<T>(tx: Queryable, message: Message, work: () => Promise<T>): Promise<InboxResult<T>>
+}
+
+/**
+ * Drops messages that were seen before: what a receiver of events, or of webhooks, needs.
+ *
+ * @example
+ * const { outcome } = await inbox(once).once(tx, { account, source: 'orders', message_id }, () => apply(tx, message))
+ */
+export function inbox<Tx>(once: Onlyonce<Tx>): Inbox {
+  const { store, ready } = outboxOf(once)
+  return {
+    async once(tx, message, work) {
+      const { account } = scopeOf(message.account, 'inbox')
+      const source = checkName('source', message.source)
+      const message_id = checkName('message_id', message.message_id)
+      await ready()
+      const done = await store.inbox(tx, { account, source, message_id }, work)
+      return done === null ? { outcome: 'seen' } : { outcome: 'executed', value: done.value }
+    },
+  }
+}

@@ -1,0 +1,146 @@
+import { failureOf } from '../failure.ts'
+import { LIMITS } from '../limits.ts'
+import type { Observers } from '../observe/index.ts'
+import { monotonicMs } from '../observe/stopwatch.ts'
+import { backoffMs } from '../retry.ts'
+import type { CrashPoint } from '../store/contract.ts'
+import type { JobEnd, OutboxStore, TakenJob } from '../store/outbox.ts'
+import type { Ran } from '../worker.ts'
+import type { RelaySettings, RunJob } from './options.ts'
+
+const IDLE: Ran = { done: 0, more: false }
+
+/** Runs jobs: several at once, each in bounded time, and writes their ends together. */
+export class JobRunner {
+  readonly #jobs: ReadonlyMap<string, RunJob>
+  readonly #store: OutboxStore
+  readonly #settings: RelaySettings
+  readonly #observers: Observers
+  readonly #crashPoint: CrashPoint
+  #running = 0
+  /** Ends that are not written yet, by claim; and the write that is under way. */
+  #ended = new Map<string, JobEnd[]>()
+  #writing: Promise<void> | null = null
+
+  constructor(
+    jobs: ReadonlyMap<string, RunJob>,
+    store: OutboxStore,
+    settings: RelaySettings,
+    observers: Observers,
+    crashPoint: CrashPoint,
+  ) {
+    this.#jobs = jobs
+    this.#store = store
+    this.#settings = settings
+    this.#observers = observers
+    this.#crashPoint = crashPoint
+  }
+
+  /** Takes as many as there is room for, and resolves when these have ended. */
+  async round(): Promise<Ran> {
+    const { jobs_at_once, job_timeout_ms } = this.#settings
+    const room = jobs_at_once - this.#running
+    if (room <= 0 || this.#jobs.size === 0) return IDLE
+    // Taken before they are: another round may begin meanwhile.
+    this.#running += room
+    let jobs: readonly TakenJob[] = []
+    try {
+      this.#crashPoint('jobs.take.before')
+      const taken = await this.#store.takeJobs(
+        [...this.#jobs.keys()],
+        room,
+        job_timeout_ms + LIMITS.job_lease_margin_ms,
+      )
+      this.#crashPoint('jobs.take.after')
+      jobs = taken.jobs
+      this.#running -= room - jobs.length
+      await Promise.all(jobs.map((job) => this.#runOne(taken.claim_id, job)))
+    } catch (error) {
+      if (jobs.length === 0) this.#running -= room
+      throw error
+    }
+    return { done: jobs.length, more: jobs.length === room }
+  }
+
+  async #runOne(claim_id: string, job: TakenJob): Promise<void> {
+    const start_ms = monotonicMs()
+    let end: JobEnd
+    try {
+      end = await this.#endOf(job)
+    } finally {
+      this.#running -= 1
+    }
+    await this.#write(claim_id, end)
+    this.#observers.emit({
+      signal: 'job_ended',
+      job: job.job,
+      account: job.account,
+      job_id: job.id,
+      outcome: end.end,
+      attempts: job.attempts,
+      failure: end.end === 'done' ? null : end.failure,
+      duration_ms: monotonicMs() - start_ms,
+    })
+  }
+
+  async #endOf(job: TakenJob): Promise<JobEnd> {
+    const { account, id, attempts } = job
+    const { job_attempts_max, job_backoff_min_ms, job_backoff_max_ms } = this.#settings
+    try {
+      // Whoever took it so often and never told how it ended did not survive it.
+      if (attempts > job_attempts_max) throw new Error('It was begun too often, and its end was never told.')
+      this.#crashPoint('jobs.work.before')
+      await this.#inTime(job)
+      this.#crashPoint('jobs.work.after')
+      return { account, id, end: 'done' }
+    } catch (error) {
+      const failure = failureOf(error)
+      if (attempts >= job_attempts_max) return { account, id, end: 'parked', failure }
+      const backoff = { min_ms: job_backoff_min_ms, max_ms: job_backoff_max_ms }
+      return { account, id, end: 'again', wait_ms: backoffMs(attempts, Math.random, backoff), failure }
+    }
+  }
+
+  /** A job that does not listen to its signal is not waited for: its lease ends soon, and others run it. */
+  async #inTime(job: TakenJob): Promise<void> {
+    const controller = new AbortController()
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const error = new Error(`The job took longer than ${this.#settings.job_timeout_ms} ms.`)
+        controller.abort(error)
+        reject(error)
+      }, this.#settings.job_timeout_ms)
+    })
+    try {
+      const run = this.#jobs.get(job.job)!
+      await Promise.race([run(job, { signal: controller.signal }), late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Ends that come while others are being written go together into the next write. */
+  async #write(claim_id: string, end: JobEnd): Promise<void> {
+    const waiting = this.#ended.get(claim_id)
+    if (waiting === undefined) this.#ended.set(claim_id, [end])
+    else waiting.push(end)
+    const earlier = this.#writing
+    if (earlier !== null) await earlier.catch(() => {})
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = null
+    })
+    await this.#writing
+  }
+
+  async #writeAll(): Promise<void> {
+    // In this turn of the event loop more jobs may end.
+    await new Promise((resolve) => setImmediate(resolve))
+    const ended = this.#ended
+    if (ended.size === 0) return
+    this.#ended = new Map()
+    this.#crashPoint('jobs.done.before')
+    for (const [claim_id, ends] of ended) await this.#store.endJobs(claim_id, ends)
+    this.#crashPoint('jobs.done.after')
+  }
+}

@@ -1,0 +1,127 @@
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import { checkName, type TakenJob } from '../store/outbox.ts'
+import type { Publish, Publisher } from './publisher.ts'
+
+/** A publisher, or a publisher of some types of events alone. */
+export type Destination =
+  | Publish
+  | Publisher
+  | { readonly publisher: Publish | Publisher; readonly types?: readonly string[] }
+
+/** What a job is given beside itself. */
+export interface JobContext {
+  /** Aborted when the time for this job is over; soon after that another relay may run it. */
+  readonly signal: AbortSignal
+}
+
+/** A job as it is given to its function. It may run more than once: its id is the same each time. */
+export type Job = TakenJob
+export type RunJob = (job: Job, context: JobContext) => Promise<unknown>
+
+export interface RelayOptions {
+  /** By name. The name is kept in the database: a new name is a new destination, which gets events from now on. */
+  readonly destinations?: Readonly<Record<string, Destination>>
+  /** By the name under which they are staged. */
+  readonly jobs?: Readonly<Record<string, RunJob>>
+  /** Events that a publisher is given at once. */
+  readonly publish_max?: number
+  readonly publish_timeout_ms?: number
+  /** How long a relay is presumed alive within one round; after a crash others go on when it is over. */
+  readonly lease_ms?: number
+  /** Refusals after which an event is parked. */
+  readonly event_tries_max?: number
+  readonly relay_backoff_min_ms?: number
+  readonly relay_backoff_max_ms?: number
+  readonly jobs_at_once?: number
+  readonly job_timeout_ms?: number
+  readonly job_attempts_max?: number
+  readonly job_backoff_min_ms?: number
+  readonly job_backoff_max_ms?: number
+  /** How long delivered events, and done jobs that have a key, are kept. */
+  readonly delivered_retention_ms?: number
+  /** How long messages in the inbox are known. */
+  readonly inbox_retention_ms?: number
+}
+
+export interface ResolvedDestination {
+  readonly name: string
+  readonly publish: Publish
+  readonly wants: (type: string) => boolean
+}
+
+type Numbers = Omit<RelayOptions, 'destinations' | 'jobs'>
+export type RelaySettings = Readonly<Record<keyof Numbers, number>>
+
+const DEFAULTS: RelaySettings = {
+  publish_max: LIMITS.publish_max,
+  publish_timeout_ms: LIMITS.publish_timeout_ms,
+  lease_ms: LIMITS.relay_lease_ms,
+  event_tries_max: LIMITS.event_tries_max,
+  relay_backoff_min_ms: LIMITS.relay_backoff_min_ms,
+  relay_backoff_max_ms: LIMITS.relay_backoff_max_ms,
+  jobs_at_once: LIMITS.jobs_at_once,
+  job_timeout_ms: LIMITS.job_timeout_ms,
+  job_attempts_max: LIMITS.job_attempts_max,
+  job_backoff_min_ms: LIMITS.job_backoff_min_ms,
+  job_backoff_max_ms: LIMITS.job_backoff_max_ms,
+  delivered_retention_ms: LIMITS.delivered_retention_ms,
+  inbox_retention_ms: LIMITS.inbox_retention_ms,
+}
+
+export function relaySettings(options: RelayOptions): RelaySettings {
+  const { destinations: _, jobs: __, ...numbers } = options
+  for (const name of Object.keys(numbers)) if (!(name in DEFAULTS)) refuse(`relay() has no option ${name}.`)
+  const settings = Object.fromEntries(
+    Object.entries(DEFAULTS).map(([name, value]) => [
+      name,
+      wholeNumber(name, numbers[name as keyof Numbers] ?? value),
+    ]),
+  ) as RelaySettings
+  if (settings.publish_timeout_ms > settings.lease_ms / 2) {
+    refuse(
+      'publish_timeout_ms may be half of lease_ms at most: a relay that is late must not lose its lanes.',
+    )
+  }
+  if (settings.job_timeout_ms > LIMITS.timer_max_ms) refuse('job_timeout_ms is more than a timer can wait.')
+  return settings
+}
+
+export function resolveDestinations(
+  given: Readonly<Record<string, Destination>> = {},
+): readonly ResolvedDestination[] {
+  return Object.entries(given).map(([name, destination]) => {
+    checkName('The name of a destination', name)
+    const { publisher, types } =
+      typeof destination === 'object' && 'publisher' in destination
+        ? destination
+        : { publisher: destination, types: undefined }
+    const wanted = types === undefined ? null : new Set(types)
+    return { name, publish: publishOf(name, publisher), wants: (type) => wanted?.has(type) ?? true }
+  })
+}
+
+function publishOf(name: string, publisher: Publish | Publisher): Publish {
+  if (typeof publisher === 'function') return publisher
+  if (typeof publisher?.publish !== 'function') {
+    refuse(`Destination ${name} needs a publisher: a function, or an object with publish().`)
+  }
+  return (events, context) => publisher.publish(events, context)
+}
+
+export function checkJobs(given: Readonly<Record<string, RunJob>> = {}): ReadonlyMap<string, RunJob> {
+  for (const [name, run] of Object.entries(given)) {
+    checkName('The name of a job', name)
+    if (typeof run !== 'function') refuse(`Job ${name} needs a function.`)
+  }
+  return new Map(Object.entries(given))
+}
+
+function wholeNumber(name: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 1) refuse(`${name} must be a whole number, at least 1.`)
+  return value
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('option_invalid', { detail })
+}

@@ -1,0 +1,144 @@
+import type { Onlyonce } from '../door.ts'
+import type { Engine } from '../engine.ts'
+import { OnlyonceError } from '../errors.ts'
+import { scopeOf } from '../key/index.ts'
+import { engineOf } from '../onlyonce.ts'
+import type { Queryable } from '../store/contract.ts'
+import {
+  checkName,
+  draftEvent,
+  draftJob,
+  type EventCall,
+  type JobCall,
+  type Lag,
+  type OutboxStore,
+  type Parked,
+} from '../store/outbox.ts'
+
+/** Something that happened, to be told outside. */
+export interface EmitCall extends EventCall {
+  readonly account: string
+}
+
+/** Something to be done later. */
+export interface StageCall extends JobCall {
+  readonly account: string
+}
+
+/** `staged`: false when a job with this key is there already. */
+export type Staged = { readonly staged: true; readonly id: string } | { readonly staged: false }
+
+export interface Outbox {
+  /**
+   * Writes an event, or several of one account, in your transaction: they are delivered if it commits, and never
+   * happened if it does not. Answers the ids under which they will be delivered.
+   *
+   * @example
+   * await emit(tx, { account, type: 'payment.captured', payload: { id }, aggregate: `payment:${id}` })
+   */
+  emit(tx: Queryable, events: EmitCall | readonly EmitCall[]): Promise<readonly string[]>
+  /**
+   * Writes a job in your transaction. With a `key`, at most one such job of this account and name is there, done
+   * ones included until they are removed.
+   *
+   * @example
+   * await stage(tx, { account, job: 'send_receipt', payload: { id }, key: id })
+   */
+  stage(tx: Queryable, job: StageCall): Promise<Staged>
+  stage(tx: Queryable, jobs: readonly StageCall[]): Promise<readonly Staged[]>
+  /** How far every destination is behind. */
+  lag(): Promise<readonly Lag[]>
+  /** The events and jobs that failed too often; the oldest first. */
+  parked(): Promise<readonly Parked[]>
+  /** Tries something parked again. False: there is nothing parked under this id. */
+  retryParked(parked: { readonly account: string; readonly id: string }): Promise<boolean>
+  /** Removes a destination that nobody delivers to any more; until then what it did not get is kept. */
+  forget(destination: string): Promise<void>
+}
+
+/**
+ * What leaves the database through your own transactions.
+ *
+ * @example
+ * const { emit, stage } = outbox(once)
+ * await once.transaction(call, async (tx) => {
+ *   await emit(tx, { account, type: 'payment.captured', payload: { id } })
+ *   await stage(tx, { account, job: 'send_receipt', payload: { id } })
+ *   return { id }
+ * })
+ */
+export function outbox<Tx>(once: Onlyonce<Tx>): Outbox {
+  const { store, ready } = outboxOf(once)
+  async function stage(tx: Queryable, job: StageCall): Promise<Staged>
+  async function stage(tx: Queryable, jobs: readonly StageCall[]): Promise<readonly Staged[]>
+  async function stage(
+    tx: Queryable,
+    given: StageCall | readonly StageCall[],
+  ): Promise<Staged | readonly Staged[]> {
+    const calls = ([] as readonly StageCall[]).concat(given)
+    const drafts = calls.map(draftJob)
+    if (calls.length === 0) return []
+    const account = oneAccount(calls)
+    await ready()
+    const ids = new Set(await store.stage(tx, account, drafts))
+    const staged = drafts.map(({ id }): Staged => (ids.has(id) ? { staged: true, id } : { staged: false }))
+    return Array.isArray(given) ? staged : staged[0]!
+  }
+  return {
+    async emit(tx, given) {
+      const calls = ([] as readonly EmitCall[]).concat(given)
+      const drafts = calls.map(draftEvent)
+      if (calls.length === 0) return []
+      const account = oneAccount(calls)
+      await ready()
+      await store.emit(tx, account, drafts)
+      return drafts.map(({ id }) => id)
+    },
+    stage,
+    lag: async () => {
+      await ready()
+      return await store.lag()
+    },
+    parked: async () => {
+      await ready()
+      return await store.parked()
+    },
+    retryParked: async ({ account, id }) => {
+      await ready()
+      return await store.retryParked(account, id)
+    },
+    forget: async (destination) => {
+      await ready()
+      await store.forget(checkName('destination', destination))
+    },
+  }
+}
+
+/** The store's outbox behind a front door, and the engine's start, which is waited for once. */
+export function outboxOf<Tx>(once: Onlyonce<Tx>): {
+  engine: Engine<Tx>
+  store: OutboxStore
+  ready: () => Promise<void>
+} {
+  const engine = engineOf(once)
+  const store = engine.store.outbox
+  if (store === undefined) {
+    throw new OnlyonceError('option_invalid', {
+      detail: 'This store has no outbox, because it has no transactions of yours: use postgres().',
+    })
+  }
+  let started = false
+  const ready = async () => {
+    if (started) return
+    await engine.start()
+    started = true
+  }
+  return { engine, store, ready }
+}
+
+/** A transaction touches one account, so that it stays on one machine where accounts are spread over several. */
+function oneAccount(calls: readonly { readonly account: string }[]): string {
+  const { account } = scopeOf(calls[0]!.account, 'outbox')
+  if (calls.every((call) => call.account === account)) return account
+  throw new OnlyonceError('option_invalid', { detail: 'One call takes events or jobs of one account.' })
+}

@@ -1,0 +1,166 @@
+import type { Onlyonce } from '../door.ts'
+import type { Engine } from '../engine.ts'
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import { Deadline } from '../retry.ts'
+import type { OutboxStore } from '../store/outbox.ts'
+import type { Ran, Worker } from '../worker.ts'
+import { Courier } from './courier.ts'
+import { JobRunner } from './jobs.ts'
+import {
+  checkJobs,
+  type RelayOptions,
+  type RelaySettings,
+  relaySettings,
+  resolveDestinations,
+} from './options.ts'
+import { outboxOf } from './outbox.ts'
+
+/** A worker that delivers events and runs jobs. */
+export interface Relay extends Worker {
+  /** Resolves when nothing is under way any more. Call it before the process ends. */
+  drain(): Promise<void>
+}
+
+/**
+ * Delivers events to destinations, at least once and in order of their aggregates, and runs staged jobs. Any number
+ * of them may run at once, in any number of processes.
+ *
+ * @example
+ * const worker = relay(once, {
+ *   destinations: { billing: httpPublisher({ url }), log: async (events) => console.log(events) },
+ *   jobs: { send_receipt: async ({ payload }, { signal }) => mail.send(payload, { signal }) },
+ * })
+ * await worker.runOnce()
+ */
+export function relay<Tx>(once: Onlyonce<Tx>, options: RelayOptions): Relay {
+  const { engine, store, ready } = outboxOf(once)
+  return new OutboxRelay(engine, store, ready, options)
+}
+
+type Task = () => Promise<Ran>
+
+class OutboxRelay<Tx> implements Relay {
+  readonly name = 'relay'
+  readonly #engine: Engine<Tx>
+  readonly #store: OutboxStore
+  readonly #ready: () => Promise<void>
+  readonly #settings: RelaySettings
+  readonly #couriers: readonly Courier[]
+  readonly #tasks: ReadonlyMap<string, Task>
+  /** What an earlier run has left under way. Jobs may be so several times over; a destination only once. */
+  readonly #under_way = new Map<string, Promise<Ran>>()
+  readonly #all = new Set<Promise<unknown>>()
+  #registered = false
+  #next_lag: Deadline | null = null
+  #next_clean: Deadline | null = null
+
+  constructor(engine: Engine<Tx>, store: OutboxStore, ready: () => Promise<void>, options: RelayOptions) {
+    const settings = relaySettings(options)
+    const { observers, crashPoint } = engine
+    this.#engine = engine
+    this.#store = store
+    this.#ready = ready
+    this.#settings = settings
+    this.#couriers = resolveDestinations(options.destinations).map(
+      (destination) => new Courier(destination, store, settings, observers, crashPoint),
+    )
+    const jobs = checkJobs(options.jobs)
+    if (this.#couriers.length === 0 && jobs.size === 0) {
+      throw new OnlyonceError('option_invalid', { detail: 'relay() needs destinations, or jobs.' })
+    }
+    const runner = new JobRunner(jobs, store, settings, observers, crashPoint)
+    this.#tasks = new Map<string, Task>([
+      ...this.#couriers.map((courier): [string, Task] => [`to ${courier.name}`, () => courier.round()]),
+      ...(jobs.size > 0 ? [['jobs', () => runner.round()] as [string, Task]] : []),
+      ['upkeep', () => this.#keepUp()],
+    ])
+  }
+
+  async runOnce(): Promise<Ran> {
+    await this.#ready()
+    const routed = this.#couriers.length > 0 ? await this.#route() : false
+    const started = [...this.#tasks].flatMap(([name, task]) => this.#start(name, task))
+    const ends: PromiseSettledResult<Ran>[] = []
+    const all = Promise.all(
+      started.map((one) =>
+        one.then(
+          (value) => void ends.push({ status: 'fulfilled', value }),
+          (reason) => void ends.push({ status: 'rejected', reason }),
+        ),
+      ),
+    )
+    await within(LIMITS.relay_patience_ms, all)
+    return sum(ends, routed)
+  }
+
+  async drain(): Promise<void> {
+    while (this.#all.size > 0) await Promise.allSettled(this.#all)
+  }
+
+  /** A task that is still under way is not started again, but for jobs, which have a bound of their own. */
+  #start(name: string, task: Task): readonly Promise<Ran>[] {
+    if (this.#under_way.has(name) && name !== 'jobs') return []
+    const one = task().finally(() => {
+      this.#all.delete(one)
+      if (this.#under_way.get(name) === one) this.#under_way.delete(name)
+    })
+    // Whoever is left behind has told its error through the store already.
+    one.catch(() => {})
+    this.#under_way.set(name, one)
+    this.#all.add(one)
+    return [one]
+  }
+
+  async #route(): Promise<boolean> {
+    if (!this.#registered) {
+      await this.#store.register(this.#couriers.map(({ name }) => name))
+      this.#registered = true
+    }
+    this.#engine.crashPoint('relay.route.before')
+    const { more } = await this.#store.route()
+    this.#engine.crashPoint('relay.route.after')
+    return more
+  }
+
+  /** Removes what is old, and tells how far behind the destinations are. */
+  async #keepUp(): Promise<Ran> {
+    if (this.#next_clean === null || this.#next_clean.passed) {
+      const { delivered_retention_ms, inbox_retention_ms } = this.#settings
+      const retention = { delivered_ms: delivered_retention_ms, inbox_ms: inbox_retention_ms }
+      this.#next_clean = new Deadline(LIMITS.clean_every_ms)
+      this.#engine.crashPoint('relay.clean.before')
+      if (await this.#store.clean(retention)) this.#next_clean = null
+      this.#engine.crashPoint('relay.clean.after')
+    }
+    const { observers } = this.#engine
+    if (!observers.none && (this.#next_lag === null || this.#next_lag.passed)) {
+      this.#next_lag = new Deadline(LIMITS.lag_every_ms)
+      const ours = new Set(this.#couriers.map(({ name }) => name))
+      for (const lag of await this.#store.lag()) {
+        if (ours.has(lag.destination)) observers.emit({ signal: 'outbox_lag', ...lag })
+      }
+    }
+    return { done: 0, more: false }
+  }
+}
+
+/** Throws where nothing could be asked; what went wrong beside something else was told already. */
+function sum(ends: readonly PromiseSettledResult<Ran>[], routed: boolean): Ran {
+  const ran = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
+  const failed = ends.find((end) => end.status === 'rejected')
+  if (ran.length === 0 && failed?.status === 'rejected') throw failed.reason
+  return {
+    done: ran.reduce((total, { done }) => total + done, 0),
+    more: routed || ran.some(({ more }) => more),
+  }
+}
+
+async function within(max_ms: number, promise: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const enough = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, max_ms)
+  })
+  await Promise.race([promise, enough])
+  clearTimeout(timer)
+}

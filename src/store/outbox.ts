@@ -1,0 +1,227 @@
+/**
+ * What a store has to do so that events and jobs leave the database, and messages come in once. Optional: a store
+ * without a database has none of it.
+ */
+import { OnlyonceError } from '../errors.ts'
+import { isWellFormed } from '../key/parts.ts'
+import { LIMITS } from '../limits.ts'
+import type { Failure } from '../record/index.ts'
+import { encodeValue } from '../value.ts'
+import type { Queryable } from './contract.ts'
+import { newId } from './event-id.ts'
+
+/** An event as it is given to publishers. */
+export interface OutboxEvent {
+  /** The same on every delivery: what the receiving side tells duplicates by. */
+  readonly id: string
+  readonly account: string
+  readonly type: string
+  /** What it happened to; events of one aggregate are delivered in order. Null: in any order. */
+  readonly aggregate: string | null
+  /** Its number within the aggregate, from 1 and without a gap. */
+  readonly sequence: number | null
+  readonly payload: unknown
+  /** Milliseconds since the epoch, by the database's clock. */
+  readonly emitted_at: number
+}
+
+/** An event on its way in, checked and serialized. */
+export interface EventDraft {
+  readonly id: string
+  readonly type: string
+  readonly aggregate: string | null
+  readonly payload: string
+}
+
+/** A job on its way in, checked and serialized. */
+export interface JobDraft {
+  readonly id: string
+  readonly job: string
+  readonly key: string | null
+  readonly payload: string
+  readonly run_after_ms: number
+}
+
+/** How far a destination has come in a lane. */
+export interface LanePlace {
+  readonly lane: number
+  readonly batch: number
+  readonly place: number
+}
+
+/** Something to deliver: the next of a lane, or one that was held and is due. */
+export type TakenEvent = {
+  readonly at: LanePlace
+  readonly position: number
+  /** Null: somebody has deleted it. */
+  readonly event: OutboxEvent | null
+} & (
+  | { readonly from: 'lane' /** An earlier one of its aggregate is held. */; readonly blocked: boolean }
+  | { readonly from: 'held'; readonly tries: number; readonly refusals: number }
+)
+
+export interface Taken {
+  readonly claim_id: string
+  /** What was taken, and where its cursors stand. */
+  readonly lanes: readonly LanePlace[]
+  readonly events: readonly TakenEvent[]
+}
+
+/** An event that its destination's cursor passes without having delivered it. */
+export interface HeldEvent {
+  readonly at: LanePlace
+  readonly position: number
+  readonly event: OutboxEvent
+  readonly tries: number
+  readonly refusals: number
+  /** When it is tried next; `behind`: not before the one in front of it; `parked`: never. */
+  readonly next: { readonly wait_ms: number } | 'behind' | 'parked'
+  readonly failure: Failure | null
+}
+
+/** What a relay has to say at the end of a round. */
+export interface RoundEnd {
+  readonly destination: string
+  readonly claim_id: string
+  readonly lanes: readonly LanePlace[]
+  /** Newly held. */
+  readonly hold: readonly HeldEvent[]
+  /** Held before, and failed once more. */
+  readonly again: readonly HeldEvent[]
+  /** Held before, and delivered. */
+  readonly released: readonly TakenEvent[]
+}
+
+export interface Lag {
+  readonly destination: string
+  readonly count: number
+  /** Of the oldest event that is not delivered; 0 when there is none. */
+  readonly oldest_age_ms: number
+  readonly parked: number
+}
+
+/** An event or a job that nobody tries any more, and why. */
+export interface Parked {
+  readonly account: string
+  readonly id: string
+  /** Of an event: where it was refused. */
+  readonly destination: string | null
+  /** The event's type, or the job's name. */
+  readonly name: string
+  readonly failure: Failure
+}
+
+export interface TakenJob {
+  readonly account: string
+  readonly id: string
+  readonly job: string
+  readonly key: string | null
+  readonly payload: unknown
+  /** This one included. */
+  readonly attempts: number
+  readonly staged_at: number
+}
+
+export type JobEnd = { readonly account: string; readonly id: string } & (
+  | { readonly end: 'done' }
+  | { readonly end: 'again'; readonly wait_ms: number; readonly failure: Failure }
+  | { readonly end: 'parked'; readonly failure: Failure }
+)
+
+export interface Message {
+  readonly account: string
+  readonly source: string
+  readonly message_id: string
+}
+
+export interface OutboxStore {
+  /** Writes events in the caller's transaction, in their order. One account: a transaction touches no other. */
+  emit(tx: Queryable, account: string, events: readonly EventDraft[]): Promise<void>
+  /** Writes jobs in the caller's transaction; answers the ids of those whose key was not there already. */
+  stage(tx: Queryable, account: string, jobs: readonly JobDraft[]): Promise<readonly string[]>
+  /**
+   * Notes a message in the caller's transaction and does `work` there if it is new. When `work` throws, what it did
+   * and the note are undone, and the transaction goes on.
+   */
+  inbox<T>(tx: Queryable, message: Message, work: () => Promise<T>): Promise<{ value: T } | null>
+
+  /** Makes destinations known. One that is new gets what is not in a batch yet, and what comes later. */
+  register(destinations: readonly string[]): Promise<void>
+  /** Removes a destination, and what is held for it. */
+  forget(destination: string): Promise<void>
+  /** Puts new events into batches; says how many, and whether a lane has more of them. */
+  route(): Promise<{ readonly count: number; readonly more: boolean }>
+  /** Takes lanes that have something for this destination, and reads it. Null: there is nothing. */
+  take(destination: string, events_max: number, lease_ms: number): Promise<Taken | null>
+  /** Ends a round. Answers the lanes that were still the caller's; in others nothing was changed. */
+  done(end: RoundEnd): Promise<readonly number[]>
+  lag(): Promise<readonly Lag[]>
+
+  takeJobs(jobs: readonly string[], count_max: number, lease_ms: number): Promise<TakenJobs>
+  /** Ends jobs; whoever has lost its lease changes nothing. */
+  endJobs(claim_id: string, ends: readonly JobEnd[]): Promise<void>
+
+  /** What waits for an operator; the oldest first, a bounded number of them. */
+  parked(): Promise<readonly Parked[]>
+  /** Tries something parked again, from the start; says whether there was any under this id. */
+  retryParked(account: string, id: string): Promise<boolean>
+
+  /** Deletes one bounded batch of what is delivered, done or seen for longer than this; says whether there is more. */
+  clean(retention: { readonly delivered_ms: number; readonly inbox_ms: number }): Promise<boolean>
+}
+
+export interface TakenJobs {
+  readonly claim_id: string
+  readonly jobs: readonly TakenJob[]
+}
+
+/** An event as `op.emit` and `emit` are given it. */
+export interface EventCall {
+  readonly type: string
+  readonly payload?: unknown
+  readonly aggregate?: string | undefined
+}
+
+/** A job as `op.stage` and `stage` are given it. */
+export interface JobCall {
+  readonly job: string
+  readonly payload?: unknown
+  readonly run_after_ms?: number | undefined
+  readonly key?: string | undefined
+}
+
+export function draftEvent({ type, payload, aggregate }: EventCall): EventDraft {
+  return {
+    id: newId('evt'),
+    type: checkName('type', type),
+    aggregate: aggregate === undefined ? null : checkName('aggregate', aggregate),
+    payload: serialize(payload),
+  }
+}
+
+export function draftJob({ job, payload, run_after_ms = 0, key }: JobCall): JobDraft {
+  if (!Number.isSafeInteger(run_after_ms) || run_after_ms < 0) {
+    throw new OnlyonceError('option_invalid', { detail: 'run_after_ms is a whole number of milliseconds.' })
+  }
+  return {
+    id: newId('job'),
+    job: checkName('job', job),
+    key: key === undefined ? null : checkName('key', key),
+    payload: serialize(payload),
+    run_after_ms,
+  }
+}
+
+/** Names stand in index entries, and PostgreSQL's text holds no NUL. */
+export function checkName(what: string, name: unknown): string {
+  if (typeof name === 'string' && isWellFormed(name) && !name.includes('\0')) {
+    if (name.trim() !== '' && name.length <= LIMITS.name_length_max) return name
+  }
+  throw new OnlyonceError('option_invalid', {
+    detail: `${what} must be text of 1 to ${LIMITS.name_length_max} characters.`,
+  })
+}
+
+function serialize(payload: unknown): string {
+  return encodeValue(payload ?? null).body!.toString('utf8')
+}

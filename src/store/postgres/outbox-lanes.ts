@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto'
+import { LIMITS } from '../../limits.ts'
+import type { HeldEvent, OutboxEvent, RoundEnd, Taken, TakenEvent } from '../outbox.ts'
+import type { Connections } from './connections.ts'
+import { bind, type Row } from './flush.ts'
+import type { Value } from './messages.ts'
+import { BY_INDEX, type OutboxStatements } from './outbox-statements.ts'
+import { arrayLiteral } from './rows.ts'
+
+/** Takes lanes and reads what is in them: one flush and one transaction, but a snapshot for each statement. */
+export async function take(
+  connections: Connections,
+  { takeLanes, readLanes, readHeld }: OutboxStatements,
+  destination: string,
+  events_max: number,
+  lease_ms: number,
+): Promise<Taken | null> {
+  const claim_id = randomUUID()
+  const lanes_max = LIMITS.lanes_taken_max
+  const lane_max = Math.ceil(events_max / lanes_max)
+  const { rows } = await connections.run(
+    BY_INDEX,
+    bind(takeLanes, destination, claim_id, `${lease_ms}`, `${lanes_max}`),
+    bind(readLanes, destination, claim_id, `${lane_max}`),
+    bind(readHeld, destination, claim_id, `${events_max}`),
+  )
+  const [, lanes, fresh, held] = rows
+  if (lanes!.length === 0) return null
+  return {
+    claim_id,
+    lanes: lanes!.map(([lane, batch, place]) => ({
+      lane: Number(lane),
+      batch: Number(batch),
+      place: Number(place),
+    })),
+    // Fresh ones first: what failed before must not keep them waiting.
+    events: [...fresh!.map(readFresh), ...held!.map(readHeldEvent)],
+  }
+}
+
+function readFresh(row: Row): TakenEvent {
+  const [lane, batch, place, position, blocked, ...event] = row
+  return {
+    from: 'lane',
+    at: { lane: Number(lane), batch: Number(batch), place: Number(place) },
+    position: Number(position),
+    blocked: blocked === 't',
+    event: event[1] === null ? null : readEvent(event),
+  }
+}
+
+function readHeldEvent(row: Row): TakenEvent {
+  const [lane, batch, position, tries, refusals, ...event] = row
+  return {
+    from: 'held',
+    at: { lane: Number(lane), batch: Number(batch), place: 0 },
+    position: Number(position),
+    tries: Number(tries),
+    refusals: Number(refusals),
+    event: readEvent(event),
+  }
+}
+
+function readEvent([account, id, aggregate, sequence, type, payload, emitted_at]: Row): OutboxEvent {
+  return {
+    id: id!,
+    account: account!,
+    type: type!,
+    aggregate: aggregate ?? null,
+    sequence: sequence === null ? null : Number(sequence),
+    payload: JSON.parse(payload!),
+    emitted_at: Number(emitted_at),
+  }
+}
+
+/** Ends a round in one transaction. Without trouble it is one small statement. */
+export async function done(
+  connections: Connections,
+  statements: OutboxStatements,
+  { destination, claim_id, lanes, hold, again, released }: RoundEnd,
+): Promise<readonly number[]> {
+  const { moveCursors, insertHeld, updateHeld, deleteHeld, promoteHeld } = statements
+  const left = [...again.filter(({ next }) => next === 'parked'), ...released]
+    .map(({ event }) => event!)
+    .filter(({ aggregate }) => aggregate !== null)
+  const bounds = [
+    bind(
+      moveCursors,
+      destination,
+      claim_id,
+      arrayLiteral(lanes.map(({ lane }) => `${lane}`)),
+      arrayLiteral(lanes.map(({ batch }) => `${batch}`)),
+      arrayLiteral(lanes.map(({ place }) => `${place}`)),
+    ),
+    ...(hold.length > 0 ? [bind(insertHeld, destination, claim_id, ...heldValues(hold))] : []),
+    ...(again.length > 0 ? [bind(updateHeld, destination, claim_id, ...heldValues(again))] : []),
+    ...(released.length > 0
+      ? [
+          bind(
+            deleteHeld,
+            destination,
+            claim_id,
+            arrayLiteral(released.map(({ event }) => event!.account)),
+            arrayLiteral(released.map(({ event }) => event!.id)),
+          ),
+        ]
+      : []),
+    ...(left.length > 0
+      ? [
+          bind(
+            promoteHeld,
+            destination,
+            arrayLiteral(left.map(({ account }) => account)),
+            arrayLiteral(left.map(({ aggregate }) => aggregate)),
+          ),
+        ]
+      : []),
+  ]
+  const { rows } = await connections.run(BY_INDEX, ...bounds)
+  return rows[1]!.map(([lane]) => Number(lane))
+}
+
+function heldValues(held: readonly HeldEvent[]): Value[] {
+  return [
+    arrayLiteral(held.map(({ event }) => event.account)),
+    arrayLiteral(held.map(({ event }) => event.id)),
+    arrayLiteral(held.map(({ at }) => `${at.lane}`)),
+    arrayLiteral(held.map(({ at }) => `${at.batch}`)),
+    arrayLiteral(held.map(({ position }) => `${position}`)),
+    arrayLiteral(held.map(({ event }) => event.aggregate)),
+    arrayLiteral(held.map(({ tries }) => `${tries}`)),
+    arrayLiteral(held.map(({ refusals }) => `${refusals}`)),
+    arrayLiteral(held.map(({ next }) => (typeof next === 'string' ? null : `${next.wait_ms}`))),
+    arrayLiteral(held.map(({ next }) => `${next === 'parked'}`)),
+    arrayLiteral(held.map(({ failure }) => failure?.code ?? null)),
+    arrayLiteral(held.map(({ failure }) => failure?.message ?? null)),
+  ]
+}

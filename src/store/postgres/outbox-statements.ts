@@ -1,0 +1,18 @@
+import { bind, type Statement, statement } from './flush.ts'
+import * as jobs from './sql/jobs.ts'
+import * as outbox from './sql/outbox.ts'
+import * as relay from './sql/relay.ts'
+
+/** Goes before the statements of a relay, in the same flush. */
+export const BY_INDEX = bind(statement(relay.PLAN_BY_INDEX))
+
+const { PLAN_BY_INDEX: _, ...RELAY } = relay
+const TEXTS = { ...outbox, ...RELAY, ...jobs }
+
+export type OutboxStatements = Readonly<Record<keyof typeof TEXTS, Statement>>
+
+/** Every statement on the tables of the outbox in one schema, made once. */
+export function outboxStatements(schema: string): OutboxStatements {
+  const made = Object.entries(TEXTS).map(([name, text]) => [name, statement(text(schema))])
+  return Object.fromEntries(made) as OutboxStatements
+}
