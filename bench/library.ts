@@ -5,6 +5,8 @@ import type * as Embedded from '../src/store/embedded/index.ts'
 
 const published = (file: string) => import(new URL(`../dist/${file}`, import.meta.url).href)
 
-export const { onlyonce, operation, postgres, reply } = (await published('index.js')) as typeof Library
+export const { onlyonce, operation, outbox, postgres, relay, reply } = (await published(
+  'index.js',
+)) as typeof Library
 export const { startEmbeddedPostgres } = (await published('store/embedded/index.js')) as typeof Embedded
 export const { idempotency, idempotent } = (await published('adapters/fastify/index.js')) as typeof Fastify

@@ -12,6 +12,7 @@ import { core } from './core.ts'
 import { http } from './http.ts'
 import { startEmbeddedPostgres } from './library.ts'
 import { operations } from './operations.ts'
+import { relayed } from './relay.ts'
 import { printJson, printTable, type Report } from './report.ts'
 
 export interface Bench {
@@ -20,7 +21,12 @@ export interface Bench {
   readonly round_ms: number
 }
 
-const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = { core, http, operations }
+const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = {
+  core,
+  http,
+  operations,
+  relay: relayed,
+}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

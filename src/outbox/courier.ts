@@ -96,9 +96,8 @@ export class Courier {
       lanes: placesAfter(taken, passed),
       hold: [
         ...hold,
-        ...behind.map(({ at, position, event }) => ({
+        ...behind.map(({ at, event }) => ({
           at,
-          position,
           event: event!,
           tries: 0,
           refusals: 0,
@@ -140,8 +139,8 @@ export class Courier {
     const refusals = before.refusals + (refused || (alone && alive) ? 1 : 0)
     const backoff = { min_ms: relay_backoff_min_ms, max_ms: relay_backoff_max_ms }
     const next = refusals >= event_tries_max ? 'parked' : { wait_ms: backoffMs(tries, Math.random, backoff) }
-    const { at, position, event } = taken
-    return { at, position, event: event!, tries, refusals, next, failure }
+    const { at, event } = taken
+    return { at, event: event!, tries, refusals, next, failure }
   }
 
   /** Whether it lives, for the next round and for whoever watches. */

@@ -4,6 +4,7 @@ import { OnlyonceError } from '../errors.ts'
 import { scopeOf } from '../key/index.ts'
 import { engineOf } from '../onlyonce.ts'
 import type { Queryable } from '../store/contract.ts'
+import { isId } from '../store/event-id.ts'
 import {
   checkName,
   draftEvent,
@@ -105,6 +106,7 @@ export function outbox<Tx>(once: Onlyonce<Tx>): Outbox {
     },
     retryParked: async ({ account, id }) => {
       await ready()
+      if (!isId(id)) return false
       return await store.retryParked(account, id)
     },
     forget: async (destination) => {

@@ -52,7 +52,6 @@ export interface LanePlace {
 /** Something to deliver: the next of a lane, or one that was held and is due. */
 export type TakenEvent = {
   readonly at: LanePlace
-  readonly position: number
   /** Null: somebody has deleted it. */
   readonly event: OutboxEvent | null
 } & (
@@ -70,7 +69,6 @@ export interface Taken {
 /** An event that its destination's cursor passes without having delivered it. */
 export interface HeldEvent {
   readonly at: LanePlace
-  readonly position: number
   readonly event: OutboxEvent
   readonly tries: number
   readonly refusals: number

@@ -53,6 +53,7 @@ export function readFolder(folder: string): SourceFile[] {
   }
   return entries
     .filter((entry) => entry.isFile() && /\.(?:ts|sql)$/.test(entry.name))
+    .filter((entry) => !/[\\/]node_modules(?:[\\/]|$)/.test(entry.parentPath))
     .map((entry) => join(entry.parentPath, entry.name))
     .map((file) => ({ file, path: relative(ROOT, file).replaceAll('\\', '/') }))
     .filter(({ path }) => !path.includes('node_modules/'))

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { withoutPrefix, withPrefix } from '../event-id.ts'
 import type { JobEnd, TakenJob, TakenJobs } from '../outbox.ts'
 import type { Connections } from './connections.ts'
 import { bind, type Row } from './flush.ts'
@@ -23,7 +24,7 @@ export async function takeJobs(
 function readJob([account, id, job, key, payload, attempts, staged_at]: Row): TakenJob {
   return {
     account: account!,
-    id: id!,
+    id: withPrefix('job', id!),
     job: job!,
     key: key ?? null,
     payload: JSON.parse(payload!),
@@ -41,7 +42,10 @@ export async function endJobs(
   const done = ends.filter(({ end }) => end === 'done')
   const failed = ends.filter((end) => end.end !== 'done')
   const idsOf = (list: readonly JobEnd[]) =>
-    [arrayLiteral(list.map(({ account }) => account)), arrayLiteral(list.map(({ id }) => id))] as const
+    [
+      arrayLiteral(list.map(({ account }) => account)),
+      arrayLiteral(list.map(({ id }) => withoutPrefix(id))),
+    ] as const
   await connections.run(
     BY_INDEX,
     ...(done.length > 0

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { LIMITS } from '../../limits.ts'
+import { withoutPrefix, withPrefix } from '../event-id.ts'
 import type { HeldEvent, OutboxEvent, RoundEnd, Taken, TakenEvent } from '../outbox.ts'
 import type { Connections } from './connections.ts'
 import { bind, type Row } from './flush.ts'
@@ -39,22 +40,20 @@ export async function take(
 }
 
 function readFresh(row: Row): TakenEvent {
-  const [lane, batch, place, position, blocked, ...event] = row
+  const [lane, batch, place, blocked, ...event] = row
   return {
     from: 'lane',
     at: { lane: Number(lane), batch: Number(batch), place: Number(place) },
-    position: Number(position),
     blocked: blocked === 't',
     event: event[1] === null ? null : readEvent(event),
   }
 }
 
 function readHeldEvent(row: Row): TakenEvent {
-  const [lane, batch, position, tries, refusals, ...event] = row
+  const [lane, batch, tries, refusals, ...event] = row
   return {
     from: 'held',
     at: { lane: Number(lane), batch: Number(batch), place: 0 },
-    position: Number(position),
     tries: Number(tries),
     refusals: Number(refusals),
     event: readEvent(event),
@@ -63,7 +62,7 @@ function readHeldEvent(row: Row): TakenEvent {
 
 function readEvent([account, id, aggregate, sequence, type, payload, emitted_at]: Row): OutboxEvent {
   return {
-    id: id!,
+    id: withPrefix('evt', id!),
     account: account!,
     type: type!,
     aggregate: aggregate ?? null,
@@ -101,7 +100,7 @@ export async function done(
             destination,
             claim_id,
             arrayLiteral(released.map(({ event }) => event!.account)),
-            arrayLiteral(released.map(({ event }) => event!.id)),
+            arrayLiteral(released.map(({ event }) => withoutPrefix(event!.id))),
           ),
         ]
       : []),
@@ -123,11 +122,11 @@ export async function done(
 function heldValues(held: readonly HeldEvent[]): Value[] {
   return [
     arrayLiteral(held.map(({ event }) => event.account)),
-    arrayLiteral(held.map(({ event }) => event.id)),
+    arrayLiteral(held.map(({ event }) => withoutPrefix(event.id))),
     arrayLiteral(held.map(({ at }) => `${at.lane}`)),
     arrayLiteral(held.map(({ at }) => `${at.batch}`)),
-    arrayLiteral(held.map(({ position }) => `${position}`)),
     arrayLiteral(held.map(({ event }) => event.aggregate)),
+    arrayLiteral(held.map(({ event }) => (event.sequence === null ? null : `${event.sequence}`))),
     arrayLiteral(held.map(({ tries }) => `${tries}`)),
     arrayLiteral(held.map(({ refusals }) => `${refusals}`)),
     arrayLiteral(held.map(({ next }) => (typeof next === 'string' ? null : `${next.wait_ms}`))),

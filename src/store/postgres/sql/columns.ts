@@ -4,6 +4,9 @@
  */
 const milliseconds = (expression: string) => `(extract(epoch FROM ${expression}) * 1000)::bigint`
 
+/** The same for where thousands are read at once: extract() computes in decimals, this in floating point. */
+const fastMilliseconds = (expression: string) => `floor(date_part('epoch', ${expression}) * 1000)::bigint`
+
 /** Not bytea's own text form: that depends on a setting of the session. */
 const hex = (column: string) => `encode(${column}, 'hex')`
 
@@ -123,7 +126,7 @@ export const EVENT_COLUMNS = [
   'e.sequence',
   'e.type',
   'e.payload',
-  milliseconds('e.emitted_at'),
+  fastMilliseconds('e.emitted_at'),
 ]
 
 /** The columns of a job that is `j`, in the order that `readJob` expects. */
@@ -134,5 +137,5 @@ export const JOB_COLUMNS = [
   'j.key',
   'j.payload',
   'j.attempts',
-  milliseconds('j.staged_at'),
+  fastMilliseconds('j.staged_at'),
 ]

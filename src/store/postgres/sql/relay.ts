@@ -27,30 +27,30 @@ export const forgetHeld = (schema: string) => `DELETE FROM ${schema}.held WHERE 
  * is the order of each aggregate. Parameter: 1 events a batch.
  */
 export const makeBatches = (schema: string) => `
-WITH seen AS MATERIALIZED (SELECT lane, last_batch FROM ${schema}.lanes),
-picked AS MATERIALIZED (
-  SELECT s.lane, s.last_batch, e.account, e.id, e.position, e.emitted_at
-  FROM seen AS s CROSS JOIN LATERAL (
-    SELECT account, id, position, emitted_at FROM ${schema}.events
-    WHERE lane = s.lane AND batch IS NULL ORDER BY position LIMIT $1::int
-  ) AS e
+WITH due AS MATERIALIZED (
+  SELECT l.lane, l.last_batch, (
+    SELECT max(position) FROM (
+      SELECT position FROM ${schema}.fresh WHERE lane = l.lane ORDER BY position LIMIT $1::int
+    ) AS next
+  ) AS until
+  FROM ${schema}.lanes AS l
 ),
 numbered AS MATERIALIZED (
   UPDATE ${schema}.lanes AS l SET last_batch = l.last_batch + 1
-  FROM (SELECT DISTINCT lane, last_batch FROM picked) AS p
-  WHERE l.lane = p.lane AND l.last_batch = p.last_batch
-  RETURNING l.lane
+  FROM due
+  WHERE l.lane = due.lane AND l.last_batch = due.last_batch AND due.until IS NOT NULL
+  RETURNING l.lane, l.last_batch, due.until
 ),
-marked AS (
-  UPDATE ${schema}.events AS e SET batch = p.last_batch + 1
-  FROM picked AS p
-  WHERE e.account = p.account AND e.id = p.id AND p.lane IN (SELECT lane FROM numbered)
+taken AS (
+  DELETE FROM ${schema}.fresh AS f
+  USING numbered AS n
+  WHERE f.lane = n.lane AND f.position <= n.until
+  RETURNING f.lane, n.last_batch, f.position, f.account, f.id, f.emitted_at
 )
 INSERT INTO ${schema}.batches (lane, number, size, oldest_at, accounts, ids)
-SELECT lane, last_batch + 1, count(*), min(emitted_at), array_agg(account ORDER BY position),
+SELECT lane, last_batch, count(*), min(emitted_at), array_agg(account ORDER BY position),
   array_agg(id ORDER BY position)
-FROM picked WHERE lane IN (SELECT lane FROM numbered)
-GROUP BY lane, last_batch
+FROM taken GROUP BY lane, last_batch
 RETURNING size`
 
 /**
@@ -84,14 +84,20 @@ RETURNING c.lane, c.batch, c.place`
  * Parameters: 1 destination, 2 claim id, 3 events of a lane at most.
  */
 export const readLanes = (schema: string) => `
-SELECT c.lane, k.number, k.place, e.position, (
-    e.aggregate IS NOT NULL AND EXISTS (
+SELECT c.lane, k.number, k.place, (
+    any_held AND e.aggregate IS NOT NULL AND EXISTS (
       SELECT 1 FROM ${schema}.held AS h
       WHERE h.account = e.account AND h.destination = c.destination AND h.aggregate = e.aggregate
         AND h.parked_at IS NULL
     )
   ), ${EVENT_COLUMNS.join(', ')}
 FROM ${schema}.cursors AS c
+CROSS JOIN LATERAL (
+  SELECT EXISTS (
+    SELECT 1 FROM ${schema}.held AS h
+    WHERE h.destination = c.destination AND h.lane = c.lane AND h.try_at IS NOT NULL
+  ) AS any_held OFFSET 0
+) AS trouble
 CROSS JOIN LATERAL (
   SELECT b.number, u.account, u.id, u.place
   FROM (
@@ -110,7 +116,7 @@ ORDER BY c.lane, k.number, k.place`
 
 /** Those held in the lanes that were just taken whose time has come. Parameters: as above, 3 events at most. */
 export const readHeld = (schema: string) => `
-SELECT h.lane, h.batch, h.position, h.tries, h.refusals, ${EVENT_COLUMNS.join(', ')}
+SELECT h.lane, h.batch, h.tries, h.refusals, ${EVENT_COLUMNS.join(', ')}
 FROM ${schema}.cursors AS c
 JOIN ${schema}.held AS h ON h.destination = c.destination AND h.lane = c.lane AND h.try_at <= now()
 JOIN ${schema}.events AS e ON e.account = h.account AND e.id = h.id
@@ -128,16 +134,16 @@ WHERE c.destination = $1 AND c.claim_id = $2::uuid AND c.lane = k.lane
 RETURNING c.lane`
 
 /**
- * Parameters: 1 destination, 2 claim id; arrays: 3 accounts, 4 ids, 5 lanes, 6 batches, 7 positions, 8 aggregates,
+ * Parameters: 1 destination, 2 claim id; arrays: 3 accounts, 4 ids, 5 lanes, 6 batches, 7 aggregates, 8 sequences,
  * 9 tries, 10 refusals, 11 waits in ms, 12 whether parked, 13 codes, 14 messages.
  */
 export const insertHeld = (schema: string) => `
-INSERT INTO ${schema}.held (account, destination, id, lane, batch, position, aggregate, tries, refusals, try_at,
+INSERT INTO ${schema}.held (account, destination, id, lane, batch, aggregate, sequence, tries, refusals, try_at,
   parked_at, error_code, error_message)
-SELECT k.account, $1, k.id, k.lane, k.batch, k.position, k.aggregate, k.tries, k.refusals,
+SELECT k.account, $1, k.id, k.lane, k.batch, k.aggregate, k.sequence, k.tries, k.refusals,
   clock_timestamp() + k.wait_ms * interval '1 millisecond', CASE WHEN k.parked THEN clock_timestamp() END, k.code, k.message
-FROM unnest($3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[], $9::int[], $10::int[],
-  $11::float8[], $12::boolean[], $13::text[], $14::text[]) AS k (account, id, lane, batch, position, aggregate,
+FROM unnest($3::text[], $4::uuid[], $5::smallint[], $6::bigint[], $7::text[], $8::bigint[], $9::int[], $10::int[],
+  $11::float8[], $12::boolean[], $13::text[], $14::text[]) AS k (account, id, lane, batch, aggregate, sequence,
   tries, refusals, wait_ms, parked, code, message)
 JOIN ${schema}.cursors AS c ON c.destination = $1 AND c.lane = k.lane AND c.claim_id = $2::uuid
 ON CONFLICT (account, destination, id) DO NOTHING`
@@ -147,8 +153,8 @@ export const updateHeld = (schema: string) => `
 UPDATE ${schema}.held AS h
 SET tries = k.tries, refusals = k.refusals, try_at = clock_timestamp() + k.wait_ms * interval '1 millisecond',
   parked_at = CASE WHEN k.parked THEN clock_timestamp() END, error_code = k.code, error_message = k.message
-FROM unnest($3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[], $9::int[], $10::int[],
-  $11::float8[], $12::boolean[], $13::text[], $14::text[]) AS k (account, id, lane, batch, position, aggregate,
+FROM unnest($3::text[], $4::uuid[], $5::smallint[], $6::bigint[], $7::text[], $8::bigint[], $9::int[], $10::int[],
+  $11::float8[], $12::boolean[], $13::text[], $14::text[]) AS k (account, id, lane, batch, aggregate, sequence,
   tries, refusals, wait_ms, parked, code, message)
 JOIN ${schema}.cursors AS c ON c.destination = $1 AND c.lane = k.lane AND c.claim_id = $2::uuid
 WHERE h.account = k.account AND h.destination = $1 AND h.id = k.id AND h.parked_at IS NULL`
@@ -156,7 +162,7 @@ WHERE h.account = k.account AND h.destination = $1 AND h.id = k.id AND h.parked_
 /** Parameters: 1 destination, 2 claim id; arrays: 3 accounts, 4 ids. */
 export const deleteHeld = (schema: string) => `
 DELETE FROM ${schema}.held AS h
-USING unnest($3::text[], $4::text[]) AS k (account, id), ${schema}.cursors AS c
+USING unnest($3::text[], $4::uuid[]) AS k (account, id), ${schema}.cursors AS c
 WHERE h.account = k.account AND h.destination = $1 AND h.id = k.id AND c.destination = $1 AND c.lane = h.lane
   AND c.claim_id = $2::uuid`
 
@@ -168,7 +174,7 @@ WHERE h.account = k.account AND h.destination = $1 AND h.aggregate = k.aggregate
   AND h.try_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM ${schema}.held AS o
     WHERE o.account = h.account AND o.destination = $1 AND o.aggregate = h.aggregate AND o.parked_at IS NULL
-      AND o.position < h.position
+      AND o.sequence < h.sequence
   )`
 
 export const readLag = (schema: string) => `
@@ -184,7 +190,7 @@ waiting AS (
   UNION ALL
   SELECT k.destination, n.count, n.oldest_at
   FROM known AS k CROSS JOIN (
-    SELECT count(*) AS count, min(emitted_at) AS oldest_at FROM ${schema}.events WHERE batch IS NULL
+    SELECT count(*) AS count, min(emitted_at) AS oldest_at FROM ${schema}.fresh
   ) AS n
 )
 SELECT k.destination, coalesce(sum(w.count), 0), ${ageOf('min(oldest_at)')}, (
@@ -244,4 +250,4 @@ ORDER BY 7 LIMIT $1::int`
 /** Parameters: 1 account, 2 id. */
 export const retryHeld = (schema: string) => `
 UPDATE ${schema}.held SET parked_at = NULL, try_at = clock_timestamp(), tries = 0, refusals = 0
-WHERE account = $1 AND id = $2 AND parked_at IS NOT NULL RETURNING 1`
+WHERE account = $1 AND id = $2::uuid AND parked_at IS NOT NULL RETURNING 1`
