@@ -9,7 +9,7 @@ import { onlyonce, outbox, postgres, relay } from './library.ts'
 
 /** Items in one insert, and those that a consumer takes at once: all four have a way to do many. */
 export const BATCH = 500
-const CONSUMERS = 4
+const CONSUMERS = [1, 2, 3, 4]
 /** How long a consumer that found nothing waits. */
 const IDLE_MS = 2
 const secret = 'a secret for the benchmark, which protects nothing.'
@@ -28,10 +28,13 @@ export interface Queue {
 const numbers = (first: number) => Array.from({ length: BATCH }, (_, n) => first + n)
 
 /** Consumers that ask again as soon as they have done something. */
-function loop(count: number, step: () => Promise<boolean>): () => Promise<void> {
+function loop<Consumer>(
+  consumers: readonly Consumer[],
+  step: (consumer: Consumer) => Promise<boolean>,
+): () => Promise<void> {
   let on = true
-  const loops = Array.from({ length: count }, async () => {
-    while (on) if (!(await step())) await sleep(IDLE_MS)
+  const loops = consumers.map(async (consumer) => {
+    while (on) if (!(await step(consumer))) await sleep(IDLE_MS)
   })
   return async () => {
     on = false
@@ -57,8 +60,9 @@ export async function openRelay(url: string): Promise<Queue> {
   await once.start()
   const { emit } = outbox(once)
   let [run, told]: [number, (count: number) => void] = [0, () => {}]
-  const worker = relay(once, { destinations: { bench: async (events) => told(events.length) } })
-  await worker.runOnce()
+  const open = () => relay(once, { destinations: { bench: async (events) => told(events.length) } })
+  const workers = [open(), open()]
+  for (const worker of workers) await worker.runOnce()
   return {
     name: 'relay',
     put: (first) =>
@@ -75,7 +79,7 @@ export async function openRelay(url: string): Promise<Queue> {
       ),
     async consume(took) {
       ;[run, told] = [run + 1, took]
-      return loop(1, async () => (await worker.runOnce()).more)
+      return loop(workers, async (worker) => (await worker.runOnce()).more)
     },
     empty: () => pool.query('TRUNCATE onlyonce.events, onlyonce.batches, onlyonce.fresh'),
     close: () => closeBoth(once, pool),
@@ -88,7 +92,8 @@ export async function openJobs(url: string): Promise<Queue> {
   await once.start()
   const { stage } = outbox(once)
   let told: (count: number) => void = () => {}
-  const worker = relay(once, { jobs: { n: async () => told(1) }, jobs_at_once: BATCH })
+  // One: two that want the same jobs at once get in each other's way.
+  const workers = [relay(once, { jobs: { n: async () => told(1) }, jobs_at_once: BATCH })]
   return {
     name: 'jobs',
     put: (first) =>
@@ -100,7 +105,7 @@ export async function openJobs(url: string): Promise<Queue> {
       ),
     async consume(took) {
       told = took
-      return loop(1, async () => (await worker.runOnce()).more)
+      return loop(workers, async (worker) => (await worker.runOnce()).more)
     },
     empty: () => pool.query('TRUNCATE onlyonce.jobs'),
     close: () => closeBoth(once, pool),
@@ -138,16 +143,16 @@ export async function openPgBoss(url: string): Promise<Queue> {
 /** With its local queue and its batched completions, which are what its authors measure with. */
 export async function openGraphileWorker(url: string): Promise<Queue> {
   const graphile = peer('graphile-worker') as unknown as Graphile
+  const pool = openPool(url)
   const logger = new graphile.Logger(() => () => {})
-  const utils = await graphile.makeWorkerUtils({ connectionString: url, maxPoolSize: 8, logger })
+  const utils = await graphile.makeWorkerUtils({ pgPool: pool, logger })
   await utils.migrate()
   return {
     name: 'graphile_worker',
     put: (first) => utils.addJobs(numbers(first).map((n) => ({ identifier: 'n', payload: { n } }))),
     async consume(took) {
       const runner = await graphile.run({
-        connectionString: url,
-        maxPoolSize: 8,
+        pgPool: pool,
         concurrency: 24,
         noHandleSignals: true,
         pollInterval: 10,
@@ -164,7 +169,10 @@ export async function openGraphileWorker(url: string): Promise<Queue> {
       return () => runner.stop()
     },
     empty: async () => {},
-    close: () => utils.release(),
+    close: async () => {
+      await utils.release()
+      await pool.end()
+    },
   }
 }
 
@@ -185,6 +193,7 @@ async function closeBoth(once: { close(): Promise<void> }, pool: pg.Pool): Promi
 function openPool(url: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, max: 8 })
   pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 

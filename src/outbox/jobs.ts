@@ -92,7 +92,7 @@ export class JobRunner {
       this.#crashPoint('jobs.work.before')
       await this.#inTime(job)
       this.#crashPoint('jobs.work.after')
-      return { account, id, end: 'done' }
+      return { account, id, end: 'done', keyed: job.key !== null }
     } catch (error) {
       const failure = failureOf(error)
       if (attempts >= job_attempts_max) return { account, id, end: 'parked', failure }

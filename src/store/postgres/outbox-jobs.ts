@@ -3,7 +3,7 @@ import { withoutPrefix, withPrefix } from '../event-id.ts'
 import type { JobEnd, TakenJob, TakenJobs } from '../outbox.ts'
 import type { Connections } from './connections.ts'
 import { bind, type Row } from './flush.ts'
-import { BY_INDEX, type OutboxStatements } from './outbox-statements.ts'
+import { BY_INDEX, type OutboxStatements, SOON } from './outbox-statements.ts'
 import { arrayLiteral } from './rows.ts'
 
 export async function takeJobs(
@@ -15,10 +15,10 @@ export async function takeJobs(
 ): Promise<TakenJobs> {
   const claim_id = randomUUID()
   const { rows } = await connections.run(
-    BY_INDEX,
+    ...SOON,
     bind(takeJobs, arrayLiteral(names), `${count_max}`, claim_id, `${lease_ms}`),
   )
-  return { claim_id, jobs: rows[1]!.map(readJob) }
+  return { claim_id, jobs: rows[2]!.map(readJob) }
 }
 
 function readJob([account, id, job, key, payload, attempts, staged_at]: Row): TakenJob {
@@ -39,7 +39,8 @@ export async function endJobs(
   claim_id: string,
   ends: readonly JobEnd[],
 ): Promise<void> {
-  const done = ends.filter(({ end }) => end === 'done')
+  const done = ends.filter((end) => end.end === 'done' && !end.keyed)
+  const kept = ends.filter((end) => end.end === 'done' && end.keyed)
   const failed = ends.filter((end) => end.end !== 'done')
   const idsOf = (list: readonly JobEnd[]) =>
     [
@@ -48,9 +49,8 @@ export async function endJobs(
     ] as const
   await connections.run(
     BY_INDEX,
-    ...(done.length > 0
-      ? [bind(deleteDone, claim_id, ...idsOf(done)), bind(keepDone, claim_id, ...idsOf(done))]
-      : []),
+    ...(done.length > 0 ? [bind(deleteDone, claim_id, ...idsOf(done))] : []),
+    ...(kept.length > 0 ? [bind(keepDone, claim_id, ...idsOf(kept))] : []),
     ...(failed.length > 0
       ? [
           bind(

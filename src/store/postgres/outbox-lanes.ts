@@ -5,7 +5,7 @@ import type { HeldEvent, OutboxEvent, RoundEnd, Taken, TakenEvent } from '../out
 import type { Connections } from './connections.ts'
 import { bind, type Row } from './flush.ts'
 import type { Value } from './messages.ts'
-import { BY_INDEX, type OutboxStatements } from './outbox-statements.ts'
+import { type OutboxStatements, SOON } from './outbox-statements.ts'
 import { arrayLiteral } from './rows.ts'
 
 /** Takes lanes and reads what is in them: one flush and one transaction, but a snapshot for each statement. */
@@ -20,12 +20,12 @@ export async function take(
   const lanes_max = LIMITS.lanes_taken_max
   const lane_max = Math.ceil(events_max / lanes_max)
   const { rows } = await connections.run(
-    BY_INDEX,
+    ...SOON,
     bind(takeLanes, destination, claim_id, `${lease_ms}`, `${lanes_max}`),
     bind(readLanes, destination, claim_id, `${lane_max}`),
     bind(readHeld, destination, claim_id, `${events_max}`),
   )
-  const [, lanes, fresh, held] = rows
+  const [, , lanes, fresh, held] = rows
   if (lanes!.length === 0) return null
   return {
     claim_id,
@@ -115,8 +115,8 @@ export async function done(
         ]
       : []),
   ]
-  const { rows } = await connections.run(BY_INDEX, ...bounds)
-  return rows[1]!.map(([lane]) => Number(lane))
+  const { rows } = await connections.run(...SOON, ...bounds)
+  return rows[2]!.map(([lane]) => Number(lane))
 }
 
 function heldValues(held: readonly HeldEvent[]): Value[] {

@@ -19,7 +19,7 @@ import type { Connections } from './connections.ts'
 import { bind } from './flush.ts'
 import { endJobs, takeJobs } from './outbox-jobs.ts'
 import { done, take } from './outbox-lanes.ts'
-import { BY_INDEX, type OutboxStatements, outboxStatements } from './outbox-statements.ts'
+import { BY_INDEX, type OutboxStatements, outboxStatements, SOON } from './outbox-statements.ts'
 import { arrayLiteral } from './rows.ts'
 
 /** Events, jobs and messages in PostgreSQL. */
@@ -84,8 +84,8 @@ export class PostgresOutbox implements OutboxStore {
 
   async route(): Promise<{ count: number; more: boolean }> {
     const size_max = LIMITS.outbox_batch_max
-    const { rows } = await this.#connections.run(BY_INDEX, bind(this.#statements.makeBatches, `${size_max}`))
-    const sizes = rows[1]!.map(([size]) => Number(size))
+    const { rows } = await this.#connections.run(...SOON, bind(this.#statements.makeBatches, `${size_max}`))
+    const sizes = rows[2]!.map(([size]) => Number(size))
     const count = sizes.reduce((sum, size) => sum + size, 0)
     return { count, more: sizes.some((size) => size >= size_max) }
   }

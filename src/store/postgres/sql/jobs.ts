@@ -24,7 +24,7 @@ RETURNING ${JOB_COLUMNS.join(', ')}`
 export const deleteDone = (schema: string) => `
 DELETE FROM ${schema}.jobs AS j
 USING unnest($2::text[], $3::uuid[]) AS k (account, id)
-WHERE j.account = k.account AND j.id = k.id AND j.claim_id = $1::uuid AND j.key IS NULL`
+WHERE j.account = k.account AND j.id = k.id AND j.claim_id = $1::uuid`
 
 /** But those with a key stay for a while, so that the key still says that it is done. */
 export const keepDone = (schema: string) => `

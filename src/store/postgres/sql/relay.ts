@@ -9,6 +9,13 @@ export const PLAN_BY_INDEX = `
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
   set_config('enable_mergejoin', 'off', true)`
 
+/**
+ * For what may be lost when the server crashes, because it is then only done again: a batch is made again, a lane is
+ * taken again, and events are delivered once more. What is lost is the newest, so a cursor never stands in a batch
+ * that is gone. How a job ended is waited for.
+ */
+export const DO_NOT_WAIT = `SELECT set_config('synchronous_commit', 'off', true)`
+
 /** A new destination begins behind the last batch: with what nobody was given yet. */
 export const registerDestinations = (schema: string) => `
 INSERT INTO ${schema}.cursors (destination, lane, batch, place)
