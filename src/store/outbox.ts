@@ -123,8 +123,7 @@ export interface TakenJob {
 export type JobEnd = {
   readonly account: string
   readonly id: string
-} & /** `keyed`: it has a key, which is to be known for a while. */
-(
+} /** `keyed`: it has a key, which is to be known for a while. */ & (
   | { readonly end: 'done'; readonly keyed: boolean }
   | { readonly end: 'again'; readonly wait_ms: number; readonly failure: Failure }
   | { readonly end: 'parked'; readonly failure: Failure }
