@@ -131,6 +131,7 @@ export function outboxOf<Tx>(once: Onlyonce<Tx>): {
   }
   let started = false
   const ready = async () => {
+    engine.refuseWhenClosing()
     if (started) return
     await engine.start()
     started = true

@@ -4,6 +4,7 @@ import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
 import { OBSERVE_MUTANTS } from './observe-mutants.ts'
+import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
 
 /** A fault that somebody might build in one day: a small change of one file, and the tests that must notice. */
 export interface Mutant {
@@ -238,6 +239,7 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['test/contract/within-together.test.ts'],
   },
   ...OBSERVE_MUTANTS,
+  ...OUTBOX_MUTANTS,
   ...KEY_MUTANTS,
   ...HANDLER_MUTANTS,
   ...ISSUED_KEY_MUTANTS,
