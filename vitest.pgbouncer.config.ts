@@ -7,6 +7,7 @@ export default defineConfig({
       'src/store/postgres/conformance.test.ts',
       'test/contract/**/*.test.ts',
       'test/crash/**/*.test.ts',
+      'test/outbox/**/*.test.ts',
       'test/torture/**/*.test.ts',
       'test/migrations.test.ts',
       'test/pgbouncer/**/*.test.ts',

@@ -80,6 +80,36 @@ describe('the fields of a signal', () => {
     expect(JSON.stringify(fields)).not.toContain(KEY)
   })
 
+  it('of what leaves the database name no payload, and mask what others wrote', () => {
+    const failure = { code: 'E', message: 'card 4242424242424242' }
+    const event = { account: 'acct_1', id: 'evt_1', type: 't 4242424242424242' }
+    const failed = { signal: 'outbox_failed', destination: 'd', kind: 'parked', failure, event } as const
+    expect(logFields(failed)).toEqual({
+      signal: 'outbox_failed',
+      destination: 'd',
+      kind: 'parked',
+      account: 'acct_1',
+      event: 'evt_1',
+      type: 't [card number]',
+      error_code: 'E',
+      error_message: 'card [card number]',
+    })
+    expect(logFields({ ...failed, kind: 'away', event: null })).not.toHaveProperty('account')
+    const ended = { signal: 'job_ended', job: 'j', account: 'acct_1', job_id: 'job_1' } as const
+    expect(logFields({ ...ended, outcome: 'again', attempts: 2, failure, duration_ms: 1.2 })).toEqual({
+      ...ended,
+      outcome: 'again',
+      attempts: 2,
+      duration_ms: 1,
+      error_code: 'E',
+      error_message: 'card [card number]',
+    })
+    const lag = { signal: 'outbox_lag', destination: 'd', count: 1, oldest_age_ms: 2, parked: 3 } as const
+    expect(logFields(lag)).toEqual(lag)
+    const delivered = { signal: 'outbox_delivered', destination: 'd', count: 1 } as const
+    expect(logFields(delivered)).toEqual(delivered)
+  })
+
   it('leave the record out where there is none', () => {
     const error = { signal: 'store_error', step: 'start', code: 'other', message: '', id: null } as const
     expect(logFields(error)).not.toHaveProperty('account')

@@ -20,6 +20,10 @@ const ended: CallEnded = {
 const error = { signal: 'store_error', step: 'look', message: '', id } as const
 const stuck = { signal: 'stuck', older_than_ms: 1 } as const
 
+const outbox_failed = { signal: 'outbox_failed', destination: 'd', failure, event: null } as const
+const job = { job: 'j', account: 'a', job_id: 'job_1', attempts: 1 }
+const job_ended = { signal: 'job_ended', ...job, failure: null, duration_ms: 1 } as const
+
 const LEVELS: readonly [Signal, string | null][] = [
   [{ signal: 'call_started', ...of_call }, null],
   [ended, 'debug'],
@@ -40,6 +44,15 @@ const LEVELS: readonly [Signal, string | null][] = [
   [{ signal: 'reconcile_resolved', id, state: 'completed' }, 'info'],
   [{ signal: 'ttl_pruned', count: 0 }, null],
   [{ signal: 'ttl_pruned', count: 1 }, 'info'],
+  [{ signal: 'outbox_lag', destination: 'd', count: 1, oldest_age_ms: 1, parked: 0 }, null],
+  [{ signal: 'outbox_delivered', destination: 'd', count: 1 }, 'debug'],
+  [{ ...outbox_failed, kind: 'away' }, 'warn'],
+  [{ ...outbox_failed, kind: 'held' }, 'warn'],
+  [{ ...outbox_failed, kind: 'gone' }, 'error'],
+  [{ ...outbox_failed, kind: 'parked' }, 'error'],
+  [{ ...job_ended, outcome: 'done' }, 'debug'],
+  [{ ...job_ended, outcome: 'again' }, 'warn'],
+  [{ ...job_ended, outcome: 'parked' }, 'error'],
   [{ ...stuck, stuck: { in_progress: none, unknown: none, parked: none } }, null],
   [{ ...stuck, stuck: { in_progress: none, unknown: none, parked: some } }, 'error'],
 ]

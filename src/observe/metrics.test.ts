@@ -63,11 +63,35 @@ describe('measurements', () => {
     [{ signal: 'reconcile_failed', id, failure } as const, 'reconcile_failed', 1],
     [{ signal: 'reconcile_resolved', id, state: 'completed' } as const, 'reconcile_resolved', 1],
     [{ signal: 'herd', protection: 'handler', id, size: 9 } as const, 'herd_size', 9],
+    [{ signal: 'outbox_delivered', destination: id.operation, count: 3 } as const, 'outbox_delivered', 3],
+    [
+      { signal: 'outbox_failed', destination: id.operation, kind: 'held', failure, event: null } as const,
+      'outbox_failed',
+      1,
+    ],
   ])('have the labels of their metric, masked: %j', (signal, metric, value) => {
     const [measured, ...more] = measure(signal)
     expect(more).toEqual([])
     expect(measured).toMatchObject({ metric, value })
     expect(Object.keys(measured!.labels).sort()).toEqual([...METRICS[measured!.metric].labels].sort())
     expect(JSON.stringify(measured)).not.toContain('4242')
+  })
+
+  it('of lag and of jobs have the labels of their metrics', () => {
+    const lag = { signal: 'outbox_lag', destination: 'd', count: 4, oldest_age_ms: 1_500, parked: 2 } as const
+    expect(measure(lag).map(({ metric, value }) => [metric, value])).toEqual([
+      ['outbox_undelivered', 4],
+      ['outbox_oldest_age', 1.5],
+      ['outbox_parked', 2],
+    ])
+    const job = { job: 'j', account: 'a', job_id: 'job_1', attempts: 1, failure: null }
+    const ended = { signal: 'job_ended', ...job, outcome: 'done', duration_ms: 500 } as const
+    expect(measure(ended).map(({ metric, value }) => [metric, value])).toEqual([
+      ['job_ended', 1],
+      ['job_duration', 0.5],
+    ])
+    for (const { metric, labels } of [...measure(lag), ...measure(ended)]) {
+      expect(Object.keys(labels).sort()).toEqual([...METRICS[metric].labels].sort())
+    }
   })
 })

@@ -90,43 +90,47 @@ it('an event that a publish always fails with holds back its aggregate alone, an
   })
 })
 
-it('an event that is refused by name is parked without further ado, and can be tried again', async () => {
-  let refuse = true
-  const got: OutboxEvent[] = []
-  const worker = relay(once, {
-    destinations: {
-      picky: async (events) => {
-        const bad = refuse ? events.filter(({ payload }) => payload === 'bad') : []
-        // Those behind it were not sent either.
-        const unsent = bad.length > 0 ? events.filter(({ payload }) => payload === 'behind') : []
-        const failed = new Set([...bad, ...unsent])
-        got.push(...events.filter((event) => !failed.has(event)))
-        return {
-          failed: [
-            ...bad.map(({ id }) => ({ id, error: new Error('422'), refused: true })),
-            ...unsent.map(({ id }) => ({ id, error: new Error('not sent') })),
-          ],
-        }
+it.each([1, 4])(
+  'an event that is refused by name %i times is parked, and can be tried again',
+  async (tries) => {
+    let refuse = true
+    const got: OutboxEvent[] = []
+    const worker = relay(once, {
+      destinations: {
+        picky: async (events) => {
+          const bad = refuse ? events.filter(({ payload }) => payload === 'bad') : []
+          // Those behind it were not sent either.
+          const unsent = bad.length > 0 ? events.filter(({ payload }) => payload === 'behind') : []
+          const failed = new Set([...bad, ...unsent])
+          got.push(...events.filter((event) => !failed.has(event)))
+          return {
+            failed: [
+              ...bad.map(({ id }) => ({ id, error: new Error('422'), refused: true })),
+              ...unsent.map(({ id }) => ({ id, error: new Error('not sent') })),
+            ],
+          }
+        },
       },
-    },
-    ...QUICK,
-  })
-  await worker.runOnce()
-  const [id] = await emitOne('a', 'bad')
-  await emitOne('a', 'behind')
-  await emitOne('b', 'good')
-  await runUntil('it is parked', async () => (await office.parked()).length === 1, worker)
-  await runUntil('those behind go on', () => got.length === 2, worker)
-  expect(got.map(({ payload }) => payload).sort()).toEqual(['behind', 'good'])
-  expect((await office.lag())[0]).toEqual({ destination: 'picky', count: 0, oldest_age_ms: 0, parked: 1 })
-  expect(await office.retryParked({ account: 'another', id: id! })).toBe(false)
-  expect(await office.retryParked({ account: 'acct_1', id: 'evt_nonsense' })).toBe(false)
-  refuse = false
-  expect(await office.retryParked({ account: 'acct_1', id: id! })).toBe(true)
-  await runDry(worker)
-  expect(got.map(({ payload }) => payload)).toContain('bad')
-  expect(await office.parked()).toEqual([])
-})
+      ...QUICK,
+      event_tries_max: tries,
+    })
+    await worker.runOnce()
+    const [id] = await emitOne('a', 'bad')
+    await emitOne('a', 'behind')
+    await emitOne('b', 'good')
+    await runUntil('it is parked', async () => (await office.parked()).length === 1, worker)
+    await runUntil('those behind go on', () => got.length === 2, worker)
+    expect(got.map(({ payload }) => payload).sort()).toEqual(['behind', 'good'])
+    expect((await office.lag())[0]).toEqual({ destination: 'picky', count: 0, oldest_age_ms: 0, parked: 1 })
+    expect(await office.retryParked({ account: 'another', id: id! })).toBe(false)
+    expect(await office.retryParked({ account: 'acct_1', id: 'evt_nonsense' })).toBe(false)
+    refuse = false
+    expect(await office.retryParked({ account: 'acct_1', id: id! })).toBe(true)
+    await runDry(worker)
+    expect(got.map(({ payload }) => payload)).toContain('bad')
+    expect(await office.parked()).toEqual([])
+  },
+)
 
 it('a relay that comes later keeps what was held in order', async () => {
   let away = true
@@ -169,4 +173,42 @@ it('a destination that says it is gone is asked seldom, and loses nothing', asyn
   expect(asked).toBe(1)
   expect(heard.of('outbox_failed').map(({ kind }) => kind)).toEqual(['gone'])
   expect(await office.lag()).toMatchObject([{ count: 1, parked: 0 }])
+})
+
+it('a long queue behind one event is delivered in order as soon as that is', async () => {
+  let away = true
+  const got: OutboxEvent[] = []
+  let publishes = 0
+  const worker = relay(once, {
+    destinations: {
+      d: async (events) => {
+        if (away) throw new Error('away')
+        publishes += 1
+        got.push(...events)
+      },
+    },
+    ...QUICK,
+  })
+  await worker.runOnce()
+  const events = Array.from({ length: 400 }, (_, n) => ({
+    account: 'acct_1',
+    type: 't',
+    payload: n,
+    aggregate: 'a',
+  }))
+  for (let n = 0; n < 5; n += 1) {
+    await emitAlone(pool, office.emit, events)
+    await runDry(worker)
+  }
+  await runUntil(
+    'it has stepped aside',
+    async () => (await shop.observer.query('SELECT 1 FROM onlyonce.held')).rows.length > 100,
+    worker,
+  )
+  away = false
+  await runUntil('all are out', () => got.length >= 2_000, worker)
+  expect(got).toHaveLength(2_000)
+  expectOrder(got)
+  expect(publishes).toBeLessThan(200)
+  expect(await office.parked()).toEqual([])
 })

@@ -35,8 +35,14 @@ export async function take(
       place: Number(place),
     })),
     // Fresh ones first: what failed before must not keep them waiting.
-    events: [...fresh!.map(readFresh), ...held!.map(readHeldEvent)],
+    events: [...fresh!.map(readFresh), ...onceEach(held!.map(readHeldEvent))],
   }
+}
+
+/** One that was parked, and is tried again, may stand in front of another that is due: both bring those behind them. */
+function onceEach(held: readonly TakenEvent[]): readonly TakenEvent[] {
+  const seen = new Set<string>()
+  return held.filter(({ event }) => !seen.has(event!.id) && seen.add(event!.id))
 }
 
 function readFresh(row: Row): TakenEvent {
@@ -79,9 +85,8 @@ export async function done(
   { destination, claim_id, lanes, hold, again, released }: RoundEnd,
 ): Promise<readonly number[]> {
   const { moveCursors, insertHeld, updateHeld, deleteHeld, promoteHeld } = statements
-  const left = [...again.filter(({ next }) => next === 'parked'), ...released]
-    .map(({ event }) => event!)
-    .filter(({ aggregate }) => aggregate !== null)
+  const parked = [...hold, ...again].filter(({ next }) => next === 'parked')
+  const left = aggregatesOf([...parked, ...released])
   const bounds = [
     bind(
       moveCursors,
@@ -117,6 +122,12 @@ export async function done(
   ]
   const { rows } = await connections.run(...SOON, ...bounds)
   return rows[2]!.map(([lane]) => Number(lane))
+}
+
+/** The aggregates of events that leave the queue, each once: whoever is behind them is first now. */
+function aggregatesOf(leaving: readonly { readonly event: OutboxEvent | null }[]): readonly OutboxEvent[] {
+  const events = leaving.map(({ event }) => event!).filter(({ aggregate }) => aggregate !== null)
+  return [...new Map(events.map((event) => [`${event.account}\0${event.aggregate}`, event])).values()]
 }
 
 function heldValues(held: readonly HeldEvent[]): Value[] {

@@ -121,14 +121,26 @@ LEFT JOIN LATERAL (
 WHERE c.destination = $1 AND c.claim_id = $2::uuid
 ORDER BY c.lane, k.number, k.place`
 
-/** Those held in the lanes that were just taken whose time has come. Parameters: as above, 3 events at most. */
+/**
+ * Those held in the lanes that were just taken whose time has come, each with those behind it: they may go with it.
+ * Parameters: as above, 3 events at most.
+ */
 export const readHeld = (schema: string) => `
-SELECT h.lane, h.batch, h.tries, h.refusals, ${EVENT_COLUMNS.join(', ')}
+SELECT h.lane, k.batch, k.tries, k.refusals, ${EVENT_COLUMNS.join(', ')}
 FROM ${schema}.cursors AS c
 JOIN ${schema}.held AS h ON h.destination = c.destination AND h.lane = c.lane AND h.try_at <= now()
-JOIN ${schema}.events AS e ON e.account = h.account AND e.id = h.id
+CROSS JOIN LATERAL (
+  SELECT h.id, h.batch, h.tries, h.refusals, 0 AS step
+  UNION ALL (
+    SELECT f.id, f.batch, f.tries, f.refusals, f.sequence FROM ${schema}.held AS f
+    WHERE f.account = h.account AND f.destination = h.destination AND f.aggregate = h.aggregate
+      AND f.parked_at IS NULL AND f.sequence > h.sequence
+    ORDER BY f.sequence LIMIT $3::int
+  )
+) AS k
+JOIN ${schema}.events AS e ON e.account = h.account AND e.id = k.id
 WHERE c.destination = $1 AND c.claim_id = $2::uuid
-ORDER BY h.try_at LIMIT $3::int`
+ORDER BY h.try_at, h.id, k.step LIMIT $3::int`
 
 /**
  * The end of a round, first of all: whoever has lost a lane finds no row here, and whoever has not holds the row's
