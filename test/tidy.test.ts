@@ -41,7 +41,8 @@ const PLUMBING = [...PURE, 'failure', 'retry', 'value']
 const FRONT = [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer', 'door']
 const BACKGROUND = ['worker', 'outbox', 'lock', 'operator', 'workers']
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  errors: BASE,
+  'error-table': [],
+  errors: [...BASE, 'error-table'],
   limits: BASE,
   key: BASE,
   ring: [...BASE, 'key'],
@@ -85,7 +86,7 @@ const OPTIONAL: Readonly<Record<string, string>> = {
 }
 
 /** What the rooms without I/O may import from outside. */
-const PURE_ROOMS = ['errors', 'limits', 'key', 'ring', 'fingerprint', 'record', 'seal']
+const PURE_ROOMS = ['errors', 'error-table', 'limits', 'key', 'ring', 'fingerprint', 'record', 'seal']
 const PURE_PACKAGES = ['node:crypto', 'node:buffer', 'node:util', 'canonicalize', 'structured-headers']
 
 /** The list of key ids, and the books of the relay, which are about events of all accounts. */

@@ -1,0 +1,246 @@
+/**
+ * Every error that onlyonce raises, in one table. Match on `code`: codes never change, messages may.
+ *
+ * `status` is what an HTTP boundary answers, `retryable` whether the same request with the same key may be
+ * sent again, and `message` the default sentence, which says what to do next.
+ */
+export interface ErrorEntry {
+  readonly status: number
+  readonly retryable: boolean
+  readonly message: string
+}
+
+export const TABLE = {
+  // The key, as the client sent it.
+  ...final(400, {
+    key_missing: 'No idempotency key was sent. Send one, for example a UUID, in Idempotency-Key.',
+    key_empty: 'The idempotency key is empty. Send a unique value, for example a UUID.',
+    key_blank: 'The idempotency key holds only spaces. Send a unique value, for example a UUID.',
+    key_list: 'The idempotency key is a list. Send exactly one key; quote it if it holds a comma.',
+    key_repeated: 'The idempotency key header was sent more than once. Send it once.',
+    key_parameters: 'The idempotency key carries parameters. Send the key alone, without ";".',
+    key_malformed: 'The idempotency key is not a valid quoted string. Send "key" or a bare key.',
+    key_too_long: 'The idempotency key is too long. Send at most 255 characters.',
+    key_too_short: 'The idempotency key is too short to be unique. Send for example a UUID.',
+    key_control_character: 'The idempotency key holds a control character. Send printable ASCII.',
+    key_not_ascii: 'The idempotency key holds a character outside ASCII. Send printable ASCII.',
+    key_space: 'The bare idempotency key holds a space. Quote it, or send a key without spaces.',
+    key_not_a_string: 'The idempotency key is not a string. Pass a string.',
+    key_card_number: 'The idempotency key is a card number. Send a random key, never card data.',
+    key_email: 'The idempotency key is an e-mail address. Send a random key, never personal data.',
+    key_phone: 'The idempotency key looks like a phone number. Send a random key, never personal data.',
+    key_social_security:
+      'The idempotency key looks like a social-security number. Send a random key, never personal data.',
+    key_not_issued: 'Only keys that this service issued are accepted. Ask it for one.',
+    key_forged:
+      'The idempotency key begins like an issued one, and was not issued for this account and operation. Send an issued key unchanged, or a key of your own that begins otherwise.',
+    key_expired:
+      'The idempotency key has expired and starts nothing new; this request was not executed. Ask for a new key, but if this one was used long ago, find out first what came of it.',
+  }),
+  ...retryable(503, {
+    key_just_expired:
+      'The idempotency key has just expired, and a request with it may still be under way. Send the same request with the same key again: it tells.',
+    key_signer_unknown: 'The key names a secret that is not in the key ring. Add it there.',
+    clocks_disagree:
+      'The idempotency key expires later than any issued key can: the clock of this process, or of the one that issued it, is wrong. Set it right.',
+  }),
+  ...final(500, {
+    business_key_invalid:
+      'A business key needs a name and at least one identifier: non-empty strings, safe integers or bigints.',
+    account_invalid:
+      'A scope needs an account: a non-empty string of at most 255 characters. There is no anonymous account.',
+    operation_invalid:
+      'A scope needs an operation: a name such as payments.create, of at most 255 characters.',
+  }),
+
+  // The request, as it is fingerprinted.
+  ...final(413, {
+    body_too_large: 'The request body is larger than the limit for protected requests.',
+  }),
+  ...final(400, {
+    json_malformed: 'The request body is not valid JSON. Correct it and send it again.',
+    json_not_utf8: 'The request body is not valid UTF-8. Encode JSON as UTF-8.',
+    json_too_deep: 'The request body is nested too deeply.',
+    json_too_many_members: 'The request body has too many members.',
+    json_duplicate_member:
+      'The request body names a member twice, so its meaning is ambiguous. Name each member once.',
+    json_lone_surrogate: 'The request body holds half of a surrogate pair, which is not text.',
+  }),
+  ...final(500, {
+    input_not_serializable:
+      'The input cannot be fingerprinted. Pass plain JSON values: no functions, symbols, bigints, NaN or cycles.',
+    pointer_invalid: 'A fingerprint field is not a JSON Pointer. Write for example /meta/trace_id.',
+    secret_invalid:
+      'The secret is not usable. Give at least 32 bytes, or a key ring with a current id that it contains.',
+  }),
+  ...retryable(503, {
+    fingerprint_key_unknown:
+      'The record was fingerprinted with a key that this process does not have. Add it to the key ring.',
+  }),
+
+  // The keys that records name.
+  ...retryable(503, {
+    seal_key_unknown:
+      'The reply is sealed with a key that this process does not have. Add it to the key ring in encryption.',
+  }),
+  ...final(500, {
+    seal_broken:
+      'The stored reply cannot be opened: it was changed, belongs to another record, or was sealed with other bytes under the same key id. It is not replayed and nothing is run again; ask an operator.',
+    key_ring_incomplete:
+      'Records that are still needed name keys that this process does not have. Add these to the key ring, and start again.',
+  }),
+
+  // The work and its record.
+  ...final(500, {
+    value_not_serializable:
+      'The value cannot be stored. Return plain JSON values: no functions, symbols, bigints, NaN, Map, Set or cycles.',
+    value_too_large: 'The value is larger than the limit for stored replies. Return less.',
+  }),
+  ...retryable(503, {
+    not_executed: 'The request was not executed. Send the same request with the same key again.',
+  }),
+  ...final(500, {
+    handler_failed:
+      'The request failed before and may have taken effect, so it is not run again. Use a new key for a new request.',
+  }),
+  ...retryable(503, {
+    lease_lost: 'Another owner has taken this record over; this attempt changed nothing in it.',
+  }),
+  ...final(500, {
+    transaction_over: 'The transaction has ended. Await every tx.query before the function returns.',
+    transaction_control_refused:
+      'The function may not begin or end its transaction; the statement was not sent. Use savepoints inside it.',
+    transaction_ended_inside:
+      'The function ended its own transaction, so its effects may stand without a record. Use savepoints inside it.',
+  }),
+  ...retryable(503, {
+    transaction_idle:
+      'The transaction was idle for too long and was rolled back. Wait for nothing but tx inside it; a query on the pool itself may wait for the very connection that this transaction holds.',
+  }),
+  ...final(500, {
+    within_busy:
+      'Another once.within is running on this transaction. Await it first; inside its function use the tx that it is given.',
+    transaction_required: 'A client with an open transaction is needed here, not a pool. Send BEGIN first.',
+  }),
+  ...retryable(503, {
+    serialization_failed:
+      'The transaction kept colliding with others and was rolled back. Send the same request again.',
+  }),
+  ...retryable(504, {
+    deadline_exceeded: 'The time for this request ran out; its transaction was rolled back.',
+  }),
+  ...retryable(503, {
+    outcome_unknown:
+      'It is not known whether the request took effect. Send the same request with the same key: it tells.',
+  }),
+
+  // Operations.
+  ...final(500, {
+    operation_changed:
+      'The code of the operation does not fit the steps that are durable, so it was not run. Give the changed code a version, name@2, keep the version before, and let an operator unpark the record.',
+    steps_overlap: 'A step was begun while another one was running. Await each step before the next.',
+    call_refused: 'The other side refused the call for good. An operator has to decide.',
+  }),
+  ...retryable(503, {
+    operation_unknown:
+      'The record was begun by a version of the operation that this process does not know; nothing was executed. Pass that version to onlyonce({ operations }) too.',
+  }),
+
+  // Locks.
+  ...final(500, {
+    resource_invalid: 'A lock needs a resource: a non-empty string of at most 255 characters.',
+  }),
+  ...retryable(409, {
+    lock_held: 'Somebody else holds the lock. Try again after retry_after_ms, or wait for it with wait_ms.',
+  }),
+  ...retryable(503, {
+    fence_stale:
+      'The lock is not held any more: it ran out or was released, and somebody else may hold it. Nothing that was done under it may stand: roll back, and acquire it again.',
+  }),
+
+  // What operators decide.
+  ...final(500, {
+    decision_invalid:
+      'A decision of an operator needs by, who decides, in at most 255 characters, and why, in at most 1000.',
+  }),
+  ...final(409, {
+    not_resolvable: 'This cannot be decided about a record in its present state; nothing was changed.',
+  }),
+  ...retryable(409, {
+    record_changed:
+      'Somebody else has changed the record meanwhile; nothing was changed by you. Look at it again, and decide anew.',
+  }),
+
+  // What the HTTP boundary answers by itself.
+  ...final(401, { account_missing: 'The request belongs to no account. Authenticate first.' }),
+  ...final(400, {
+    deadline_invalid:
+      'The deadline of the request is not a time. Send milliseconds since the epoch, or a date and time with its zone.',
+  }),
+  ...final(422, {
+    key_reused:
+      'The idempotency key was used for another request. Use a new key for a new request, and the same request for a retry.',
+  }),
+  ...retryable(409, {
+    in_progress:
+      'A request with this idempotency key is in progress. Send the same request with the same key again later.',
+    outcome_pending:
+      'Whether the request took effect is being found out, and it is not run meanwhile. Send the same request with the same key again later.',
+  }),
+  ...final(409, {
+    parked:
+      'Whether the request took effect has to be decided by an operator. Contact support; do not use a new key.',
+    reply_not_kept:
+      'The request took effect, and its reply was too large to be kept. Look its result up; do not use a new key.',
+  }),
+  ...final(500, {
+    raw_body_missing:
+      "The body was read before the idempotency layer could see its bytes. Put the layer before the body parser, keep the bytes (see keepRawBody), or declare fingerprint: { body: 'parsed' }.",
+  }),
+
+  // The store and the process.
+  ...retryable(503, {
+    store_unavailable: 'The database cannot be reached; nothing was executed. Try again.',
+    pool_exhausted:
+      'No database connection became free in time; nothing was executed. Inside a transaction use tx, or once.within, and enlarge the pool if this persists.',
+    overloaded: 'Too many requests are waiting; nothing was executed. Try again later.',
+  }),
+  ...final(500, {
+    statement_not_prepared:
+      "The connection pooler does not carry named statements. Pass pooler: 'transaction' to postgres().",
+  }),
+  ...retryable(503, {
+    closed: 'This process is shutting down and takes no more work; nothing was executed.',
+  }),
+  ...final(500, {
+    option_invalid: 'An option is not valid.',
+    schema_missing: "The schema is not installed. Run the migrations, or pass migrate: 'apply'.",
+    schema_outdated: 'The schema is older than this version needs. Run the migrations first.',
+    schema_too_new:
+      'The schema was changed by a newer version in a way that this version cannot work with. Upgrade onlyonce.',
+    schema_changed: 'A migration that was applied differs from the one that is shipped.',
+    memory_has_no_database: 'The memory store has no database: its tx cannot run queries.',
+  }),
+} as const satisfies Record<string, ErrorEntry>
+
+/** Sending the same request again changes nothing. */
+function final<Code extends string>(status: number, messages: Readonly<Record<Code, string>>) {
+  return entries(status, false, messages)
+}
+
+/** The same request with the same key may be sent again. */
+function retryable<Code extends string>(status: number, messages: Readonly<Record<Code, string>>) {
+  return entries(status, true, messages)
+}
+
+function entries<Code extends string>(
+  status: number,
+  retryable: boolean,
+  messages: Readonly<Record<Code, string>>,
+): Readonly<Record<Code, ErrorEntry>> {
+  const made = Object.entries<string>(messages).map(([code, message]) => [
+    code,
+    { status, retryable, message },
+  ])
+  return Object.fromEntries(made)
+}
