@@ -177,6 +177,9 @@ export const TABLE = {
     deadline_invalid:
       'The deadline of the request is not a time. Send milliseconds since the epoch, or a date and time with its zone.',
   }),
+  ...final(415, {
+    body_not_json: 'The operation takes JSON. Send the body as application/json.',
+  }),
   ...final(422, {
     key_reused:
       'The idempotency key was used for another request. Use a new key for a new request, and the same request for a retry.',

@@ -99,14 +99,16 @@ export type { PostgresOptions, PostgresTx } from './store/postgres/index.ts'
 export { postgres } from './store/postgres/index.ts'
 export type { Stored } from './value.ts'
 export type { Ran, Worker } from './worker.ts'
-export { type CompleterOptions, completer } from './workers/completer.ts'
-export { addEvidence, type Evidence } from './workers/evidence.ts'
 export {
+  addEvidence,
+  type CompleterOptions,
+  completer,
+  type Evidence,
   type ReaperOptions,
   type RunningWorkers,
   reaper,
+  reconciler,
   startWorkers,
+  type TakerOptions,
   type WorkersOptions,
 } from './workers/index.ts'
-export { reconciler } from './workers/reconciler.ts'
-export type { TakerOptions } from './workers/take.ts'

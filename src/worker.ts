@@ -16,4 +16,6 @@ export interface Worker {
   readonly every_ms?: number
   /** One bounded batch. Throws only where nothing could be asked at all, for example because the store is away. */
   runOnce(): Promise<Ran>
+  /** Resolves when nothing that it began is under way any more, where a batch may leave something. */
+  drain?(): Promise<void>
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ERRORS } from '../src/errors.ts'
 import { LIMITS } from '../src/limits.ts'
 import { importsOf, isTest, roomOf, within } from './setup/paths.ts'
+import { MAY_IMPORT, OPTIONAL } from './setup/rooms.ts'
 import { blank, expand, lineOf, literals, readFolder, type SourceFile, sample } from './setup/source-text.ts'
 
 /**
@@ -33,57 +34,6 @@ const CLOCKS_ALLOWED = [
 
 /** Codes that are promised in the table before anything raises them. Whoever raises one takes it off the list. */
 const CODES_AHEAD: readonly string[] = []
-
-/** Which room of src/ may import which. A room that is not named here has no place yet: give it one. */
-const BASE = ['errors', 'limits']
-const PURE = [...BASE, 'key', 'ring', 'fingerprint', 'record', 'seal']
-const PLUMBING = [...PURE, 'failure', 'retry', 'value']
-const FRONT = [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer', 'door']
-const BACKGROUND = ['worker', 'outbox', 'lock', 'operator', 'workers']
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  'error-table': [],
-  errors: [...BASE, 'error-table'],
-  limits: BASE,
-  key: BASE,
-  ring: [...BASE, 'key'],
-  fingerprint: [...BASE, 'key', 'ring'],
-  record: [...BASE, 'key', 'fingerprint'],
-  seal: [...BASE, 'key', 'ring', 'record'],
-  failure: PURE,
-  retry: PURE,
-  value: [...PURE, 'failure'],
-  store: PLUMBING,
-  observe: [...PLUMBING, 'store'],
-  protect: [...PLUMBING, 'store', 'observe'],
-  explain: [...PLUMBING, 'store'],
-  issuer: PURE,
-  door: [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer'],
-  requests: FRONT,
-  catalog: [...BASE, 'protect'],
-  durable: [...FRONT, 'requests', 'catalog'],
-  engine: [...FRONT, 'requests', 'durable'],
-  onlyonce: [...FRONT, 'requests', 'engine'],
-  boundary: [...FRONT, 'requests', 'engine', 'onlyonce'],
-  adapters: [...FRONT, 'onlyonce', 'boundary'],
-  worker: [],
-  outbox: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker'],
-  lock: [...FRONT, 'requests', 'engine', 'onlyonce'],
-  operator: [...FRONT, 'requests', 'engine', 'onlyonce'],
-  workers: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
-  index: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND],
-  testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND, 'index'],
-}
-
-/** Optional packages, and the one file or folder that may import each; it is an export, and nobody imports it. */
-const OPTIONAL: Readonly<Record<string, string>> = {
-  fastify: 'src/adapters/fastify/',
-  'prom-client': 'src/observe/prometheus.ts',
-  '@opentelemetry/api': 'src/observe/opentelemetry.ts',
-  hono: 'src/adapters/hono/',
-  '@nestjs/common': 'src/adapters/nest/',
-  '@nestjs/core': 'src/adapters/nest/',
-  rxjs: 'src/adapters/nest/',
-}
 
 /** What the rooms without I/O may import from outside. */
 const PURE_ROOMS = ['errors', 'error-table', 'limits', 'key', 'ring', 'fingerprint', 'record', 'seal']

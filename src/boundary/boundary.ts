@@ -9,9 +9,10 @@ import { provesNothingDone } from '../protect/proof.ts'
 import type { Outcome, TransactionRequest } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
 import { Context, type OnceContext } from './context.ts'
-import { type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
+import { operationInputOf } from './operation-input.ts'
+import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { problemReply } from './problem.ts'
-import { type HttpReply, replayedReply, storedReply } from './reply.ts'
+import { type HttpReply, ownReply, replayedReply, storedReply } from './reply.ts'
 import { type BoundaryRequest, headerOf, preimageOf, type RequestBody, timeLeftMs } from './request.ts'
 
 /** What an adapter does with the request. */
@@ -33,7 +34,7 @@ export class Boundary<Tx> {
 
   /** Checks the policy; `route` is how its messages name the route. */
   constructor(once: Onlyonce<Tx>, policy: RoutePolicy, route: string) {
-    this.policy = resolvePolicy(policy, route)
+    this.policy = resolvePolicy(policy, nameOf(policy.operation) ?? route)
     this.#engine = engineOf(once)
   }
 
@@ -96,6 +97,8 @@ export class Boundary<Tx> {
     } catch (error) {
       if (ran.thrown !== null && ran.thrown.error === error) throw error
       if (error instanceof NotFinal) return RELEASE
+      // What an operation throws is for the framework too, as from a handler.
+      if (this.policy.durable !== null && !(error instanceof OnlyonceError)) throw error
       return this.#problem(errorOf(error))
     }
   }
@@ -118,7 +121,8 @@ export class Boundary<Tx> {
     const bounds = left_ms === null ? policy.bounds : withinTime(policy.bounds, left_ms, requests.deadline_ms)
     const identify = (body: RequestBody): Prepared => {
       const preimage = preimageOf(request, body, operation, policy)
-      return { request: requests.identified(id, bounds, preimage, false), bounds }
+      const input = policy.durable === null ? null : operationInputOf(request, body, policy)
+      return { request: requests.identified(id, bounds, preimage, false), bounds, input, left_ms }
     }
     const body = request.body()
     return body instanceof Promise ? body.then(identify) : identify(body)
@@ -134,7 +138,16 @@ export class Boundary<Tx> {
     }
   }
 
-  #attempt({ request, bounds }: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
+  #attempt(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
+    const { request, bounds, input, left_ms } = prepared
+    const { durable } = this.policy
+    if (durable !== null) {
+      const { requests } = this.#engine
+      const given_ms = left_ms === null ? (bounds.deadline_ms ?? null) : Math.ceil(left_ms)
+      const notNow = (status: number) => this.policy.final(status) === 'retry'
+      const asked = requests.durable(requests.leased(request, bounds), input!, given_ms, notNow)
+      return this.#engine.run(asked, durable, asItIs, 'refuse')
+    }
     if (this.policy.protect === 'transaction') {
       const work = async (tx: Tx) => {
         const context = new Context(request.id, tx, UNOWNED)
@@ -171,7 +184,7 @@ export class Boundary<Tx> {
   #answer(outcome: Outcome): Answer {
     switch (outcome.outcome) {
       case 'executed':
-        return RELEASE
+        return this.policy.durable === null ? RELEASE : { answer: 'reply', reply: ownReply(outcome.reply) }
       case 'replayed':
         return { answer: 'reply', reply: replayedReply(outcome.reply) }
       case 'in_progress': {
@@ -203,6 +216,10 @@ type Bounds = ResolvedPolicy['bounds']
 interface Prepared {
   readonly request: TransactionRequest
   readonly bounds: Bounds
+  /** Of a durable operation. */
+  readonly input: Buffer | null
+  /** Until the deadline that the client gave; null where it gave none. */
+  readonly left_ms: number | null
 }
 
 /** What the handler has come to, if it ran. */

@@ -1,14 +1,21 @@
 import { OnlyonceError } from '../errors.ts'
 import { type CompiledFields, compileFields, type FingerprintFields } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
+import type { Operation } from '../protect/operation.ts'
 import type { Isolation } from '../store/contract.ts'
 import { type Finality, type FinalRules, finalRules } from './final.ts'
+import type { OperationSource } from './operation-input.ts'
 import { PROFILES, type Profile } from './profiles.ts'
 
 /** What a route asks for. Everything has a default; all of it is checked once, when the route is made. */
 export interface RoutePolicy {
-  /** The name of what the route does, such as `payments.create`. Default: method and route. */
-  readonly operation?: string
+  /**
+   * The name of what the route does, such as `payments.create`. Default: method and route. Or a durable operation: then it
+   * answers the request, and no handler is run.
+   */
+  readonly operation?: string | Operation<never, unknown>
+  /** What a durable operation is given. Default: the JSON body. What it throws goes to the framework, and claims no key. */
+  readonly input?: (source: OperationSource) => unknown
   /** `handler`: claim, run, store. `transaction`: the handler's effects are all in the store's database. */
   readonly protect?: 'handler' | 'transaction'
   /** Which methods are protected; others pass untouched. Default: POST and PATCH. */
@@ -50,7 +57,9 @@ export interface RoutePolicy {
 
 export interface ResolvedPolicy {
   readonly operation: string | null
-  readonly protect: 'handler' | 'transaction'
+  readonly durable: Operation<unknown, unknown> | null
+  readonly input: ((source: OperationSource) => unknown) | null
+  readonly protect: 'handler' | 'transaction' | 'operation'
   readonly methods: ReadonlySet<string>
   readonly key: 'required' | 'optional' | 'issued'
   readonly headers: readonly string[]
@@ -80,7 +89,11 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
     refuse(`profile is one of ${Object.keys(PROFILES).join(', ')}.`)
   }
   const policy: RoutePolicy = { ...preset?.policy, ...given }
-  const protect = oneOf(refuse, 'protect', policy.protect ?? 'handler', ['handler', 'transaction'])
+  const durable = durableOf(refuse, policy)
+  const protect =
+    durable === null
+      ? oneOf(refuse, 'protect', policy.protect ?? 'handler', ['handler', 'transaction'])
+      : 'operation'
   if (policy.stream === true && protect === 'transaction') {
     refuse('stream cannot be combined with transaction: the reply would leave before the commit.')
   }
@@ -95,7 +108,9 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
     if (value !== undefined) whole(refuse, name, value)
   }
   return {
-    operation: policy.operation ?? null,
+    operation: nameOf(policy.operation) ?? null,
+    durable,
+    input: policy.input ?? null,
     protect,
     methods: methodsOf(refuse, policy.methods ?? ['POST', 'PATCH']),
     key: oneOf(refuse, 'key', policy.key ?? 'required', ['required', 'optional', 'issued']),
@@ -126,6 +141,7 @@ export const PROBLEM_BASE = 'https://onlyonce.dev/problems/'
 
 const KNOWN = new Set<string>([
   'operation',
+  'input',
   'protect',
   'methods',
   'key',
@@ -150,6 +166,28 @@ const KNOWN = new Set<string>([
 ] satisfies (keyof RoutePolicy)[])
 
 type Refuse = (detail: string) => never
+
+/** The name of an operation, however it is given. */
+export function nameOf(operation: RoutePolicy['operation']): string | undefined {
+  return typeof operation === 'object' ? operation.name : operation
+}
+
+/** An operation brings its own protection, and its workers find it by its name. */
+function durableOf(refuse: Refuse, policy: RoutePolicy): Operation<unknown, unknown> | null {
+  const { operation, input, scope } = policy
+  if (input !== undefined && typeof input !== 'function') refuse('input is a function.')
+  if (typeof operation !== 'object') {
+    if (input !== undefined) refuse('input is for durable operations.')
+    return null
+  }
+  if (typeof operation?.run !== 'function') refuse('operation is a name, or what operation() has made.')
+  if (scope === 'account') refuse('a durable operation has keys of its own, so scope cannot be account.')
+  const stray = HANDLERS_ONLY.find((name) => policy[name] !== undefined && policy[name] !== false)
+  if (stray !== undefined) refuse(`${stray} does not concern a durable operation.`)
+  return operation as Operation<unknown, unknown>
+}
+
+const HANDLERS_ONLY = ['protect', 'rerunnable', 'stream', 'isolation', 'exclusive'] as const
 
 /** Never stored or replayed, whoever asks for it: they belong to one connection, one client or one moment. */
 const NEVER_KEPT =

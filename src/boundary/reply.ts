@@ -40,11 +40,17 @@ export function storedReply(reply: HttpReply, policy: ResolvedPolicy): Reply {
 
 /** A stored reply as it is sent again. Throws where there is none to send. */
 export function replayedReply(reply: Reply): HttpReply {
+  const { status, headers, body } = ownReply(reply)
+  return { status, headers: [...headers, REPLAYED], body }
+}
+
+/** A reply that was made by an operation, or by a call from code, as it is sent. */
+export function ownReply(reply: Reply): HttpReply {
   if (reply.schema !== HTTP_SCHEMA) return valueReply(reply)
   if (reply.body === null) {
     throw new OnlyonceError('reply_not_kept', { detail: `Its status was ${reply.status}.` })
   }
-  return { status: reply.status, headers: [...reply.headers, REPLAYED], body: reply.body }
+  return { status: reply.status, headers: reply.headers, body: reply.body }
 }
 
 /** The work was done by a call from code with the same scope and key: its value, as JSON. */
@@ -54,7 +60,7 @@ function valueReply(reply: Reply): HttpReply {
   const type = ['content-type', 'application/json'] as const
   return {
     status: body.length === 0 ? 204 : reply.status,
-    headers: body.length === 0 ? [REPLAYED] : [type, REPLAYED],
+    headers: body.length === 0 ? [] : [type],
     body,
   }
 }

@@ -2,15 +2,32 @@ import type { Onlyonce } from '../door.ts'
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
+import { type RelayOptions, relay } from '../outbox/index.ts'
+import type { Operation } from '../protect/operation.ts'
 import { positive } from '../requests.ts'
 import type { Worker } from '../worker.ts'
+import { type CompleterOptions, completer } from './completer.ts'
 import { Loop } from './loop.ts'
+import { type ReaperOptions, reaper } from './reaper.ts'
+import { reconciler } from './reconciler.ts'
+import type { TakerOptions } from './take.ts'
 
+export { type CompleterOptions, completer } from './completer.ts'
+export { addEvidence, type Evidence } from './evidence.ts'
 export { type ReaperOptions, reaper } from './reaper.ts'
+export { reconciler } from './reconciler.ts'
+export type { TakerOptions } from './take.ts'
 
 export interface WorkersOptions {
-  /** What is to be run in the background of this process, each by itself. */
-  readonly workers: readonly Worker[]
+  /** Operations that these workers can go on with, beside those that `once` knows already. */
+  readonly operations?: readonly Operation<never, unknown>[]
+  readonly completer?: CompleterOptions | false
+  readonly reconciler?: TakerOptions | false
+  readonly reaper?: ReaperOptions | false
+  /** Where events go and who runs jobs. Without it no relay is run. */
+  readonly relay?: RelayOptions
+  /** Just these, and none of the above. */
+  readonly workers?: readonly Worker[]
   /** How often a worker looks while nothing waits for it, where it does not say so itself. */
   readonly every_ms?: number
 }
@@ -29,21 +46,37 @@ export interface RunningWorkers {
   stop(): Promise<void>
 }
 
-const KNOWN: readonly string[] = ['workers', 'every_ms'] satisfies (keyof WorkersOptions)[]
+const KNOWN: readonly string[] = [
+  'operations',
+  'completer',
+  'reconciler',
+  'reaper',
+  'relay',
+  'workers',
+  'every_ms',
+] satisfies (keyof WorkersOptions)[]
 
 /**
  * Runs workers until they are stopped, or `once` is closed. Any number of processes may run the same ones. They keep the
  * process alive, so that one may do nothing else.
  *
  * @example
- * const workers = startWorkers(once, { workers: [reaper(once, { mode: 'delete' })] })
+ * const workers = startWorkers(once, {
+ *   operations: [createPayment],
+ *   relay: { destinations: { billing: httpPublisher({ url }) } },
+ * })
  */
-export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions): RunningWorkers {
+export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {}): RunningWorkers {
   const engine = engineOf(once)
-  const { workers, every_ms } = checkOptions(options)
+  const every_ms = checkOptions(options)
+  for (const operation of options.operations ?? []) {
+    engine.durable.catalog.add(operation as Operation<unknown, unknown>)
+  }
+  const workers = options.workers ?? usualWorkers(once, options)
   const loops: Loop[] = []
   const stopAll = async () => {
     await Promise.all(loops.map((loop) => loop.stop(LIMITS.worker_stop_max_ms)))
+    await Promise.all(workers.map((worker) => worker.drain?.()))
   }
   const stayOpen = engine.stopWithMe(stopAll)
   try {
@@ -61,17 +94,36 @@ export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions): R
   }
 }
 
-function checkOptions(options: WorkersOptions): Required<WorkersOptions> {
+/** All that a store has work for. */
+function usualWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions): Worker[] {
+  const durable = engineOf(once).store.operations !== undefined
+  const usual = [
+    options.completer !== false && durable && completer(once, options.completer),
+    options.reconciler !== false && durable && reconciler(once, options.reconciler),
+    options.reaper !== false && reaper(once, options.reaper ?? { mode: 'delete' }),
+    options.relay !== undefined && relay(once, options.relay),
+  ]
+  return usual.filter((worker) => worker !== false)
+}
+
+function checkOptions(options: WorkersOptions): number {
   const stray = Object.keys(options ?? {}).find((name) => !KNOWN.includes(name))
   if (stray !== undefined) refuse(`startWorkers() has no option ${stray}.`)
-  const { workers, every_ms = LIMITS.worker_every_ms } = options ?? {}
-  if (!Array.isArray(workers) || workers.length === 0) refuse('Pass workers, for example [reaper(once, …)].')
-  for (const worker of workers) {
+  const { workers, every_ms = LIMITS.worker_every_ms } = options
+  if (workers !== undefined) {
+    if (!Array.isArray(workers) || workers.length === 0)
+      refuse('Pass workers, for example [reaper(once, …)].')
+    const beside = BUILT.find((name) => options[name] !== undefined)
+    if (beside !== undefined) refuse(`workers is the whole list: ${beside} cannot stand beside it.`)
+  }
+  for (const worker of workers ?? []) {
     if (typeof worker?.runOnce !== 'function') refuse('A worker has a name and runOnce().')
     if (worker.every_ms !== undefined) positive('every_ms', worker.every_ms)
   }
-  return { workers, every_ms: positive('every_ms', every_ms) }
+  return positive('every_ms', every_ms)
 }
+
+const BUILT = ['completer', 'reconciler', 'reaper', 'relay'] as const
 
 function refuse(detail: string): never {
   throw new OnlyonceError('option_invalid', { detail })

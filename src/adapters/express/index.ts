@@ -46,7 +46,7 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
   options: ExpressOptions<Req>,
 ): (request: Req, response: ServerResponse, next: (error?: unknown) => void) => void {
   const { account, ...policy } = options
-  const boundary = new Boundary(once, policy, policy.operation ?? 'idempotent() for Express')
+  const boundary = new Boundary(once, policy, 'idempotent() for Express')
   return function idempotency(request, response, next) {
     if (!boundary.protects(requestOf(request, request.originalUrl, NOBODY))) return next()
     accountOf(account, request)

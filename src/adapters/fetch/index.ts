@@ -43,7 +43,7 @@ export function idempotent<
   handler: (request: Req, context: Context) => Response | Promise<Response>,
 ): (request: Req, context?: Omit<Context, 'once'>) => Promise<Response> {
   const { account, ...policy } = options
-  const boundary = new Boundary(once, policy, policy.operation ?? 'idempotent() for fetch')
+  const boundary = new Boundary(once, policy, 'idempotent() for fetch')
   return async function idempotency(request, given) {
     const context = (given ?? {}) as Omit<Context, 'once'>
     const run = async (once: OnceContext<Tx> | null) =>

@@ -37,7 +37,7 @@ export function idempotent<Tx, E extends Env = any>(
   options: HonoOptions<E>,
 ): MiddlewareHandler<{ Variables: OnceVariables<Tx> }> {
   const { account, ...policy } = options
-  const boundary = new Boundary(once, policy, policy.operation ?? 'idempotent() for Hono')
+  const boundary = new Boundary(once, policy, 'idempotent() for Hono')
   return async function idempotency(c, next) {
     const url = new URL(c.req.url)
     const nobody = { route: '', path_params: {}, account: null, body: () => bodyOf(c.req) }

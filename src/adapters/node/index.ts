@@ -35,7 +35,7 @@ export function idempotent<Tx>(
   handler: ProtectedHandler<Tx>,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const { account, ...policy } = options
-  const boundary = new Boundary(once, policy, policy.operation ?? 'idempotent() for node:http')
+  const boundary = new Boundary(once, policy, 'idempotent() for node:http')
   return function idempotency(request, response) {
     const fail = (error: unknown) => endWithError(response, error)
     const run = (context: OnceContext<Tx> | null) => {

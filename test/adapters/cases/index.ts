@@ -7,6 +7,7 @@ import { failures } from './failures.ts'
 import { final } from './final.ts'
 import { headers } from './headers.ts'
 import { keys } from './keys.ts'
+import { operations } from './operations.ts'
 import { requests } from './requests.ts'
 import { scope } from './scope.ts'
 import { streams } from './streams.ts'
@@ -26,4 +27,5 @@ export const TOPICS: readonly Topic[] = [
   trouble,
   connections,
   streams,
+  operations,
 ]

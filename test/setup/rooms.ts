@@ -1,0 +1,52 @@
+/** The plan of the house, as far as a machine can check it. */
+
+/** Which room of src/ may import which. A room that is not named here has no place yet: give it one. */
+const BASE = ['errors', 'limits']
+const PURE = [...BASE, 'key', 'ring', 'fingerprint', 'record', 'seal']
+const PLUMBING = [...PURE, 'failure', 'retry', 'value']
+const FRONT = [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer', 'door']
+const BACKGROUND = ['worker', 'outbox', 'lock', 'operator', 'workers']
+export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  'error-table': [],
+  errors: [...BASE, 'error-table'],
+  limits: BASE,
+  key: BASE,
+  ring: [...BASE, 'key'],
+  fingerprint: [...BASE, 'key', 'ring'],
+  record: [...BASE, 'key', 'fingerprint'],
+  seal: [...BASE, 'key', 'ring', 'record'],
+  failure: PURE,
+  retry: PURE,
+  value: [...PURE, 'failure'],
+  store: PLUMBING,
+  observe: [...PLUMBING, 'store'],
+  protect: [...PLUMBING, 'store', 'observe'],
+  explain: [...PLUMBING, 'store'],
+  issuer: PURE,
+  door: [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer'],
+  requests: FRONT,
+  catalog: [...BASE, 'protect'],
+  durable: [...FRONT, 'requests', 'catalog'],
+  engine: [...FRONT, 'requests', 'durable'],
+  onlyonce: [...FRONT, 'requests', 'engine'],
+  boundary: [...FRONT, 'requests', 'engine', 'onlyonce'],
+  adapters: [...FRONT, 'onlyonce', 'boundary'],
+  worker: [],
+  outbox: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker'],
+  lock: [...FRONT, 'requests', 'engine', 'onlyonce'],
+  operator: [...FRONT, 'requests', 'engine', 'onlyonce'],
+  workers: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
+  index: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND],
+  testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND, 'index'],
+}
+
+/** Optional packages, and the one file or folder that may import each; it is an export, and nobody imports it. */
+export const OPTIONAL: Readonly<Record<string, string>> = {
+  fastify: 'src/adapters/fastify/',
+  'prom-client': 'src/observe/prometheus.ts',
+  '@opentelemetry/api': 'src/observe/opentelemetry.ts',
+  hono: 'src/adapters/hono/',
+  '@nestjs/common': 'src/adapters/nest/',
+  '@nestjs/core': 'src/adapters/nest/',
+  rxjs: 'src/adapters/nest/',
+}
