@@ -1,6 +1,6 @@
 import type { RecordId } from '../record/index.ts'
 import type { Seal, Sealed, SealedPlace } from '../seal/index.ts'
-import type { Owned } from './contract.ts'
+import type { Owned, TransactionEnd } from './contract.ts'
 import type { Beginning, OperationHead, OperationStore, Resumed, Written } from './operations.ts'
 
 /** Operations with inputs, results, replies and evidence sealed on their way in, and opened on their way out. */
@@ -27,10 +27,20 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
           ...written,
           points: { ...written.points, progress: closing('progress', id, written.points.progress) },
         }
-  const sealing =
-    (id: RecordId, work: (tx: Tx) => Promise<Written>) =>
-    async (tx: Tx): Promise<Written> =>
-      writtenOf(id, await work(tx))
+  /** What is sealed for the store stays plain for the caller, who is given it without a look into the store. */
+  const sealing = async (
+    id: RecordId,
+    work: (tx: Tx) => Promise<Written>,
+    run: (work: (tx: Tx) => Promise<Written>) => Promise<TransactionEnd<Written>>,
+  ): Promise<TransactionEnd<Written>> => {
+    let plain: Written | null = null
+    const end = await run(async (tx) => {
+      plain = await work(tx)
+      return writtenOf(id, plain)
+    })
+    const has_reply = end.end === 'committed' || end.end === 'in_doubt'
+    return has_reply ? { ...end, reply: plain ?? end.reply } : end
+  }
   const resumedOf = (id: RecordId, resumed: Resumed): Resumed => ({
     ...resumed,
     input: opening('input', id, resumed.input),
@@ -39,9 +49,12 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
 
   return {
     begin: (beginning, bounds, work, crashPoint) =>
-      inner.begin(beginningOf(beginning), bounds, sealing(beginning.id, work), crashPoint),
+      sealing(beginning.id, work, (sealed) =>
+        inner.begin(beginningOf(beginning), bounds, sealed, crashPoint),
+      ),
     claim: (beginning) => inner.claim(beginningOf(beginning)),
-    step: (owned, bounds, work, crashPoint) => inner.step(owned, bounds, sealing(owned.id, work), crashPoint),
+    step: (owned, bounds, work, crashPoint) =>
+      sealing(owned.id, work, (sealed) => inner.step(owned, bounds, sealed, crashPoint)),
     settleStep: (owned: Owned, written) => inner.settleStep(owned, written),
     write: (owned, written, bounds) => inner.write(owned, writtenOf(owned.id, written), bounds),
     async takeOver(request) {
