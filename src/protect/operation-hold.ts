@@ -45,6 +45,7 @@ export class Hold<Tx> {
   readonly attempt: OperationAttempt
   #owned: Owned | null = null
   #heartbeat: Heartbeat<Tx> | null = null
+  #ended = false
   #place: Owned['place']
   /** How long the lease is good for, counted from before it was asked for. */
   #lease: Deadline
@@ -190,6 +191,7 @@ export class Hold<Tx> {
   }
 
   end(): void {
+    this.#ended = true
     this.#heartbeat?.stop()
     if (this.#owned !== null) this.house.running.end(this.#owned)
   }
@@ -223,6 +225,8 @@ export class Hold<Tx> {
   #own(owned: Owned): void {
     const { store, running, onLeaseLost } = this.house
     this.#owned = owned
+    // A step that nobody awaited: signs of life of what is over would only keep others waiting.
+    if (this.#ended) throw new Interrupted({ why: 'lost', error: new OnlyonceError('lease_lost') })
     this.#heartbeat = new Heartbeat(store, owned, this.attempt, onLeaseLost)
     if (running.begin(owned, this.#heartbeat)) return
     this.#heartbeat.stop()

@@ -39,6 +39,7 @@ export class OperationRun<Tx> implements Op {
   #stopped: Stopped | null = null
   #completed: Reply | null = null
   #in_step = false
+  #over = false
 
   constructor(hold: Hold<Tx>, steps: Steps, notNow: (status: number) => boolean) {
     this.#hold = hold
@@ -66,6 +67,7 @@ export class OperationRun<Tx> implements Op {
     } catch (error) {
       end = { error }
     }
+    this.#over = true
     try {
       return await this.#finish(end)
     } catch (error) {
@@ -102,30 +104,39 @@ export class OperationRun<Tx> implements Op {
   }
 
   compensate(name: string, undo: Undo['undo']): void {
-    if (this.#stopped !== null) throw this.#stopped
+    this.#refuseLate(name)
+    try {
+      this.#steps.reserve(name)
+    } catch (error) {
+      // Undoing without this one would leave what was just done.
+      throw this.#stop({ why: 'failed', error })
+    }
     this.#undos.push({ name, undo })
   }
 
   async undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>> {
-    if (this.#stopped !== null) throw this.#stopped
+    this.#refuseLate('undo')
+    if (this.#in_step) throw this.#overlap()
     const { unvisited } = this.#steps
     if (unvisited !== null)
       throw this.#stop(changed(`The step ${unvisited} is durable, and the code undoes before it.`))
     // On the way back already: this is where it began.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
-    const end = await this.#beginUndo(encodeResult(reply)).catch((error) => {
-      throw error instanceof Stopped ? error : this.#stop({ why: 'lost', error })
-    })
+    this.#in_step = true
+    const end = await this.#beginUndo(encodeResult(reply))
+      .catch((error) => {
+        throw error instanceof Stopped ? error : this.#stop({ why: 'lost', error })
+      })
+      .finally(() => {
+        this.#in_step = false
+      })
     if (end.why !== 'completed') throw this.#stop(end)
     return reply
   }
 
   async #step(name: string, kind: StepKind, run: () => Promise<unknown>): Promise<unknown> {
-    if (this.#stopped !== null) throw this.#stopped
-    if (this.#completed !== null) {
-      throw new OnlyonceError('option_invalid', { detail: `${name} comes after the reply of the operation.` })
-    }
-    if (this.#in_step) throw this.#stop({ why: 'failed', error: new OnlyonceError('steps_overlap') })
+    this.#refuseLate(name)
+    if (this.#in_step) throw this.#overlap()
     const entry = this.#enter(name, kind)
     if (entry !== null) return resultOf(entry)
     // What was begun to be undone never goes forward again.
@@ -136,6 +147,18 @@ export class OperationRun<Tx> implements Op {
     } finally {
       this.#in_step = false
     }
+  }
+
+  /** What goes on behind the end has no record any more that would remember it. */
+  #refuseLate(name: string): void {
+    if (this.#stopped !== null) throw this.#stopped
+    if (!this.#over && this.#completed === null) return
+    throw new OnlyonceError('option_invalid', { detail: `${name} comes after the end of the operation.` })
+  }
+
+  /** The step that runs may be a call: nothing is proved about it, so nothing is written. */
+  #overlap(): Stopped {
+    return this.#stop({ why: 'lost', error: new OnlyonceError('steps_overlap') })
   }
 
   #enter(name: string, kind: StepKind): Entry | null {
