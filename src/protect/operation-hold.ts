@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
-import type { Claimant, Failure, RecordId } from '../record/index.ts'
+import type { Claimant, Failure, RecordId, State } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Owned, Store, TransactionAttempt } from '../store/contract.ts'
 import type { Beginning, OperationHead, OperationStore, Resumed, Written } from '../store/operations.ts'
@@ -29,8 +29,12 @@ export interface OperationAttempt {
   readonly lease_ms: number
   readonly in_progress_max_ms: number
   readonly deadline: Deadline
+  /** After this no call is begun; it is only looked, and what is found is finished. */
+  readonly calls_until: Deadline
   /** What was there already, and is ours now; null for a new key. */
   readonly resumed: Resumed | null
+  /** The state that it was found in. */
+  readonly from: State | 'none'
 }
 
 /**
@@ -39,8 +43,10 @@ export interface OperationAttempt {
  */
 export class Hold<Tx> {
   readonly id: RecordId
-  /** An earlier attempt may have done things that are not durable. */
+  /** An earlier attempt may have done things that are not durable. Of what was left retryable it is proved that none did. */
   readonly resumed: boolean
+  /** An earlier attempt has said that it does not know what became of a call. */
+  readonly in_doubt: boolean
   readonly house: OperationHouse<Tx>
   readonly attempt: OperationAttempt
   #owned: Owned | null = null
@@ -56,7 +62,8 @@ export class Hold<Tx> {
     this.house = house
     this.attempt = attempt
     this.id = attempt.id
-    this.resumed = attempt.resumed !== null
+    this.resumed = attempt.from === 'in_progress' || attempt.from === 'unknown'
+    this.in_doubt = attempt.from === 'unknown'
     this.#lease = lease
     this.#point = pointAt(attempt.resumed?.point_age_ms ?? 0)
   }

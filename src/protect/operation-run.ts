@@ -40,11 +40,13 @@ export class OperationRun<Tx> implements Op {
   #completed: Reply | null = null
   #in_step = false
   #over = false
+  #maybe_sent: boolean
 
   constructor(hold: Hold<Tx>, steps: Steps, notNow: (status: number) => boolean) {
     this.#hold = hold
     this.#steps = steps
     this.#notNow = notNow
+    this.#maybe_sent = hold.resumed
   }
 
   get account(): string {
@@ -58,6 +60,11 @@ export class OperationRun<Tx> implements Op {
   }
   get signal(): AbortSignal {
     return this.#hold.signal
+  }
+
+  /** An earlier attempt may have made a call of which this one has learned nothing. */
+  get unproved(): boolean {
+    return this.#maybe_sent && this.#steps.untouched
   }
 
   async run({ run }: Operation<unknown, unknown>, input: unknown): Promise<RunEnd> {
@@ -90,6 +97,8 @@ export class OperationRun<Tx> implements Op {
     if (error instanceof OnlyonceError && error.code === 'operation_changed') return changed(error.message)
     if (error instanceof OnlyonceError && error.code === 'lease_lost') return { why: 'lost', error }
     if (this.#undos.length === 0 || provesNothingDone(error)) return { why: 'failed', error }
+    // The outcome of a call is not known, and it was not even asked for: no time to undo.
+    if (this.#hold.in_doubt && this.unproved) return { why: 'failed', error }
     return await this.#beginUndo(encodeThrown(error))
   }
 
@@ -210,18 +219,16 @@ export class OperationRun<Tx> implements Op {
   }
 
   async #foreign<T>(name: string, kind: 'foreign' | 'undo_foreign', step: ForeignStep<T>): Promise<unknown> {
-    const maybe_sent = this.#hold.resumed && this.#steps.untouched
+    const maybe_sent = this.unproved
     if (this.#steps.pending) await this.#commit()
     else await this.#guarded(() => this.#hold.claim())
     const key = derivedKey({ ...this.#hold.id, step: name })
     const end = await this.#guarded(() => callForeign(step, callSiteOf(this.#hold, key, maybe_sent)))
     switch (end.end) {
-      case 'result': {
-        const entry = entryOf(name, kind, end.value)
-        this.#steps.add(entry)
-        return resultOf(entry)
-      }
+      case 'result':
+        return this.#took(name, kind, end.value, key)
       case 'not_executed':
+        this.#maybe_sent = false
         throw this.#stop({ why: 'failed', error: end.error })
       case 'in_doubt':
         throw this.#stop({ why: 'doubt', failure: end.failure, waits_for: key })
@@ -229,6 +236,17 @@ export class OperationRun<Tx> implements Op {
         throw this.#stop({ why: 'parked', failure: failureOf(end.error) })
       default:
         return end satisfies never
+    }
+  }
+
+  /** It happened. A result that cannot be kept is no reason to forget that. */
+  #took(name: string, kind: StepKind, value: unknown, key: string): unknown {
+    try {
+      const entry = entryOf(name, kind, value)
+      this.#steps.add(entry)
+      return resultOf(entry)
+    } catch (error) {
+      throw this.#stop({ why: 'doubt', failure: failureOf(error), waits_for: key })
     }
   }
 
