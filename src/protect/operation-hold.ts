@@ -52,6 +52,8 @@ export class Hold<Tx> {
   #owned: Owned | null = null
   #heartbeat: Heartbeat<Tx> | null = null
   #ended = false
+  /** How often it was looked at since the outcome is in doubt that it waits for. */
+  #looks: number
   #place: Owned['place']
   /** How long the lease is good for, counted from before it was asked for. */
   #lease: Deadline
@@ -65,6 +67,7 @@ export class Hold<Tx> {
     this.resumed = attempt.from === 'in_progress' || attempt.from === 'unknown'
     this.in_doubt = attempt.from === 'unknown'
     this.#lease = lease
+    this.#looks = attempt.resumed?.looks ?? 0
     this.#point = pointAt(attempt.resumed?.point_age_ms ?? 0)
   }
 
@@ -117,8 +120,9 @@ export class Hold<Tx> {
   async claim(): Promise<void> {
     if (this.#owned !== null) return
     const { id, claimant, lease_ms, deadline } = this.attempt
+    // From the first try on: it may be the one that was done, and only its answer was lost.
+    const lease = new Deadline(lease_ms)
     for (let tries = 0; ; tries += 1) {
-      const lease = new Deadline(lease_ms)
       try {
         this.house.crashPoint('operation.claim.before')
         const claimed = await this.house.operations.claim(this.beginning)
@@ -142,8 +146,8 @@ export class Hold<Tx> {
       throw end.end === 'stop' ? new Interrupted(end.stop) : end.error
     }
     const { operations, crashPoint } = this.house
+    const lease = new Deadline(this.attempt.lease_ms)
     await this.#persist(async (owned) => {
-      const lease = new Deadline(this.attempt.lease_ms)
       crashPoint('operation.write.before')
       const place = await operations.write(owned, written, this.bounds)
       crashPoint('operation.write.after')
@@ -153,7 +157,7 @@ export class Hold<Tx> {
 
   async doubt(failure: Failure, waits_for: string | null): Promise<'unknown' | 'parked'> {
     const { operations, schedule_ms } = this.house
-    const looks = this.attempt.resumed?.looks ?? 0
+    const looks = this.#looks
     const in_ms = schedule_ms[looks]
     if (in_ms === undefined) {
       await this.park(failure)
@@ -205,6 +209,9 @@ export class Hold<Tx> {
 
   /** A call begins only if the lease outlasts it: whoever takes the record over then finds it sent, or never sent. */
   async holdFor(ms: number): Promise<void> {
+    if (this.lost !== null) throw this.lost
+    // Handed over, because this process closes: the lease is shorter now than it was asked for.
+    if (this.#heartbeat?.stopped === true) throw new OnlyonceError('lease_lost')
     if (this.#lease.left_ms > ms) return
     const { lease_ms } = this.attempt
     const lease = new Deadline(lease_ms)
@@ -218,6 +225,7 @@ export class Hold<Tx> {
   committed(written: Written, lease: Deadline, place: Owned['place']): void {
     if (written.state === 'completed') return
     this.#lease = lease
+    this.#looks = 0
     this.#point = pointAt(0)
     const { id, claimant } = this.attempt
     if (this.#owned === null) this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })

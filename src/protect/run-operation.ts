@@ -140,16 +140,20 @@ async function runAttempt<Tx>(
   const hold = new Hold(house, attempt, lease)
   try {
     hold.begin()
-    if ((attempt.resumed?.record.fence ?? 0) > LIMITS.owners_max) {
-      await hold.park(WORN_OUT)
-      return { why: 'parked', failure: WORN_OUT }
-    }
     const { version } = attempt.head
     const operation = asked?.version === version ? asked : find(attempt.id.operation, version)
     if (operation === null) {
-      await hold.handOver()
       const detail = `It is version ${version} of ${attempt.id.operation}.`
-      return { why: 'lost', error: new OnlyonceError('operation_unknown', { detail }) }
+      const error = new OnlyonceError('operation_unknown', { detail })
+      // What was retryable still is; nothing was done.
+      if (attempt.from === 'retryable') await hold.release(failureOf(error))
+      else await hold.handOver()
+      return { why: 'lost', error }
+    }
+    // Those who left it retryable have ended well.
+    if (attempt.from === 'in_progress' && (attempt.resumed?.record.fence ?? 0) > LIMITS.owners_max) {
+      await hold.park(WORN_OUT)
+      return { why: 'parked', failure: WORN_OUT }
     }
     const steps = Steps.read(attempt.resumed?.progress?.bytes ?? null)
     const run = new OperationRun(hold, steps, notNow)
