@@ -1,7 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { derivedKey } from '../key/index.ts'
-import { LIMITS } from '../limits.ts'
 import type { Reply } from '../record/index.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { encodeThrown } from '../value.ts'
@@ -10,23 +9,13 @@ import { callForeign } from './foreign.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
-import { type RunEnd, type Stop, stopOf } from './operation-stop.ts'
+import { behindFailed, changed, type RunEnd, Stopped, stopOf } from './operation-stop.ts'
 import { provesNothingDone } from './proof.ts'
 import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
 
 type Undo = {
   readonly name: string
   readonly undo: ForeignStep<unknown> | ((tx: Queryable) => Promise<unknown>)
-}
-
-/** Leaves the function of an operation. Whoever catches it gets it again from every other step. */
-class Stopped extends Error {
-  readonly stop: Stop | { readonly why: 'undo' }
-
-  constructor(stop: Stop | { readonly why: 'undo' }) {
-    super(`The operation stops here: ${stop.why}.`)
-    this.stop = stop
-  }
 }
 
 /** One attempt at an operation: runs its function past what is durable already, and makes the rest durable. */
@@ -41,6 +30,7 @@ export class OperationRun<Tx> implements Op {
   #in_step = false
   #over = false
   #maybe_sent: boolean
+  #failed: string | null = null
 
   constructor(hold: Hold<Tx>, steps: Steps, notNow: (status: number) => boolean) {
     this.#hold = hold
@@ -146,10 +136,13 @@ export class OperationRun<Tx> implements Op {
   async #step(name: string, kind: StepKind, run: () => Promise<unknown>): Promise<unknown> {
     this.#refuseLate(name)
     if (this.#in_step) throw this.#overlap()
+    if (this.#failed !== null) throw this.#stop({ why: 'failed', error: behindFailed(name, this.#failed) })
     const entry = this.#enter(name, kind)
     if (entry !== null) return resultOf(entry)
     // What was begun to be undone never goes forward again.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
+    // Nobody came past this step without leaving it durable.
+    if (kind === 'atomic') this.#maybe_sent = false
     this.#in_step = true
     try {
       return await run()
@@ -210,6 +203,7 @@ export class OperationRun<Tx> implements Op {
       case 'stop':
         throw this.#stop(end.stop)
       case 'failed':
+        this.#failed = name
         // What a call has brought must not be lost with the step that was to use it.
         if (this.#steps.pending && this.#stopped === null) await this.#commit()
         throw end.error
@@ -304,12 +298,5 @@ export class OperationRun<Tx> implements Op {
   #stop(stop: Stopped['stop']): Stopped {
     this.#stopped ??= new Stopped(stop)
     return this.#stopped
-  }
-}
-
-function changed(message: string): Stop {
-  return {
-    why: 'parked',
-    failure: { code: 'operation_changed', message: message.slice(0, LIMITS.error_message_length_max) },
   }
 }

@@ -122,7 +122,7 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
       if (classify(error) === 'lock_wait') return null
       throw error
     })
-    const row = taken?.rows.at(-1)![0]
+    const row = taken?.rows.at(-1)?.[0]
     return row === undefined ? null : readResumed(row)
   }
 
