@@ -9,7 +9,7 @@ import { callForeign } from './foreign.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
-import { behindFailed, changed, type RunEnd, Stopped, stopOf } from './operation-stop.ts'
+import { behindFailed, changed, neverAsked, type RunEnd, Stopped, stopOf } from './operation-stop.ts'
 import { provesNothingDone } from './proof.ts'
 import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
 
@@ -78,14 +78,21 @@ export class OperationRun<Tx> implements Op {
     const stop = this.#stopped?.stop
     if (stop !== undefined && stop.why !== 'undo') return stop
     if (this.#in_step) throw new OnlyonceError('steps_overlap', { detail: 'A step was not awaited.' })
-    if (this.#steps.undoing !== null) return await this.#undoAll(this.#steps.undoing)
-    const { unvisited } = this.#steps
-    if (unvisited !== null)
-      return changed(`The step ${unvisited} is durable, and the code never asks for it.`)
-    if ('value' in end) return await this.#end(encodeResult(end.value))
+    if ('error' in end && end.error instanceof OnlyonceError) {
+      if (end.error.code === 'lease_lost') return { why: 'lost', error: end.error }
+      if (end.error.code === 'operation_changed') return changed(end.error.message)
+    }
+    const { unvisited, undoing } = this.#steps
+    if (unvisited !== null) {
+      // Whoever throws before it comes to what is durable has said nothing about it, and not told all undos yet.
+      return 'error' in end ? { why: 'failed', error: end.error } : changed(neverAsked(unvisited))
+    }
+    if (undoing !== null) {
+      this.#stopped = null
+      return await this.#undoAll(undoing)
+    }
+    if ('value' in end) return await this.#end(end.value)
     const { error } = end
-    if (error instanceof OnlyonceError && error.code === 'operation_changed') return changed(error.message)
-    if (error instanceof OnlyonceError && error.code === 'lease_lost') return { why: 'lost', error }
     if (this.#undos.length === 0 || provesNothingDone(error)) return { why: 'failed', error }
     // The outcome of a call is not known, and it was not even asked for: no time to undo.
     if (this.#hold.in_doubt && this.unproved) return { why: 'failed', error }
@@ -254,16 +261,31 @@ export class OperationRun<Tx> implements Op {
   }
 
   async #undoAll(undoing: Entry): Promise<RunEnd> {
-    for (const { name, undo } of this.#undos.toReversed()) {
-      if (this.#steps.undone(name) !== null) continue
-      if (typeof undo === 'function') await this.#atomic(name, 'undo_atomic', undo, 'serializable')
-      else await this.#foreign(name, 'undo_foreign', undo)
+    const undos = this.#undos.toReversed()
+    const done = this.#steps.undone
+    const amiss = done.find(({ name }, i) => undos[i]?.name !== name)
+    if (amiss !== undefined)
+      return changed(`The undo ${amiss.name} is done, and the code has another in its place.`)
+    try {
+      for (const { name, undo } of undos.slice(done.length)) {
+        if (typeof undo === 'function') await this.#atomic(name, 'undo_atomic', undo, 'serializable')
+        else await this.#foreign(name, 'undo_foreign', undo)
+      }
+    } catch (error) {
+      if (error instanceof Stopped) throw error
+      return { why: 'failed', error }
     }
     const { status, headers, schema, body } = resultOf(undoing) as Omit<Reply, 'body'> & { body: string }
     return await this.#complete({ status, headers, schema, body: Buffer.from(body), sealed_by: null })
   }
 
-  async #end(reply: Reply): Promise<RunEnd> {
+  async #end(value: unknown): Promise<RunEnd> {
+    let reply: Reply
+    try {
+      reply = encodeResult(value)
+    } catch (error) {
+      return { why: 'failed', error }
+    }
     return this.#isNotNow(reply) ? { why: 'not_now', reply } : await this.#complete(reply)
   }
 

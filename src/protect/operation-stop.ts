@@ -30,6 +30,10 @@ export class Stopped extends Error {
   }
 }
 
+export function neverAsked(step: string): string {
+  return `The step ${step} is durable, and the code never asks for it.`
+}
+
 /** The code does not fit what is durable. */
 export function changed(message: string): Stop {
   return {

@@ -101,11 +101,9 @@ export class Steps {
     return entry
   }
 
-  /** What is durable of an undo. Undos are found by their name. */
-  undone(name: string): Entry | null {
-    const undo_at = this.#entries.findIndex(({ kind }) => kind === 'undoing')
-    // The entry that begins the undoing has a name too, and is none of them.
-    return this.#entries.slice(undo_at + 1).find((entry) => entry.name === name) ?? null
+  /** The undos that are done, in order. The entry that begins the undoing has a name too, and is none of them. */
+  get undone(): readonly Entry[] {
+    return this.#entries.slice(this.#entries.findIndex(({ kind }) => kind === 'undoing') + 1)
   }
 
   add(entry: Entry): void {
