@@ -12,14 +12,15 @@ import { runStep } from './operation-step.ts'
 import { behindFailed, changed, neverAsked, type RunEnd, Stopped, stopOf } from './operation-stop.ts'
 import { provesNothingDone } from './proof.ts'
 import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
+import { replyOfUndoing, type Undo, undoingOf, undosLeft } from './undos.ts'
 
-type Undo = {
-  readonly name: string
-  readonly undo: ForeignStep<unknown> | ((tx: Queryable) => Promise<unknown>)
-}
+type FunctionEnd = { readonly reply: Reply } | { readonly error: unknown }
 
 /** One attempt at an operation: runs its function past what is durable already, and makes the rest durable. */
 export class OperationRun<Tx> implements Op {
+  readonly account: string
+  readonly operation: string
+  readonly key: string
   readonly #hold: Hold<Tx>
   readonly #steps: Steps
   readonly #undos: Undo[] = []
@@ -33,21 +34,13 @@ export class OperationRun<Tx> implements Op {
   #failed: string | null = null
 
   constructor(hold: Hold<Tx>, steps: Steps, notNow: (status: number) => boolean) {
+    ;({ account: this.account, operation: this.operation, key: this.key } = hold.id)
     this.#hold = hold
     this.#steps = steps
     this.#notNow = notNow
     this.#maybe_sent = hold.resumed
   }
 
-  get account(): string {
-    return this.#hold.id.account
-  }
-  get operation(): string {
-    return this.#hold.id.operation
-  }
-  get key(): string {
-    return this.#hold.id.key
-  }
   get signal(): AbortSignal {
     return this.#hold.signal
   }
@@ -58,9 +51,10 @@ export class OperationRun<Tx> implements Op {
   }
 
   async run({ run }: Operation<unknown, unknown>, input: unknown): Promise<RunEnd> {
-    let end: { readonly value: unknown } | { readonly error: unknown }
+    let end: FunctionEnd
     try {
-      end = { value: await this.#hold.inTime(run(this, input)) }
+      const value = await this.#hold.inTime(run(this, input))
+      end = { reply: this.#completed ?? encodeResult(value) }
     } catch (error) {
       end = { error }
     }
@@ -73,7 +67,7 @@ export class OperationRun<Tx> implements Op {
     }
   }
 
-  async #finish(end: { readonly value: unknown } | { readonly error: unknown }): Promise<RunEnd> {
+  async #finish(end: FunctionEnd): Promise<RunEnd> {
     if (this.#completed !== null) return { why: 'completed', reply: this.#completed }
     const stop = this.#stopped?.stop
     if (stop !== undefined && stop.why !== 'undo') return stop
@@ -87,11 +81,10 @@ export class OperationRun<Tx> implements Op {
       // Whoever throws before it comes to what is durable has said nothing about it, and not told all undos yet.
       return 'error' in end ? { why: 'failed', error: end.error } : changed(neverAsked(unvisited))
     }
-    if (undoing !== null) {
-      this.#stopped = null
-      return await this.#undoAll(undoing)
-    }
-    if ('value' in end) return await this.#end(end.value)
+    this.#stopped = null
+    if (undoing !== null) return await this.#undoAll(undoing)
+    if ('reply' in end)
+      return this.#isNotNow(end.reply) ? { why: 'not_now', ...end } : this.#complete(end.reply)
     const { error } = end
     if (this.#undos.length === 0 || provesNothingDone(error)) return { why: 'failed', error }
     // The outcome of a call is not known, and it was not even asked for: no time to undo.
@@ -124,12 +117,12 @@ export class OperationRun<Tx> implements Op {
     this.#refuseLate('undo')
     if (this.#in_step) throw this.#overlap()
     const { unvisited } = this.#steps
-    if (unvisited !== null)
-      throw this.#stop(changed(`The step ${unvisited} is durable, and the code undoes before it.`))
+    if (unvisited !== null) throw this.#stop(changed(neverAsked(unvisited)))
     // On the way back already: this is where it began.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
+    const encoded = encodeResult(reply)
     this.#in_step = true
-    const end = await this.#beginUndo(encodeResult(reply))
+    const end = await this.#beginUndo(encoded)
       .catch((error) => {
         throw error instanceof Stopped ? error : this.#stop({ why: 'lost', error })
       })
@@ -253,21 +246,17 @@ export class OperationRun<Tx> implements Op {
 
   /** From here on it never goes forward again: that is durable before anything is undone. */
   async #beginUndo(reply: Reply): Promise<RunEnd> {
-    const { status, headers, schema } = reply
-    const entry = entryOf('undo', 'undoing', { status, headers, schema, body: reply.body!.toString('utf8') })
+    const entry = undoingOf(reply)
     this.#steps.add(entry)
     await this.#commit()
     return await this.#undoAll(entry)
   }
 
   async #undoAll(undoing: Entry): Promise<RunEnd> {
-    const undos = this.#undos.toReversed()
-    const done = this.#steps.undone
-    const amiss = done.find(({ name }, i) => undos[i]?.name !== name)
-    if (amiss !== undefined)
-      return changed(`The undo ${amiss.name} is done, and the code has another in its place.`)
+    const left = undosLeft(this.#undos, this.#steps.undone)
+    if ('why' in left) return left
     try {
-      for (const { name, undo } of undos.slice(done.length)) {
+      for (const { name, undo } of left) {
         if (typeof undo === 'function') await this.#atomic(name, 'undo_atomic', undo, 'serializable')
         else await this.#foreign(name, 'undo_foreign', undo)
       }
@@ -275,18 +264,7 @@ export class OperationRun<Tx> implements Op {
       if (error instanceof Stopped) throw error
       return { why: 'failed', error }
     }
-    const { status, headers, schema, body } = resultOf(undoing) as Omit<Reply, 'body'> & { body: string }
-    return await this.#complete({ status, headers, schema, body: Buffer.from(body), sealed_by: null })
-  }
-
-  async #end(value: unknown): Promise<RunEnd> {
-    let reply: Reply
-    try {
-      reply = encodeResult(value)
-    } catch (error) {
-      return { why: 'failed', error }
-    }
-    return this.#isNotNow(reply) ? { why: 'not_now', reply } : await this.#complete(reply)
+    return await this.#complete(replyOfUndoing(undoing))
   }
 
   async #complete(reply: Reply): Promise<RunEnd> {
