@@ -9,12 +9,10 @@ import { callForeign } from './foreign.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
-import { behindFailed, changed, neverAsked, type RunEnd, Stopped, stopOf } from './operation-stop.ts'
+import { behind, changed, type FunctionEnd, type RunEnd, Stopped, stopOf, unasked } from './operation-stop.ts'
 import { provesNothingDone } from './proof.ts'
 import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
 import { replyOfUndoing, type Undo, undoingOf, undosLeft } from './undos.ts'
-
-type FunctionEnd = { readonly reply: Reply } | { readonly error: unknown }
 
 /** One attempt at an operation: runs its function past what is durable already, and makes the rest durable. */
 export class OperationRun<Tx> implements Op {
@@ -79,7 +77,7 @@ export class OperationRun<Tx> implements Op {
     const { unvisited, undoing } = this.#steps
     if (unvisited !== null) {
       // Whoever throws before it comes to what is durable has said nothing about it, and not told all undos yet.
-      return 'error' in end ? { why: 'failed', error: end.error } : changed(neverAsked(unvisited))
+      return 'error' in end ? { why: 'failed', error: end.error } : changed(unasked(unvisited))
     }
     this.#stopped = null
     if (undoing !== null) return await this.#undoAll(undoing)
@@ -117,7 +115,7 @@ export class OperationRun<Tx> implements Op {
     this.#refuseLate('undo')
     if (this.#in_step) throw this.#overlap()
     const { unvisited } = this.#steps
-    if (unvisited !== null) throw this.#stop(changed(neverAsked(unvisited)))
+    if (unvisited !== null) throw this.#stop(changed(unasked(unvisited)))
     // On the way back already: this is where it began.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
     const encoded = encodeResult(reply)
@@ -136,7 +134,7 @@ export class OperationRun<Tx> implements Op {
   async #step(name: string, kind: StepKind, run: () => Promise<unknown>): Promise<unknown> {
     this.#refuseLate(name)
     if (this.#in_step) throw this.#overlap()
-    if (this.#failed !== null) throw this.#stop({ why: 'failed', error: behindFailed(name, this.#failed) })
+    if (this.#failed !== null) throw this.#stop({ why: 'failed', error: behind(name, this.#failed) })
     const entry = this.#enter(name, kind)
     if (entry !== null) return resultOf(entry)
     // What was begun to be undone never goes forward again.

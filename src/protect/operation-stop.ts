@@ -17,6 +17,9 @@ export type Stop =
   /** The answer is given, and says that the same request may run again. */
   | { readonly why: 'not_now'; readonly reply: Reply }
 
+/** How the function of an operation ended. */
+export type FunctionEnd = { readonly reply: Reply } | { readonly error: unknown }
+
 /** How an attempt ended. `reply` is durable. */
 export type RunEnd = { readonly why: 'completed'; readonly reply: Reply } | Stop
 
@@ -30,7 +33,7 @@ export class Stopped extends Error {
   }
 }
 
-export function neverAsked(step: string): string {
+export function unasked(step: string): string {
   return `The step ${step} is durable, and the code never asks for it.`
 }
 
@@ -43,7 +46,7 @@ export function changed(message: string): Stop {
 }
 
 /** That a step threw is not durable: another attempt may find that it works, and would know nothing of a call made since. */
-export function behindFailed(name: string, failed: string): OnlyonceError {
+export function behind(name: string, failed: string): OnlyonceError {
   const detail = `${name} comes after ${failed}, which threw. Return from a step what later ones depend on.`
   return new OnlyonceError('option_invalid', { detail })
 }
