@@ -14,7 +14,7 @@ function killSessions(shop: Shop): () => Promise<void> {
         `SELECT pg_terminate_backend(pid) FROM (
            SELECT pid FROM pg_stat_activity
            WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
-           ORDER BY random() LIMIT 2) AS some`,
+           ORDER BY random() LIMIT 2) AS chosen`,
       )
       await new Promise((resolve) => setTimeout(resolve, 15))
     }
