@@ -6,7 +6,7 @@ import type { Hold } from './operation-hold.ts'
 /** Where a call of an operation is made from. */
 export function callSiteOf<Tx>(hold: Hold<Tx>, key: string, maybe_sent: boolean): CallSite {
   const { house, attempt, id } = hold
-  const { resumed, lease_ms, deadline } = attempt
+  const { resumed, lease_ms, calls_until } = attempt
   const since = new Deadline(LIMITS.timer_max_ms)
   const elapsed_ms = () => LIMITS.timer_max_ms - since.left_ms
   return {
@@ -22,7 +22,7 @@ export function callSiteOf<Tx>(hold: Hold<Tx>, key: string, maybe_sent: boolean)
       const sent_age_ms = resumed?.sent_age_ms ?? null
       return sent_age_ms === null ? null : sent_age_ms + elapsed_ms()
     },
-    mayCall: () => !deadline.passed,
+    mayCall: () => !calls_until.passed,
     holdFor: (ms) => hold.holdFor(ms),
     evidence: async () => {
       const told = await house.operations.evidence(id.account, key)

@@ -44,6 +44,25 @@ export type CallEnd =
  * asked about first, and is sent again only where the other side does the same key once, and still remembers it.
  */
 export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
+  const known: Known = { in_doubt: site.maybe_sent, sent_here: false }
+  try {
+    return await bring(step, site, known)
+  } catch (error) {
+    const lost = error instanceof OnlyonceError && error.code === 'lease_lost'
+    if (lost || !known.in_doubt) throw error
+    // Whatever keeps us from asking, what may have been sent stays so.
+    return doubtful('call_in_doubt', describe(error, 'It could not be asked'))
+  }
+}
+
+/** What is known about a call while it is brought to its end. */
+interface Known {
+  in_doubt: boolean
+  /** This attempt has sent it, and does not know how it ended. */
+  sent_here: boolean
+}
+
+async function bring<T>(step: ForeignStep<T>, site: CallSite, known: Known): Promise<CallEnd> {
   const { dedupes = true, key_lifetime_ms = LIMITS.call_key_lifetime_ms } = step
   const timeout_ms = step.timeout_ms ?? Math.min(LIMITS.call_timeout_ms, site.timeout_ms)
   if (timeout_ms > site.timeout_ms) {
@@ -51,19 +70,18 @@ export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Prom
       detail: `timeout_ms of a call is at most two thirds of lease_ms: ${site.timeout_ms}.`,
     })
   }
-  let in_doubt = site.maybe_sent
   let last: unknown
   for (let calls = 0; ; calls += 1) {
-    if (in_doubt) {
+    if (known.in_doubt) {
       const truth = await learn(step, site, timeout_ms)
       if (truth?.status === 'found') return { end: 'result', value: truth.result }
       if (truth?.status === 'pending') return doubtful('call_pending', 'The other side has not decided yet.')
       if (!dedupes) return doubtful('call_in_doubt', describe(last))
       if (site.keyAgeMs() + timeout_ms >= key_lifetime_ms) return doubtful('call_key_forgotten', FORGOTTEN)
-      if (!site.mayCall()) return afterDeadline(step, site, truth)
+      if (!site.mayCall()) return afterDeadline(step, site, truth, known)
     }
-    const over = calls > LIMITS.calls_max || (!in_doubt && !site.mayCall())
-    if (over) return in_doubt ? doubtful('call_in_doubt', describe(last)) : notExecutedBy(last, calls)
+    const over = calls > LIMITS.calls_max || (!known.in_doubt && !site.mayCall())
+    if (over) return known.in_doubt ? doubtful('call_in_doubt', describe(last)) : notExecutedBy(last, calls)
     if (calls > 0) await sleep(Math.random() * LIMITS.call_backoff_ms * 2 ** calls)
     await site.holdFor(timeout_ms)
     try {
@@ -72,13 +90,16 @@ export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Prom
       site.crashPoint('operation.call.after')
       return { end: 'result', value }
     } catch (error) {
-      const lost = site.lost()
-      if (lost instanceof OnlyonceError && lost.code === 'lease_lost') throw lost
-      if (lost !== null) return doubtful('call_in_doubt', TIME_OVER)
-      if (error instanceof OnlyonceError && error.code === 'call_refused') return { end: 'refused', error }
-      last = error
+      const refused = error instanceof OnlyonceError && error.code === 'call_refused'
       // A later call that was not executed says nothing about an earlier one.
-      if (!provesNothingDone(error)) in_doubt = true
+      if (!refused && !provesNothingDone(error)) {
+        known.in_doubt = true
+        known.sent_here = true
+      }
+      const lost = site.lost()
+      if (lost !== null) throw lost
+      if (refused) return { end: 'refused', error }
+      last = error
     }
   }
 }
@@ -111,9 +132,10 @@ function afterDeadline<T>(
   { settle_ms = LIMITS.call_settle_ms }: ForeignStep<T>,
   site: CallSite,
   truth: Found<unknown> | null,
+  { sent_here }: Known,
 ): CallEnd {
   const sent_age_ms = site.sentAgeMs()
-  const settled = sent_age_ms !== null && sent_age_ms >= settle_ms
+  const settled = !sent_here && sent_age_ms !== null && sent_age_ms >= settle_ms
   if (truth?.status !== 'not_found' || !settled) return doubtful('call_in_doubt', TOO_EARLY)
   return { end: 'not_executed', error: new OnlyonceError('deadline_exceeded') }
 }
@@ -126,13 +148,12 @@ function doubtful(code: string, message: string): CallEnd {
   return { end: 'in_doubt', failure: { code, message } }
 }
 
-function describe(error: unknown): string {
+function describe(error: unknown, said = 'The last call said'): string {
   if (error === undefined) return 'An earlier attempt may have made the call, and nobody can tell.'
   const { code, message } = failureOf(error)
-  return `The last call said: ${code}: ${message}`.slice(0, LIMITS.error_message_length_max)
+  return `${said}: ${code}: ${message}`.slice(0, LIMITS.error_message_length_max)
 }
 
-const TIME_OVER = 'The time for the operation ran out while the call was under way.'
 const FORGOTTEN = 'The other side may have forgotten the key of the call, so it is not made again.'
 const TOO_EARLY = 'The deadline is past, so nothing is sent; whether something was sent cannot be told yet.'
 

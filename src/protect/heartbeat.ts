@@ -47,6 +47,11 @@ export class Heartbeat<Tx> {
     return this.#lost.signal
   }
 
+  /** No more signs of life: lost, handed over, or done. */
+  get stopped(): boolean {
+    return this.#stopped
+  }
+
   /** Why the record is lost, or null. */
   get lost(): OnlyonceError | null {
     return this.#reason

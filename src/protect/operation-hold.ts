@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
-import type { Claimant, Failure, RecordId } from '../record/index.ts'
+import type { Claimant, Failure, RecordId, State } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Owned, Store, TransactionAttempt } from '../store/contract.ts'
 import type { Beginning, OperationHead, OperationStore, Resumed, Written } from '../store/operations.ts'
@@ -29,8 +29,12 @@ export interface OperationAttempt {
   readonly lease_ms: number
   readonly in_progress_max_ms: number
   readonly deadline: Deadline
+  /** After this no call is begun; it is only looked, and what is found is finished. */
+  readonly calls_until: Deadline
   /** What was there already, and is ours now; null for a new key. */
   readonly resumed: Resumed | null
+  /** The state that it was found in. */
+  readonly from: State | 'none'
 }
 
 /**
@@ -39,12 +43,17 @@ export interface OperationAttempt {
  */
 export class Hold<Tx> {
   readonly id: RecordId
-  /** An earlier attempt may have done things that are not durable. */
+  /** An earlier attempt may have done things that are not durable. Of what was left retryable it is proved that none did. */
   readonly resumed: boolean
+  /** An earlier attempt has said that it does not know what became of a call. */
+  readonly in_doubt: boolean
   readonly house: OperationHouse<Tx>
   readonly attempt: OperationAttempt
   #owned: Owned | null = null
   #heartbeat: Heartbeat<Tx> | null = null
+  #ended = false
+  /** How often it was looked at since the outcome is in doubt that it waits for. */
+  #looks: number
   #place: Owned['place']
   /** How long the lease is good for, counted from before it was asked for. */
   #lease: Deadline
@@ -55,8 +64,10 @@ export class Hold<Tx> {
     this.house = house
     this.attempt = attempt
     this.id = attempt.id
-    this.resumed = attempt.resumed !== null
+    this.resumed = attempt.from === 'in_progress' || attempt.from === 'unknown'
+    this.in_doubt = attempt.from === 'unknown'
     this.#lease = lease
+    this.#looks = attempt.resumed?.looks ?? 0
     this.#point = pointAt(attempt.resumed?.point_age_ms ?? 0)
   }
 
@@ -109,8 +120,9 @@ export class Hold<Tx> {
   async claim(): Promise<void> {
     if (this.#owned !== null) return
     const { id, claimant, lease_ms, deadline } = this.attempt
+    // From the first try on: it may be the one that was done, and only its answer was lost.
+    const lease = new Deadline(lease_ms)
     for (let tries = 0; ; tries += 1) {
-      const lease = new Deadline(lease_ms)
       try {
         this.house.crashPoint('operation.claim.before')
         const claimed = await this.house.operations.claim(this.beginning)
@@ -134,8 +146,8 @@ export class Hold<Tx> {
       throw end.end === 'stop' ? new Interrupted(end.stop) : end.error
     }
     const { operations, crashPoint } = this.house
+    const lease = new Deadline(this.attempt.lease_ms)
     await this.#persist(async (owned) => {
-      const lease = new Deadline(this.attempt.lease_ms)
       crashPoint('operation.write.before')
       const place = await operations.write(owned, written, this.bounds)
       crashPoint('operation.write.after')
@@ -145,7 +157,7 @@ export class Hold<Tx> {
 
   async doubt(failure: Failure, waits_for: string | null): Promise<'unknown' | 'parked'> {
     const { operations, schedule_ms } = this.house
-    const looks = this.attempt.resumed?.looks ?? 0
+    const looks = this.#looks
     const in_ms = schedule_ms[looks]
     if (in_ms === undefined) {
       await this.park(failure)
@@ -190,12 +202,16 @@ export class Hold<Tx> {
   }
 
   end(): void {
+    this.#ended = true
     this.#heartbeat?.stop()
     if (this.#owned !== null) this.house.running.end(this.#owned)
   }
 
   /** A call begins only if the lease outlasts it: whoever takes the record over then finds it sent, or never sent. */
   async holdFor(ms: number): Promise<void> {
+    if (this.lost !== null) throw this.lost
+    // Handed over, because this process closes: the lease is shorter now than it was asked for.
+    if (this.#heartbeat?.stopped === true) throw new OnlyonceError('lease_lost')
     if (this.#lease.left_ms > ms) return
     const { lease_ms } = this.attempt
     const lease = new Deadline(lease_ms)
@@ -209,6 +225,7 @@ export class Hold<Tx> {
   committed(written: Written, lease: Deadline, place: Owned['place']): void {
     if (written.state === 'completed') return
     this.#lease = lease
+    this.#looks = 0
     this.#point = pointAt(0)
     const { id, claimant } = this.attempt
     if (this.#owned === null) this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })
@@ -223,6 +240,8 @@ export class Hold<Tx> {
   #own(owned: Owned): void {
     const { store, running, onLeaseLost } = this.house
     this.#owned = owned
+    // A step that nobody awaited: signs of life of what is over would only keep others waiting.
+    if (this.#ended) throw new Interrupted({ why: 'lost', error: new OnlyonceError('lease_lost') })
     this.#heartbeat = new Heartbeat(store, owned, this.attempt, onLeaseLost)
     if (running.begin(owned, this.#heartbeat)) return
     this.#heartbeat.stop()

@@ -1,7 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { derivedKey } from '../key/index.ts'
-import { LIMITS } from '../limits.ts'
 import type { Reply } from '../record/index.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { encodeThrown } from '../value.ts'
@@ -10,27 +9,16 @@ import { callForeign } from './foreign.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
-import { type RunEnd, type Stop, stopOf } from './operation-stop.ts'
+import { behind, changed, type FunctionEnd, type RunEnd, Stopped, stopOf, unasked } from './operation-stop.ts'
 import { provesNothingDone } from './proof.ts'
 import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
-
-type Undo = {
-  readonly name: string
-  readonly undo: ForeignStep<unknown> | ((tx: Queryable) => Promise<unknown>)
-}
-
-/** Leaves the function of an operation. Whoever catches it gets it again from every other step. */
-class Stopped extends Error {
-  readonly stop: Stop | { readonly why: 'undo' }
-
-  constructor(stop: Stop | { readonly why: 'undo' }) {
-    super(`The operation stops here: ${stop.why}.`)
-    this.stop = stop
-  }
-}
+import { replyOfUndoing, type Undo, undoingOf, undosLeft } from './undos.ts'
 
 /** One attempt at an operation: runs its function past what is durable already, and makes the rest durable. */
 export class OperationRun<Tx> implements Op {
+  readonly account: string
+  readonly operation: string
+  readonly key: string
   readonly #hold: Hold<Tx>
   readonly #steps: Steps
   readonly #undos: Undo[] = []
@@ -39,33 +27,36 @@ export class OperationRun<Tx> implements Op {
   #stopped: Stopped | null = null
   #completed: Reply | null = null
   #in_step = false
+  #over = false
+  #maybe_sent: boolean
+  #failed: string | null = null
 
   constructor(hold: Hold<Tx>, steps: Steps, notNow: (status: number) => boolean) {
+    ;({ account: this.account, operation: this.operation, key: this.key } = hold.id)
     this.#hold = hold
     this.#steps = steps
     this.#notNow = notNow
+    this.#maybe_sent = hold.resumed
   }
 
-  get account(): string {
-    return this.#hold.id.account
-  }
-  get operation(): string {
-    return this.#hold.id.operation
-  }
-  get key(): string {
-    return this.#hold.id.key
-  }
   get signal(): AbortSignal {
     return this.#hold.signal
   }
 
+  /** An earlier attempt may have made a call of which this one has learned nothing. */
+  get unproved(): boolean {
+    return this.#maybe_sent && this.#steps.untouched
+  }
+
   async run({ run }: Operation<unknown, unknown>, input: unknown): Promise<RunEnd> {
-    let end: { readonly value: unknown } | { readonly error: unknown }
+    let end: FunctionEnd
     try {
-      end = { value: await this.#hold.inTime(run(this, input)) }
+      const value = await this.#hold.inTime(run(this, input))
+      end = { reply: this.#completed ?? encodeResult(value) }
     } catch (error) {
       end = { error }
     }
+    this.#over = true
     try {
       return await this.#finish(end)
     } catch (error) {
@@ -74,21 +65,28 @@ export class OperationRun<Tx> implements Op {
     }
   }
 
-  async #finish(end: { readonly value: unknown } | { readonly error: unknown }): Promise<RunEnd> {
+  async #finish(end: FunctionEnd): Promise<RunEnd> {
     if (this.#completed !== null) return { why: 'completed', reply: this.#completed }
     const stop = this.#stopped?.stop
     if (stop !== undefined && stop.why !== 'undo') return stop
-    this.#stopped = null
     if (this.#in_step) throw new OnlyonceError('steps_overlap', { detail: 'A step was not awaited.' })
-    if (this.#steps.undoing !== null) return await this.#undoAll(this.#steps.undoing)
-    const { unvisited } = this.#steps
-    if (unvisited !== null)
-      return changed(`The step ${unvisited} is durable, and the code never asks for it.`)
-    if ('value' in end) return await this.#end(encodeResult(end.value))
+    if ('error' in end && end.error instanceof OnlyonceError) {
+      if (end.error.code === 'lease_lost') return { why: 'lost', error: end.error }
+      if (end.error.code === 'operation_changed') return changed(end.error.message)
+    }
+    const { unvisited, undoing } = this.#steps
+    if (unvisited !== null) {
+      // Whoever throws before it comes to what is durable has said nothing about it, and not told all undos yet.
+      return 'error' in end ? { why: 'failed', error: end.error } : changed(unasked(unvisited))
+    }
+    this.#stopped = null
+    if (undoing !== null) return await this.#undoAll(undoing)
+    if ('reply' in end)
+      return this.#isNotNow(end.reply) ? { why: 'not_now', ...end } : this.#complete(end.reply)
     const { error } = end
-    if (error instanceof OnlyonceError && error.code === 'operation_changed') return changed(error.message)
-    if (error instanceof OnlyonceError && error.code === 'lease_lost') return { why: 'lost', error }
     if (this.#undos.length === 0 || provesNothingDone(error)) return { why: 'failed', error }
+    // The outcome of a call is not known, and it was not even asked for: no time to undo.
+    if (this.#hold.in_doubt && this.unproved) return { why: 'failed', error }
     return await this.#beginUndo(encodeThrown(error))
   }
 
@@ -103,40 +101,64 @@ export class OperationRun<Tx> implements Op {
   }
 
   compensate(name: string, undo: Undo['undo']): void {
-    if (this.#stopped !== null) throw this.#stopped
+    this.#refuseLate(name)
+    try {
+      this.#steps.reserve(name)
+    } catch (error) {
+      // Undoing without this one would leave what was just done.
+      throw this.#stop({ why: 'failed', error })
+    }
     this.#undos.push({ name, undo })
   }
 
   async undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>> {
-    if (this.#stopped !== null) throw this.#stopped
+    this.#refuseLate('undo')
+    if (this.#in_step) throw this.#overlap()
     const { unvisited } = this.#steps
-    if (unvisited !== null)
-      throw this.#stop(changed(`The step ${unvisited} is durable, and the code undoes before it.`))
+    if (unvisited !== null) throw this.#stop(changed(unasked(unvisited)))
     // On the way back already: this is where it began.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
-    const end = await this.#beginUndo(encodeResult(reply)).catch((error) => {
-      throw error instanceof Stopped ? error : this.#stop({ why: 'lost', error })
-    })
+    const encoded = encodeResult(reply)
+    this.#in_step = true
+    const end = await this.#beginUndo(encoded)
+      .catch((error) => {
+        throw error instanceof Stopped ? error : this.#stop({ why: 'lost', error })
+      })
+      .finally(() => {
+        this.#in_step = false
+      })
     if (end.why !== 'completed') throw this.#stop(end)
     return reply
   }
 
   async #step(name: string, kind: StepKind, run: () => Promise<unknown>): Promise<unknown> {
-    if (this.#stopped !== null) throw this.#stopped
-    if (this.#completed !== null) {
-      throw new OnlyonceError('option_invalid', { detail: `${name} comes after the reply of the operation.` })
-    }
-    if (this.#in_step) throw this.#stop({ why: 'failed', error: new OnlyonceError('steps_overlap') })
+    this.#refuseLate(name)
+    if (this.#in_step) throw this.#overlap()
+    if (this.#failed !== null) throw this.#stop({ why: 'failed', error: behind(name, this.#failed) })
     const entry = this.#enter(name, kind)
     if (entry !== null) return resultOf(entry)
     // What was begun to be undone never goes forward again.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
+    // Nobody came past this step without leaving it durable.
+    if (kind === 'atomic') this.#maybe_sent = false
     this.#in_step = true
     try {
       return await run()
     } finally {
       this.#in_step = false
     }
+  }
+
+  /** What goes on behind the end has no record any more that would remember it. */
+  #refuseLate(name: string): void {
+    if (this.#stopped !== null) throw this.#stopped
+    if (!this.#over && this.#completed === null) return
+    throw new OnlyonceError('option_invalid', { detail: `${name} comes after the end of the operation.` })
+  }
+
+  /** The step that runs may be a call: nothing is proved about it, so nothing is written. */
+  #overlap(): Stopped {
+    return this.#stop({ why: 'lost', error: new OnlyonceError('steps_overlap') })
   }
 
   #enter(name: string, kind: StepKind): Entry | null {
@@ -179,6 +201,7 @@ export class OperationRun<Tx> implements Op {
       case 'stop':
         throw this.#stop(end.stop)
       case 'failed':
+        this.#failed = name
         // What a call has brought must not be lost with the step that was to use it.
         if (this.#steps.pending && this.#stopped === null) await this.#commit()
         throw end.error
@@ -188,18 +211,16 @@ export class OperationRun<Tx> implements Op {
   }
 
   async #foreign<T>(name: string, kind: 'foreign' | 'undo_foreign', step: ForeignStep<T>): Promise<unknown> {
-    const maybe_sent = this.#hold.resumed && this.#steps.untouched
+    const maybe_sent = this.unproved
     if (this.#steps.pending) await this.#commit()
     else await this.#guarded(() => this.#hold.claim())
     const key = derivedKey({ ...this.#hold.id, step: name })
     const end = await this.#guarded(() => callForeign(step, callSiteOf(this.#hold, key, maybe_sent)))
     switch (end.end) {
-      case 'result': {
-        const entry = entryOf(name, kind, end.value)
-        this.#steps.add(entry)
-        return resultOf(entry)
-      }
+      case 'result':
+        return this.#took(name, kind, end.value, key)
       case 'not_executed':
+        this.#maybe_sent = false
         throw this.#stop({ why: 'failed', error: end.error })
       case 'in_doubt':
         throw this.#stop({ why: 'doubt', failure: end.failure, waits_for: key })
@@ -210,27 +231,38 @@ export class OperationRun<Tx> implements Op {
     }
   }
 
+  /** It happened. A result that cannot be kept is no reason to forget that. */
+  #took(name: string, kind: StepKind, value: unknown, key: string): unknown {
+    try {
+      const entry = entryOf(name, kind, value)
+      this.#steps.add(entry)
+      return resultOf(entry)
+    } catch (error) {
+      throw this.#stop({ why: 'doubt', failure: failureOf(error), waits_for: key })
+    }
+  }
+
   /** From here on it never goes forward again: that is durable before anything is undone. */
   async #beginUndo(reply: Reply): Promise<RunEnd> {
-    const { status, headers, schema } = reply
-    const entry = entryOf('undo', 'undoing', { status, headers, schema, body: reply.body!.toString('utf8') })
+    const entry = undoingOf(reply)
     this.#steps.add(entry)
     await this.#commit()
     return await this.#undoAll(entry)
   }
 
   async #undoAll(undoing: Entry): Promise<RunEnd> {
-    for (const { name, undo } of this.#undos.toReversed()) {
-      if (this.#steps.undone(name) !== null) continue
-      if (typeof undo === 'function') await this.#atomic(name, 'undo_atomic', undo, 'serializable')
-      else await this.#foreign(name, 'undo_foreign', undo)
+    const left = undosLeft(this.#undos, this.#steps.undone)
+    if ('why' in left) return left
+    try {
+      for (const { name, undo } of left) {
+        if (typeof undo === 'function') await this.#atomic(name, 'undo_atomic', undo, 'serializable')
+        else await this.#foreign(name, 'undo_foreign', undo)
+      }
+    } catch (error) {
+      if (error instanceof Stopped) throw error
+      return { why: 'failed', error }
     }
-    const { status, headers, schema, body } = resultOf(undoing) as Omit<Reply, 'body'> & { body: string }
-    return await this.#complete({ status, headers, schema, body: Buffer.from(body), sealed_by: null })
-  }
-
-  async #end(reply: Reply): Promise<RunEnd> {
-    return this.#isNotNow(reply) ? { why: 'not_now', reply } : await this.#complete(reply)
+    return await this.#complete(replyOfUndoing(undoing))
   }
 
   async #complete(reply: Reply): Promise<RunEnd> {
@@ -264,12 +296,5 @@ export class OperationRun<Tx> implements Op {
   #stop(stop: Stopped['stop']): Stopped {
     this.#stopped ??= new Stopped(stop)
     return this.#stopped
-  }
-}
-
-function changed(message: string): Stop {
-  return {
-    why: 'parked',
-    failure: { code: 'operation_changed', message: message.slice(0, LIMITS.error_message_length_max) },
   }
 }

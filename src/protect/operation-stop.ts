@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
 import type { Failure, Reply } from '../record/index.ts'
 
 /** Why an attempt stops before its function has come to an end. */
@@ -16,8 +17,39 @@ export type Stop =
   /** The answer is given, and says that the same request may run again. */
   | { readonly why: 'not_now'; readonly reply: Reply }
 
+/** How the function of an operation ended. */
+export type FunctionEnd = { readonly reply: Reply } | { readonly error: unknown }
+
 /** How an attempt ended. `reply` is durable. */
 export type RunEnd = { readonly why: 'completed'; readonly reply: Reply } | Stop
+
+/** Leaves the function of an operation. Whoever catches it gets it again from every other step. */
+export class Stopped extends Error {
+  readonly stop: Stop | { readonly why: 'undo' }
+
+  constructor(stop: Stop | { readonly why: 'undo' }) {
+    super(`The operation stops here: ${stop.why}.`)
+    this.stop = stop
+  }
+}
+
+export function unasked(step: string): string {
+  return `The step ${step} is durable, and the code never asks for it.`
+}
+
+/** The code does not fit what is durable. */
+export function changed(message: string): Stop {
+  return {
+    why: 'parked',
+    failure: { code: 'operation_changed', message: message.slice(0, LIMITS.error_message_length_max) },
+  }
+}
+
+/** That a step threw is not durable: another attempt may find that it works, and would know nothing of a call made since. */
+export function behind(name: string, failed: string): OnlyonceError {
+  const detail = `${name} comes after ${failed}, which threw. Return from a step what later ones depend on.`
+  return new OnlyonceError('option_invalid', { detail })
+}
 
 /** Carries a stop through code that throws. */
 export class Interrupted extends Error {

@@ -97,7 +97,8 @@ export interface Op {
 
   /**
    * Effects in the store's database, in one transaction. It is serializable unless you say otherwise, and runs again
-   * when it collides with others.
+   * when it collides with others. When it throws, everything in it is rolled back, and no step follows: undo, return
+   * or throw. What later steps depend on is returned.
    */
   atomic<T>(
     name: string,

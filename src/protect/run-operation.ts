@@ -71,11 +71,13 @@ export async function runOperation<Tx>(
       house.crashPoint('operation.take_over.after')
       if (resumed === null) continue
     }
-    const attempt = {
+    const attempt: OperationAttempt = {
       ...attemptOf(request, claimant, resumed),
       deadline,
+      calls_until: deadline,
       head: headOf(head, resumed),
       resumed,
+      from: record?.state ?? 'none',
     }
     const end = await runAttempt(house, attempt, lease, find, operation, request.notNow, signals)
     if (end.why === 'conflict') continue
@@ -110,15 +112,17 @@ export async function resumeOperation<Tx>(
   house.crashPoint('operation.take_over.after')
   if (resumed === null) return null
   const claimant: Claimant = { ...unsigned, fingerprint: resumed.record.fingerprint }
-  const time_ms = Math.max(0, Math.min(resumed.deadline_in_ms ?? in_progress_max_ms, in_progress_max_ms))
+  const calls_ms = Math.max(0, Math.min(resumed.deadline_in_ms ?? in_progress_max_ms, in_progress_max_ms))
   const attempt: OperationAttempt = {
     id,
     claimant,
     lease_ms,
     in_progress_max_ms,
-    deadline: new Deadline(time_ms),
+    deadline: new Deadline(in_progress_max_ms),
+    calls_until: new Deadline(calls_ms),
     head: headOf({ version: '', input: resumed.input, deadline_ms: null, retention_ms: 0 }, resumed),
     resumed: request.looking ? { ...resumed, looks: resumed.looks + 1 } : resumed,
+    from: seen.state,
   }
   return await runAttempt(house, attempt, lease, find, null, () => false, signals)
 }
@@ -136,21 +140,25 @@ async function runAttempt<Tx>(
   const hold = new Hold(house, attempt, lease)
   try {
     hold.begin()
-    if ((attempt.resumed?.record.fence ?? 0) > LIMITS.owners_max) {
-      await hold.park(WORN_OUT)
-      return { why: 'parked', failure: WORN_OUT }
-    }
     const { version } = attempt.head
     const operation = asked?.version === version ? asked : find(attempt.id.operation, version)
     if (operation === null) {
-      await hold.handOver()
       const detail = `It is version ${version} of ${attempt.id.operation}.`
-      return { why: 'lost', error: new OnlyonceError('operation_unknown', { detail }) }
+      const error = new OnlyonceError('operation_unknown', { detail })
+      // What was retryable still is; nothing was done.
+      if (attempt.from === 'retryable') await hold.release(failureOf(error))
+      else await hold.handOver()
+      return { why: 'lost', error }
+    }
+    // Those who left it retryable have ended well.
+    if (attempt.from === 'in_progress' && (attempt.resumed?.record.fence ?? 0) > LIMITS.owners_max) {
+      await hold.park(WORN_OUT)
+      return { why: 'parked', failure: WORN_OUT }
     }
     const steps = Steps.read(attempt.resumed?.progress?.bytes ?? null)
     const run = new OperationRun(hold, steps, notNow)
     const end = await run.run(operation, inputOf(attempt.head.input.bytes))
-    return await conclude(hold, steps, end, signals)
+    return await conclude(hold, steps, end, run.unproved, signals)
   } catch (error) {
     const stop = stopOf(error)
     await hold.handOver()
@@ -171,6 +179,7 @@ async function conclude<Tx>(
   hold: Hold<Tx>,
   steps: Steps,
   end: RunEnd,
+  unproved: boolean,
   signals: CallSignals,
 ): Promise<RunEnd> {
   switch (end.why) {
@@ -181,38 +190,48 @@ async function conclude<Tx>(
     case 'lost':
       return end
     case 'doubt':
+      await keep(hold, steps)
       return await doubt(hold, end.failure, end.waits_for, signals)
     case 'parked':
+      await keep(hold, steps)
       await hold.park(end.failure)
       return end
     case 'failed':
-      await leave(hold, steps, failureOf(end.error), signals)
-      return end
     case 'not_now':
-      await leave(
-        hold,
-        steps,
-        { code: `http_${end.reply.status}`, message: 'The operation answered so.' },
-        signals,
-      )
+      await keep(hold, steps)
+      await leave(hold, steps, failureOfEnd(end), unproved, signals)
       return end
     default:
       return end satisfies never
   }
 }
 
+/** What calls have brought must not be lost with whatever was to use it: nobody may be able to ask for it again. */
+async function keep<Tx>(hold: Hold<Tx>, steps: Steps): Promise<void> {
+  if (!steps.pending) return
+  await hold.write({ state: 'in_progress', points: steps.points() })
+  steps.committed()
+}
+
+function failureOfEnd(end: Extract<RunEnd, { why: 'failed' | 'not_now' }>): Failure {
+  if (end.why === 'failed') return failureOf(end.error)
+  return { code: `http_${end.reply.status}`, message: 'The operation answered so.' }
+}
+
 /**
  * Whoever comes next goes on. What was done outside waits for nobody's retry: the record is in doubt then, so that it
- * is looked at; otherwise it is proved that nothing happened.
+ * is looked at, and so it is where a call that was sent, or an undo, waits to be brought to its end; otherwise it is
+ * proved that nothing happened.
  */
 async function leave<Tx>(
   hold: Hold<Tx>,
   steps: Steps,
   failure: Failure,
+  unproved: boolean,
   signals: CallSignals,
 ): Promise<void> {
   if (hold.owned === null) return await hold.leaveRetryable(failure)
-  if (steps.foreign) await doubt(hold, failure, null, signals)
+  if (steps.foreign || steps.undoing !== null || unproved) await doubt(hold, failure, null, signals)
   else await hold.release(failure)
 }
 

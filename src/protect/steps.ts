@@ -78,13 +78,18 @@ export class Steps {
     return this.#position < this.#forward ? this.#entries[this.#position]!.name : null
   }
 
-  /** What is durable of the step that the function asks for next, or null where it is new. */
-  enter(name: string, kind: StepKind): Entry | null {
+  /** A name stands for one step, forward or undo: results are found by it, and keys of calls are derived from it. */
+  reserve(name: string): void {
     checkName(name)
     if (this.#names.has(name)) {
       throw new OnlyonceError('option_invalid', { detail: `Two steps are called ${name}.` })
     }
     this.#names.add(name)
+  }
+
+  /** What is durable of the step that the function asks for next, or null where it is new. */
+  enter(name: string, kind: StepKind): Entry | null {
+    this.reserve(name)
     if (this.#position >= this.#forward) return null
     const entry = this.#entries[this.#position]!
     if (entry.name !== name || entry.kind !== kind) {
@@ -96,11 +101,9 @@ export class Steps {
     return entry
   }
 
-  /** What is durable of an undo. Undos are found by their name. */
-  undone(name: string): Entry | null {
-    checkName(name)
-    const undo_at = this.#entries.findIndex(({ kind }) => kind === 'undoing')
-    return this.#entries.slice(undo_at).find((entry) => entry.name === name) ?? null
+  /** The undos that are done, in order. The entry that begins the undoing has a name too, and is none of them. */
+  get undone(): readonly Entry[] {
+    return this.#entries.slice(this.#entries.findIndex(({ kind }) => kind === 'undoing') + 1)
   }
 
   add(entry: Entry): void {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { notExecuted, type Onlyonce, operation, type PostgresTx, reply } from '../../src/index.ts'
-import { leaveEffect, makeCall, openShop, type Shop } from '../contract/shop.ts'
+import { leaveEffect, makeCall, openShop } from '../contract/shop.ts'
 
 interface Charge {
   readonly id: string
@@ -20,18 +20,6 @@ function makeProcessor() {
       return charge
     },
   }
-}
-
-async function commitsOf(shop: Shop, run: () => Promise<unknown>): Promise<number> {
-  const count = async () => {
-    const { rows } = await shop.observer.query(
-      'SELECT pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot())::text AS next',
-    )
-    return Number(rows[0].next)
-  }
-  const before = await count()
-  await run()
-  return (await count()) - before
 }
 
 const callOf = (changes: Partial<{ key: string }> = {}) => {
@@ -55,17 +43,12 @@ describe('an operation that writes, calls and writes', () => {
     })
   })
 
-  test('runs once, with two commits, and replays', async () => {
+  test('runs once, and replays', async () => {
     const shop = await openShop()
     const once = shop.open()
     await once.start()
     const call = callOf()
-    let result: unknown
-    expect(
-      await commitsOf(shop, async () => {
-        result = await once.run(pay, call)
-      }),
-    ).toBe(2)
+    const result = await once.run(pay, call)
     const value = { payment: call.key, at: '1970-01-01T00:00:00.000Z', charge: 'ch_1' }
     expect(result).toEqual({ outcome: 'executed', status: 201, value })
     expect(await once.run(pay, call)).toEqual({ outcome: 'replayed', status: 201, value })

@@ -45,10 +45,6 @@ const CHANGED: Readonly<Record<string, Body>> = {
   'an end before the durable steps': async (op) => {
     await note(op, 'one')
   },
-  'a throw before the durable steps': async (op) => {
-    await note(op, 'one')
-    throw new Error('not any more')
-  },
   'an undo before the durable steps': async (op) => {
     await note(op, 'one')
     return await op.undo(reply(409, {}))

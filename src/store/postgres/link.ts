@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import type { Connections } from './connections.ts'
-import { destroy } from './wire.ts'
+import { destroy, isGone } from './wire.ts'
 
 /**
  * The connection of one transaction. Taken when it is first needed, so that work which waits for something
@@ -77,6 +77,13 @@ export class Link {
       this.#connections.release(client)
       this.#connections.slots.release()
       throw new OnlyonceError('transaction_over')
+    }
+    if (isGone(client)) {
+      // Ended in the same breath in which it was given to us: no statement has been on it.
+      const error = new OnlyonceError('store_unavailable')
+      this.#connections.release(client, error)
+      this.#connections.slots.release()
+      throw error
     }
     this.#client = client
     this.#connections.onLost(client, (error) => this.lose(error))

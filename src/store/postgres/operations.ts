@@ -109,17 +109,20 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   async takeOver({ seen, claimant, lease_ms, head }: TakeOver): Promise<Resumed | null> {
     const { id, fence, state } = seen
     const { attempt_id, owner, trace, fingerprint } = claimant
-    const { rows } = await this.#connections.runBounded(
-      bind(
-        this.#statements.takeOver,
-        ...[id.account, id.operation, id.key, `${fence}`, state],
-        ...[attempt_id, owner, trace, fingerprint?.digest ?? null, fingerprint?.key_id ?? null],
-        `${lease_ms}`,
-        ...[head?.version ?? null, head?.input.bytes ?? null, head?.input.sealed_by ?? null],
-        ...[numeral(head?.deadline_ms), numeral(head?.retention_ms)],
-      ),
+    const take = bind(
+      this.#statements.takeOver,
+      ...[id.account, id.operation, id.key, `${fence}`, state],
+      ...[attempt_id, owner, trace, fingerprint?.digest ?? null, fingerprint?.key_id ?? null],
+      `${lease_ms}`,
+      ...[head?.version ?? null, head?.input.bytes ?? null, head?.input.sealed_by ?? null],
+      ...[numeral(head?.deadline_ms), numeral(head?.retention_ms)],
     )
-    const row = rows.at(-1)![0]
+    const taken = await this.#connections.runBounded(take).catch((error) => {
+      // A step of its owner is still open, whatever became of the lease.
+      if (classify(error) === 'lock_wait') return null
+      throw error
+    })
+    const row = taken?.rows.at(-1)?.[0]
     return row === undefined ? null : readResumed(row)
   }
 

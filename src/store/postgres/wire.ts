@@ -57,6 +57,11 @@ export function isIdle(client: PoolClient): boolean {
   return (client as unknown as { readyForQuery: boolean }).readyForQuery && transactionStatus(client) === 'I'
 }
 
+/** Whether pg has noted the loss of its connection. It tells that once, and perhaps before anybody listened. */
+export function isGone(client: PoolClient): boolean {
+  return (client as unknown as { _queryable?: boolean })._queryable === false
+}
+
 /** Null when this client is one we can work with; otherwise what is wrong with it. */
 export function unsupported(client: PoolClient): string | null {
   if (wireOf(client)?.stream === undefined)

@@ -52,11 +52,14 @@ END`
 
 const POINTS = `
 SET lease_until = clock_timestamp() + ${interval('$6')}, changed_at = clock_timestamp(), point_at = clock_timestamp(),
-    points = $7, recovery_point = $8, progress = $9, progress_key_id = $10`
+    points = $7::smallint, recovery_point = $8, progress = $9, progress_key_id = $10, looks = NULL`
 
-/** Parameters: 1-5 id, fence and attempt id, 6 lease in ms, 7 points, 8 recovery point, 9 progress, 10 its key id. */
+/**
+ * Steps are only ever added: a write whose connection was given up may reach the server when later ones are done.
+ * Parameters: 1-5 id, fence and attempt id, 6 lease in ms, 7 points, 8 recovery point, 9 progress, 10 its key id.
+ */
 export const writePoints = (schema: string) => `
-UPDATE ${schema}.records ${POINTS} WHERE ${OWNED} RETURNING ctid`
+UPDATE ${schema}.records ${POINTS} WHERE ${OWNED} AND coalesce(points, 0) < $7::smallint RETURNING ctid`
 
 /** The same for a record that is locked by its place. Parameters: as above, 11 place. */
 export const writePointsAt = (schema: string) => `
@@ -91,8 +94,8 @@ FOR UPDATE`
 
 /**
  * Takes an operation over by the fence and the state that were seen, and gives all that is durable of it. What an
- * earlier attempt has written stays; only a record without a head gets the one of the new attempt, and only an
- * expired one its fingerprint. A worker gives no head (version is NULL) and leaves the deadline as it is.
+ * earlier attempt has written stays; only a record without a head gets the one of the new attempt. An expired one
+ * starts over, with nothing of what was. A worker gives no head (version is NULL) and leaves the deadline as it is.
  * Parameters: 1-3 id, 4 fence seen, 5 state seen, 6 attempt id, 7 owner, 8 trace, 9 fingerprint, 10 its key id,
  * 11 lease in ms, 12 version, 13 input, 14 its key id, 15 deadline in ms, 16 retention in ms.
  */
@@ -111,15 +114,21 @@ WITH previous AS (
       lease_until = clock_timestamp() + ${interval('$11')}, expires_at = NULL,
       reply_status = NULL, reply_headers = NULL, reply_body = NULL, reply_schema = NULL, reply_key_id = NULL,
       error_code = NULL, error_message = NULL, waits_for = NULL, look_at = NULL,
-      version = coalesce(r.version, $12),
-      input = CASE WHEN r.input IS NULL THEN $13::bytea ELSE r.input END,
-      input_key_id = CASE WHEN r.input IS NULL THEN $14 ELSE r.input_key_id END,
+      version = CASE WHEN r.state = 'expired' THEN $12 ELSE coalesce(r.version, $12) END,
+      input = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $13::bytea ELSE r.input END,
+      input_key_id = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $14 ELSE r.input_key_id END,
+      progress = CASE WHEN r.state = 'expired' THEN NULL ELSE r.progress END,
+      progress_key_id = CASE WHEN r.state = 'expired' THEN NULL ELSE r.progress_key_id END,
+      points = CASE WHEN r.state = 'expired' THEN NULL ELSE r.points END,
+      recovery_point = CASE WHEN r.state = 'expired' THEN NULL ELSE r.recovery_point END,
+      looks = CASE WHEN r.state IN ('expired', 'retryable') THEN NULL ELSE r.looks END,
       deadline_at = CASE WHEN $12::text IS NULL THEN r.deadline_at ELSE clock_timestamp() + ${interval('$15')} END,
       retention_ms = coalesce($16::bigint, r.retention_ms),
-      point_at = coalesce(r.point_at, clock_timestamp()),
+      point_at = CASE WHEN r.state = 'expired' THEN clock_timestamp() ELSE coalesce(r.point_at, clock_timestamp()) END,
       sent_until = CASE r.state
         WHEN 'in_progress' THEN greatest(r.sent_until, r.lease_until)
         WHEN 'unknown' THEN greatest(r.sent_until, r.changed_at)
+        WHEN 'expired' THEN NULL
         ELSE r.sent_until END
   FROM previous
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3 AND r.fence = previous.fence
