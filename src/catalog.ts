@@ -1,11 +1,12 @@
 import { OnlyonceError } from './errors.ts'
 import type { Operation } from './protect/operation.ts'
+import type { VersionsOf } from './protect/run-operation.ts'
 
 type AnyOperation = Operation<unknown, unknown>
 
 /** The operations that a process knows, by name and version. Versions live side by side. */
 export class Catalog {
-  readonly #known = new Map<string, AnyOperation>()
+  readonly #known = new Map<string, Map<string, AnyOperation>>()
 
   constructor(operations: readonly Operation<never, unknown>[]) {
     for (const operation of operations) this.add(operation as AnyOperation)
@@ -15,25 +16,21 @@ export class Catalog {
     if (typeof operation?.run !== 'function') {
       throw new OnlyonceError('option_invalid', { detail: 'Pass operations that operation() has made.' })
     }
-    const address = addressOf(operation.name, operation.version)
-    const known = this.#known.get(address)
-    if (known === operation) return
-    if (known !== undefined) {
-      const detail = `There are two operations ${operation.name} of version ${operation.version}. Give one of them another version.`
+    const { name, version } = operation
+    const versions = this.#known.get(name) ?? new Map<string, AnyOperation>()
+    const known = versions.get(version)
+    if (known !== undefined && known !== operation) {
+      const detail = `There are two operations ${name} of version ${version}. Give one of them another version.`
       throw new OnlyonceError('option_invalid', { detail })
     }
-    this.#known.set(address, operation)
+    this.#known.set(name, versions.set(version, operation))
   }
 
   get all(): readonly AnyOperation[] {
-    return [...this.#known.values()]
+    return [...this.#known.values()].flatMap((versions) => [...versions.values()])
   }
 
-  readonly find = (name: string, version: string): AnyOperation | null =>
-    this.#known.get(addressOf(name, version)) ?? null
+  readonly versionsOf: VersionsOf = (name) => this.#known.get(name) ?? NONE
 }
 
-/** No version holds an @. */
-function addressOf(name: string, version: string): string {
-  return `${name}@${version}`
-}
+const NONE: ReadonlyMap<string, AnyOperation> = new Map()

@@ -56,7 +56,7 @@ export class Durable<Tx> {
   ): Promise<Outcome> {
     this.catalog.add(operation)
     const house = this.#house(() => signals.leaseLost())
-    return await runOperation(house, request, operation, this.catalog.find, signals)
+    return await runOperation(house, request, operation, this.catalog.versionsOf, signals)
   }
 
   /** Goes on with an operation whose caller is gone. Null when another came first. */
@@ -64,7 +64,7 @@ export class Durable<Tx> {
     return await resumeOperation(
       this.#house(() => {}),
       request,
-      this.catalog.find,
+      this.catalog.versionsOf,
       NO_SIGNALS,
     )
   }

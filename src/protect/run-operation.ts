@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
@@ -25,8 +24,8 @@ export interface OperationRequest extends Omit<HandlerRequest, 'rerunnable'> {
   readonly notNow: (status: number) => boolean
 }
 
-/** Finds the code of an operation, by name and version. */
-export type FindOperation = (name: string, version: string) => Operation<unknown, unknown> | null
+/** The versions of an operation that a process has the code of. */
+export type VersionsOf = (name: string) => ReadonlyMap<string, Operation<unknown, unknown>>
 
 type AnyOperation = Operation<unknown, unknown>
 
@@ -38,11 +37,12 @@ export async function runOperation<Tx>(
   house: OperationHouse<Tx>,
   request: OperationRequest,
   operation: AnyOperation,
-  find: FindOperation,
+  versionsOf: VersionsOf,
   signals: CallSignals,
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, lease_ms } = request
   const deadline = new Deadline(request.deadline_ms)
+  const code = versionsOf(id.operation)
   for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
     if (tries > 0 && !(await deadline.backOff(tries))) break
     const claimant: Claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
@@ -67,7 +67,13 @@ export async function runOperation<Tx>(
     if (record !== null) {
       house.crashPoint('operation.take_over.before')
       const taken = { id, fence: record.fence, state: record.state }
-      resumed = await house.operations.takeOver({ seen: taken, claimant, lease_ms, head })
+      resumed = await house.operations.takeOver({
+        seen: taken,
+        claimant,
+        lease_ms,
+        head,
+        versions: [...code.keys()],
+      })
       house.crashPoint('operation.take_over.after')
       if (resumed === null) continue
     }
@@ -79,7 +85,7 @@ export async function runOperation<Tx>(
       resumed,
       from: record?.state ?? 'none',
     }
-    const end = await runAttempt(house, attempt, lease, find, operation, request.notNow, signals)
+    const end = await runAttempt(house, attempt, lease, code, request.notNow, signals)
     if (end.why === 'conflict') continue
     return outcomeOfEnd(end, attempt)
   }
@@ -100,15 +106,22 @@ export type ResumeEnd = RunEnd | null
 export async function resumeOperation<Tx>(
   house: OperationHouse<Tx>,
   request: ResumeRequest,
-  find: FindOperation,
+  versionsOf: VersionsOf,
   signals: CallSignals,
 ): Promise<ResumeEnd> {
   const { seen, owner, lease_ms, in_progress_max_ms } = request
   const { id } = seen
+  const code = versionsOf(id.operation)
   const unsigned = { attempt_id: randomUUID(), owner, trace: signals.trace }
   const lease = new Deadline(lease_ms)
   house.crashPoint('operation.take_over.before')
-  const resumed = await house.operations.takeOver({ seen, claimant: unsigned, lease_ms, head: null })
+  const resumed = await house.operations.takeOver({
+    seen,
+    claimant: unsigned,
+    lease_ms,
+    head: null,
+    versions: [...code.keys()],
+  })
   house.crashPoint('operation.take_over.after')
   if (resumed === null) return null
   const claimant: Claimant = { ...unsigned, fingerprint: resumed.record.fingerprint }
@@ -124,7 +137,7 @@ export async function resumeOperation<Tx>(
     resumed: request.looking ? { ...resumed, looks: resumed.looks + 1 } : resumed,
     from: seen.state,
   }
-  return await runAttempt(house, attempt, lease, find, null, () => false, signals)
+  return await runAttempt(house, attempt, lease, code, () => false, signals)
 }
 
 /** Runs one attempt, and writes down how it ended. */
@@ -132,24 +145,13 @@ async function runAttempt<Tx>(
   house: OperationHouse<Tx>,
   attempt: OperationAttempt,
   lease: Deadline,
-  find: FindOperation,
-  asked: AnyOperation | null,
+  code: ReadonlyMap<string, AnyOperation>,
   notNow: (status: number) => boolean,
   signals: CallSignals,
 ): Promise<RunEnd> {
   const hold = new Hold(house, attempt, lease)
   try {
     hold.begin()
-    const { version } = attempt.head
-    const operation = asked?.version === version ? asked : find(attempt.id.operation, version)
-    if (operation === null) {
-      const detail = `It is version ${version} of ${attempt.id.operation}.`
-      const error = new OnlyonceError('operation_unknown', { detail })
-      // What was retryable still is; nothing was done.
-      if (attempt.from === 'retryable') await hold.release(failureOf(error))
-      else await hold.handOver()
-      return { why: 'lost', error }
-    }
     // Those who left it retryable have ended well.
     if (attempt.from === 'in_progress' && (attempt.resumed?.record.fence ?? 0) > LIMITS.owners_max) {
       await hold.park(WORN_OUT)
@@ -157,7 +159,8 @@ async function runAttempt<Tx>(
     }
     const steps = Steps.read(attempt.resumed?.progress?.bytes ?? null)
     const run = new OperationRun(hold, steps, notNow)
-    const end = await run.run(operation, inputOf(attempt.head.input.bytes))
+    // What nobody here has the code of was not taken.
+    const end = await run.run(code.get(attempt.head.version)!, inputOf(attempt.head.input.bytes))
     return await conclude(hold, steps, end, run.unproved, signals)
   } catch (error) {
     const stop = stopOf(error)

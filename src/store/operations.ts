@@ -64,6 +64,10 @@ export interface TakeOver {
   readonly lease_ms: number
   /** For records that know no head yet, or start over; null for workers. */
   readonly head: OperationHead | null
+  /** The versions of the operation that the taker has the code of. */
+  readonly versions: readonly string[]
+  /** The keys that it can open with. */
+  readonly key_ids?: readonly string[]
 }
 
 /** An operation in the hands of a new owner, with all that is durable of it. Times are ages, by the store's clock. */
@@ -128,7 +132,10 @@ export interface OperationStore<Tx> {
     bounds: Pick<Beginning, 'lease_ms' | 'retention_ms'>,
   ): Promise<Owned['place']>
 
-  /** Takes a record over by the fence that was seen. Null when another came first. */
+  /**
+   * Takes a record over by the fence that was seen. Null when another came first. Whoever lacks the code or the key to go
+   * on with it changes nothing: `operation_unknown`, `seal_key_unknown`.
+   */
   takeOver(request: TakeOver): Promise<Resumed | null>
 
   /** Nobody knows whether a call took effect. */

@@ -59,7 +59,7 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     async takeOver(request) {
       const { id } = request.seen
       const head = request.head === null ? null : headOf(id, request.head)
-      const resumed = await inner.takeOver({ ...request, head })
+      const resumed = await inner.takeOver({ ...request, head, key_ids: seal.key_ids })
       return resumed === null ? null : resumedOf(id, resumed)
     },
     doubt: (owned, failure, next) => inner.doubt(owned, failure, next),

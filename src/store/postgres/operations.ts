@@ -106,16 +106,19 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return undefined
   }
 
-  async takeOver({ seen, claimant, lease_ms, head }: TakeOver): Promise<Resumed | null> {
+  async takeOver(request: TakeOver): Promise<Resumed | null> {
+    const { seen, claimant, lease_ms, head, versions, key_ids = [] } = request
     const { id, fence, state } = seen
     const { attempt_id, owner, trace, fingerprint } = claimant
+    const where = [id.account, id.operation, id.key, `${fence}`, state]
     const take = bind(
       this.#statements.takeOver,
-      ...[id.account, id.operation, id.key, `${fence}`, state],
+      ...where,
       ...[attempt_id, owner, trace, fingerprint?.digest ?? null, fingerprint?.key_id ?? null],
       `${lease_ms}`,
       ...[head?.version ?? null, head?.input.bytes ?? null, head?.input.sealed_by ?? null],
       ...[numeral(head?.deadline_ms), numeral(head?.retention_ms)],
+      ...[arrayLiteral(versions), arrayLiteral(key_ids)],
     )
     const taken = await this.#connections.runBounded(take).catch((error) => {
       // A step of its owner is still open, whatever became of the lease.
@@ -123,7 +126,10 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
       throw error
     })
     const row = taken?.rows.at(-1)?.[0]
-    return row === undefined ? null : readResumed(row)
+    if (row !== undefined) return readResumed(row)
+    const { rows } = await this.#connections.run(bind(this.#statements.lookNeeds, ...where))
+    refuseWhatItLacks(request, rows[0]![0])
+    return null
   }
 
   doubt(owned: Owned, { code, message }: Failure, { looks, in_ms, waits_for }: NextLook): Promise<void> {
@@ -218,6 +224,18 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
       state: state as Takable['state'],
     }))
   }
+}
+
+/** The row of `lookNeeds`, if it is still what was seen, tells what it takes to go on with the record. */
+function refuseWhatItLacks({ seen, versions, key_ids = [] }: TakeOver, row: Row | undefined): void {
+  if (row === undefined || seen.state === 'expired') return
+  const [version, ...needed] = row
+  if (version != null && !versions.includes(version)) {
+    const detail = `It is version ${version} of ${seen.id.operation}.`
+    throw new OnlyonceError('operation_unknown', { detail })
+  }
+  const missing = needed.find((key_id) => key_id != null && !key_ids.includes(key_id))
+  if (missing != null) throw new OnlyonceError('seal_key_unknown', { detail: `Its id is ${missing}.` })
 }
 
 /** The row of `lockToSettle` shows what this attempt has written. */

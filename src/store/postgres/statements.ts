@@ -75,6 +75,7 @@ function texts(schema: string) {
     finishOperation: operations.finishOperation(schema),
     lockToSettle: operations.lockToSettle(schema),
     takeOver: operations.takeOver(schema),
+    lookNeeds: operations.lookNeeds(schema),
     doubtOperation: operations.doubtOperation(schema),
     parkOperation: operations.parkOperation(schema),
     findAbandoned: operations.findAbandoned(schema),

@@ -97,13 +97,18 @@ FOR UPDATE`
  * earlier attempt has written stays; only a record without a head gets the one of the new attempt. An expired one
  * starts over, with nothing of what was. A worker gives no head (version is NULL) and leaves the deadline as it is.
  * Parameters: 1-3 id, 4 fence seen, 5 state seen, 6 attempt id, 7 owner, 8 trace, 9 fingerprint, 10 its key id,
- * 11 lease in ms, 12 version, 13 input, 14 its key id, 15 deadline in ms, 16 retention in ms.
+ * 11 lease in ms, 12 version, 13 input, 14 its key id, 15 deadline in ms, 16 retention in ms, 17 versions that the taker
+ * has the code of, 18 keys that it can open with. Whoever cannot go on with it must not raise its fence.
  */
 export const takeOver = (schema: string) => `
 WITH previous AS (
   SELECT * FROM ${schema}.records
   WHERE account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint AND state = $5
     AND (state <> 'in_progress' OR lease_until <= clock_timestamp())
+    AND (state = 'expired' OR (
+      (version IS NULL OR version = ANY ($17::text[]))
+      AND (input_key_id IS NULL OR input_key_id = ANY ($18::text[]))
+      AND (progress_key_id IS NULL OR progress_key_id = ANY ($18::text[]))))
   FOR UPDATE
 ), taken AS (
   UPDATE ${schema}.records AS r
@@ -201,3 +206,8 @@ WHERE account = $1 AND waits_for = $2 AND state = 'unknown' AND look_at IS NOT N
 /** Parameters: 1 account, 2 key of the call. */
 export const findEvidence = (schema: string) => `
 SELECT encode(result, 'hex'), key_id FROM ${schema}.evidence WHERE account = $1 AND call_key = $2`
+
+/** Why a record was not taken, where its fence is not the reason. Parameters: 1-3 id, 4 fence seen, 5 state seen. */
+export const lookNeeds = (schema: string) => `
+SELECT version, input_key_id, progress_key_id FROM ${schema}.records
+WHERE account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint AND state = $5`
