@@ -1,0 +1,58 @@
+import type pg from 'pg'
+import { describe, expectTypeOf, it } from 'vitest'
+import {
+  httpPublisher,
+  inbox,
+  type OutboxEvent,
+  onlyonce,
+  outbox,
+  type PublishContext,
+  postgres,
+  relay,
+  type Staged,
+  type Worker,
+} from '../index.ts'
+
+const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const { emit, stage } = outbox(once)
+declare const client: pg.PoolClient
+
+describe('the outbox', () => {
+  it('takes any transaction: ours, or that of a client', () => {
+    once.transaction({ account: 'a', operation: 'o', key: 'k' }, async (tx) => {
+      await emit(tx, { account: 'a', type: 't' })
+    })
+    expectTypeOf(
+      emit(client, [{ account: 'a', type: 't', payload: 1, aggregate: 'x' }]),
+    ).resolves.toEqualTypeOf<readonly string[]>()
+    // @ts-expect-error there is no event without an account
+    emit(client, { type: 't' })
+  })
+
+  it('answers one job with one, and a list with a list', () => {
+    const job = { account: 'a', job: 'j' }
+    expectTypeOf(stage(client, job)).resolves.toEqualTypeOf<Staged>()
+    expectTypeOf(stage(client, [job])).resolves.toEqualTypeOf<readonly Staged[]>()
+  })
+
+  it('gives the value of what is done for a message', async () => {
+    const message = { account: 'a', source: 's', message_id: 'm' }
+    const result = await inbox(once).once(client, message, async () => 5)
+    if (result.outcome === 'executed') expectTypeOf(result.value).toEqualTypeOf<number>()
+    else expectTypeOf(result).toEqualTypeOf<{ readonly outcome: 'seen' }>()
+  })
+
+  it('is taken out by a worker, to functions and publishers', () => {
+    const worker = relay(once, {
+      destinations: {
+        log: async (events, context) => {
+          expectTypeOf(events).toEqualTypeOf<readonly OutboxEvent[]>()
+          expectTypeOf(context).toEqualTypeOf<PublishContext>()
+        },
+        http: { publisher: httpPublisher({ url: 'https://a' }), types: ['t'] },
+      },
+      jobs: { j: async ({ payload }) => expectTypeOf(payload).toEqualTypeOf<unknown>() },
+    })
+    expectTypeOf(worker).toExtend<Worker>()
+  })
+})
