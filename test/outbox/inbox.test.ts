@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { beforeAll, expect, it } from 'vitest'
 import { type Inbox, inbox, type Onlyonce, type PostgresTx, relay } from '../../src/index.ts'
-import { beginCaller, catchError, leaveEffect, openShop, type Shop } from '../contract/shop.ts'
+import { beginCaller, catchError, leaveEffect, makeCall, openShop, type Shop } from '../contract/shop.ts'
 import { inTransaction, runDry } from './office.ts'
 
 let shop: Shop
@@ -33,6 +33,18 @@ it('gives the value of the function, and asks nobody when it was seen', async ()
   const again = box.once(tx, messageOf('msg_2'), () => Promise.reject(new Error('ran again')))
   expect(await again).toEqual({ outcome: 'seen' })
   await tx.query('COMMIT')
+})
+
+it('works in a protected transaction', async () => {
+  const outcomes: string[] = []
+  for (let n = 0; n < 2; n += 1) {
+    await once.transaction(makeCall(), async (tx) => {
+      const { outcome } = await box.once(tx, messageOf('msg_0'), async () => leaveEffect(tx, 'msg_0'))
+      outcomes.push(outcome)
+    })
+  }
+  expect(outcomes).toEqual(['executed', 'seen'])
+  expect(await shop.countEffects('msg_0')).toBe(1)
 })
 
 it('tells messages apart by account, source and id', async () => {

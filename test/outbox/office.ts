@@ -41,16 +41,23 @@ export async function inTransaction<T>(
   begin = 'BEGIN',
 ): Promise<T> {
   const tx = await pool.connect()
+  let failure: Error | undefined
   try {
     await tx.query(begin)
     const value = await work(tx)
     await tx.query('COMMIT')
     return value
   } catch (error) {
-    await tx.query('ROLLBACK')
+    failure = error as Error
+    await tx.query('ROLLBACK').then(
+      () => {
+        failure = undefined
+      },
+      () => {},
+    )
     throw error
   } finally {
-    tx.release()
+    tx.release(failure)
   }
 }
 
