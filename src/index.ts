@@ -80,6 +80,7 @@ export {
 export type { HandlerContext } from './protect/handler.ts'
 export {
   type CallContext,
+  type EmitOptions,
   type ForeignStep,
   type Found,
   type Op,
@@ -87,6 +88,7 @@ export {
   OperationReply,
   operation,
   reply,
+  type StageOptions,
   type StepResult,
   type ValueOf,
 } from './protect/operation.ts'

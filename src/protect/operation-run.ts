@@ -6,6 +6,7 @@ import type { Isolation, Queryable } from '../store/contract.ts'
 import { encodeThrown } from '../value.ts'
 import { callSiteOf } from './call-site.ts'
 import { callForeign } from './foreign.ts'
+import { OpDoor } from './op.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
@@ -15,10 +16,7 @@ import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './step
 import { replyOfUndoing, type Undo, undoingOf, undosLeft } from './undos.ts'
 
 /** One attempt at an operation: runs its function past what is durable already, and makes the rest durable. */
-export class OperationRun<Tx> implements Op {
-  readonly account: string
-  readonly operation: string
-  readonly key: string
+export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'compensate' | 'undo'> {
   readonly #hold: Hold<Tx>
   readonly #steps: Steps
   readonly #undos: Undo[] = []
@@ -32,15 +30,10 @@ export class OperationRun<Tx> implements Op {
   #failed: string | null = null
 
   constructor(hold: Hold<Tx>, steps: Steps, notNow: (status: number) => boolean) {
-    ;({ account: this.account, operation: this.operation, key: this.key } = hold.id)
     this.#hold = hold
     this.#steps = steps
     this.#notNow = notNow
     this.#maybe_sent = hold.resumed
-  }
-
-  get signal(): AbortSignal {
-    return this.#hold.signal
   }
 
   /** An earlier attempt may have made a call of which this one has learned nothing. */
@@ -51,7 +44,7 @@ export class OperationRun<Tx> implements Op {
   async run({ run }: Operation<unknown, unknown>, input: unknown): Promise<RunEnd> {
     let end: FunctionEnd
     try {
-      const value = await this.#hold.inTime(run(this, input))
+      const value = await this.#hold.inTime(run(new OpDoor(this, this.#hold), input))
       end = { reply: this.#completed ?? encodeResult(value) }
     } catch (error) {
       end = { error }

@@ -117,6 +117,23 @@ export interface Op {
 
   /** Undoes what was done, and then ends the operation with this reply. It never goes forward again. */
   undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>>
+
+  /** Writes an event of the operation's account in the transaction of a step: it is delivered if the step commits. */
+  emit(tx: Queryable, type: string, payload: unknown, options?: EmitOptions): Promise<void>
+
+  /** Writes a job of the operation's account in the transaction of a step: it is run if the step commits. */
+  stage(tx: Queryable, job: string, payload: unknown, options?: StageOptions): Promise<void>
+}
+
+export interface EmitOptions {
+  /** What it happened to; events of one aggregate are delivered in order. */
+  readonly aggregate?: string
+}
+
+export interface StageOptions {
+  /** At most one such job with this key is there. */
+  readonly key?: string
+  readonly run_after_ms?: number
 }
 
 /** A named durable function. Made by `operation()`. */
@@ -146,6 +163,8 @@ export type ValueOf<T> = Stored<T extends OperationReply<infer Body> ? Body : T>
  *   })
  *   return op.atomic('settled', async (tx) => {
  *     await ledger.post(tx, payment, charge)
+ *     await op.emit(tx, 'payment.captured', { id: payment.id })
+ *     await op.stage(tx, 'send_receipt', { id: payment.id })
  *     return reply(201, { id: payment.id })
  *   })
  * })

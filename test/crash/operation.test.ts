@@ -18,6 +18,7 @@ const POINTS = [
   'step.commit.sent',
   ...around('completer', 'find'),
   ...around('reconciler', 'find'),
+  ...around('relay', 'route', 'take', 'publish', 'done'),
 ]
 const SETTLE_POINTS = around('operation', 'settle')
 
@@ -26,6 +27,7 @@ let gateway: Gateway
 beforeAll(async () => {
   database = await freshDatabase()
   await database.direct({ max: 1 }).query('CREATE TABLE effects (key text NOT NULL)')
+  await database.direct({ max: 1 }).query('CREATE TABLE told (reference text NOT NULL)')
   gateway = await startGateway()
   cleanUpLater(() => gateway.stop())
 })
@@ -57,6 +59,10 @@ async function expectRecovery(RUN: string): Promise<void> {
     expect(refunds).toHaveLength(name === 'saga' ? done : 0)
     if (name === 'saga') expect(times(`${reference} undone`)).toBe(done)
     else if (name !== 'early') expect(times(`${reference} settled`)).toBe(done)
+    // Those outside hear of it, at least once.
+    const told = await pool.query('SELECT FROM told WHERE reference = $1', [reference])
+    const has_event = name !== 'saga' && name !== 'early'
+    expect(told.rows.length > 0).toBe(has_event && done === 1)
     for (const step of ['created', 'noted']) expect(times(`${reference} ${step}`)).toBeLessThanOrEqual(1)
   }
 }
@@ -66,8 +72,9 @@ describe('a process killed anywhere in an operation', () => {
     const { crashes } = await crashEverywhere({
       program: PROGRAM,
       points: POINTS,
-      // A lease is renewed before a call when the machine is slow, too.
-      occurrences_max: (point) => (point.startsWith('operation.extend') ? 1 : 2),
+      crash_at: POINTS,
+      // A lease is renewed before a call when the machine is slow, too; and the relay has a test of its own.
+      occurrences_max: (point) => (/extend|relay/.test(point) ? 1 : 2),
       run_env: (site) => environment(runOf(site)),
       afterEach: (site) => expectRecovery(runOf(site)),
     })

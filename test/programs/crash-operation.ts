@@ -11,9 +11,11 @@ import {
   type Found,
   onlyonce,
   operation,
+  outbox,
   postgres,
   type Queryable,
   reconciler,
+  relay,
   reply,
 } from '../../src/index.ts'
 import { reportPoints } from '../../src/testing/index.ts'
@@ -54,6 +56,7 @@ const pay = operation('crash.pay', async (op, payment: Payment) => {
   const charge = await op.foreign('charged', charging(payment))
   return op.atomic('settled', async (tx) => {
     await note(tx, `${reference} settled`)
+    await op.emit(tx, 'payment.captured', { reference }, { aggregate: reference })
     return reply(201, { charge: charge.id })
   })
 })
@@ -85,6 +88,19 @@ const once = onlyonce({
   operations: [pay, payEarly, payAndUndo],
   reconcile_after_ms: Array.from({ length: 50 }, () => 1),
 })
+/** Somebody outside who is told. */
+const telling = relay(once, {
+  lease_ms: 600,
+  publish_timeout_ms: 300,
+  destinations: {
+    books: async (events) => {
+      for (const { payload } of events) {
+        const { reference } = payload as { reference: string }
+        await pool.query('INSERT INTO told (reference) VALUES ($1)', [reference])
+      }
+    },
+  },
+})
 const LEASE = { lease_ms: 300, in_progress_max_ms: 30_000 }
 const bounds = { ...LEASE, grace_ms: 1 }
 const callOf = (name: string) => ({ account: 'acct_1', key: referenceOf(name), input: { name }, ...LEASE })
@@ -110,6 +126,7 @@ async function walk(): Promise<void> {
   await control({ behave: true })
   await waitUntil('it is time to look', async () => (await count('look_at < clock_timestamp()')) > 0)
   await reconciler(once, bounds).runOnce()
+  await telling.runOnce()
 }
 
 function misbehave(name: string, of: string, fault: Control): Promise<void> {
@@ -128,7 +145,12 @@ if (MODE === 'work') {
     await reconciler(once, bounds).runOnce()
     return (await count(`state IN ('in_progress', 'unknown') AND key LIKE '%${RUN}'`)) === 0
   })
+  await waitUntil('all events are told', async () => {
+    await telling.runOnce()
+    return (await outbox(once).lag()).every((lag) => lag.count === 0)
+  })
 } else await walk()
+await telling.drain()
 await once.close()
 await pool.end()
 gateway.close()

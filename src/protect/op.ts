@@ -1,0 +1,61 @@
+import { OnlyonceError } from '../errors.ts'
+import type { Isolation, Queryable } from '../store/contract.ts'
+import { draftEvent, draftJob, type OutboxStore } from '../store/outbox.ts'
+import type { Stored } from '../value.ts'
+import type { EmitOptions, ForeignStep, Op, OperationReply, StageOptions, StepResult } from './operation.ts'
+import type { Hold } from './operation-hold.ts'
+import type { OperationRun } from './operation-run.ts'
+import type { Undo } from './undos.ts'
+
+/** What the function of an operation is given: its attempt, without what is not its own business. */
+export class OpDoor<Tx> implements Op {
+  readonly account: string
+  readonly operation: string
+  readonly key: string
+  readonly #run: OperationRun<Tx>
+  readonly #hold: Hold<Tx>
+
+  constructor(run: OperationRun<Tx>, hold: Hold<Tx>) {
+    ;({ account: this.account, operation: this.operation, key: this.key } = hold.id)
+    this.#run = run
+    this.#hold = hold
+  }
+
+  get signal(): AbortSignal {
+    return this.#hold.signal
+  }
+
+  atomic<T>(
+    name: string,
+    work: (tx: Queryable) => Promise<T>,
+    options?: { readonly isolation?: Isolation },
+  ): Promise<StepResult<T>> {
+    return this.#run.atomic(name, work, options)
+  }
+
+  foreign<T>(name: string, step: ForeignStep<T>): Promise<Stored<T>> {
+    return this.#run.foreign(name, step)
+  }
+
+  compensate(name: string, undo: Undo['undo']): void {
+    this.#run.compensate(name, undo)
+  }
+
+  undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>> {
+    return this.#run.undo(reply)
+  }
+
+  async emit(tx: Queryable, type: string, payload: unknown, { aggregate }: EmitOptions = {}): Promise<void> {
+    await this.#outbox.emit(tx, this.account, [draftEvent({ type, payload, aggregate })])
+  }
+
+  async stage(tx: Queryable, job: string, payload: unknown, options: StageOptions = {}): Promise<void> {
+    await this.#outbox.stage(tx, this.account, [draftJob({ job, payload, ...options })])
+  }
+
+  get #outbox(): OutboxStore {
+    const { outbox } = this.#hold.house.store
+    if (outbox !== undefined) return outbox
+    throw new OnlyonceError('option_invalid', { detail: 'This store has no outbox: use postgres().' })
+  }
+}
