@@ -6,9 +6,10 @@ export default defineConfig({
     include: [
       'src/store/postgres/conformance.test.ts',
       'test/contract/**/*.test.ts',
-      'test/crash/**/*.test.ts',
+      'test/crash/{handler,transaction,relay}.test.ts',
+      'test/operations/**/*.test.ts',
       'test/outbox/**/*.test.ts',
-      'test/torture/**/*.test.ts',
+      'test/torture/{late-commit,leases,lost-commit,one-key,server-crash,vanished}.test.ts',
       'test/migrations.test.ts',
       'test/pgbouncer/**/*.test.ts',
     ],

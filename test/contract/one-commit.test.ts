@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce, operation, postgres, reply } from '../../src/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { addressWithin, withClient } from '../setup/client.ts'
 import { type DurableServer, startDurableServer } from '../setup/durable-server.ts'
@@ -104,6 +104,25 @@ describe.each(POOLERS)('commits, with pooler %s', (pooler) => {
       }
     }
     expect(await countWriters(run)).toBe(CALLS)
+  })
+
+  test('an operation that writes, calls and writes is two, as it is without protection', async () => {
+    const { once } = await openOnce(pooler)
+    const pay = operation('payments.commits', async (op, _: null) => {
+      await op.atomic('created', (tx) => leaveEffect(tx, 'created'))
+      const charge = await op.foreign('charged', { call: async ({ key }) => key })
+      return op.atomic('settled', async (tx) => {
+        await leaveEffect(tx, 'settled')
+        return reply(201, { charge })
+      })
+    })
+    const run = async () => {
+      for (let turn = 0; turn < CALLS; turn++) {
+        const { account, key } = makeCall()
+        expect(await once.run(pay, { account, key, input: null })).toMatchObject({ outcome: 'executed' })
+      }
+    }
+    expect(await countWriters(run)).toBe(2 * CALLS)
   })
 
   test('exclusive adds none', async () => {

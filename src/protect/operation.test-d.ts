@@ -1,0 +1,41 @@
+import { expectTypeOf, test } from 'vitest'
+import { type Onlyonce, type Operation, operation, type PostgresTx, reply } from '../index.ts'
+
+declare const once: Onlyonce<PostgresTx>
+
+const pay = operation('payments.create', async (op, input: { amount: number }) => {
+  const payment = await op.atomic('created', async () => ({ id: 'pay_1', at: new Date(0) }))
+  expectTypeOf(payment).toEqualTypeOf<{ id: string; at: string }>()
+  const charge = await op.foreign('charged', {
+    call: async ({ key, signal }) => {
+      expectTypeOf(key).toBeString()
+      expectTypeOf(signal).toEqualTypeOf<AbortSignal>()
+      return { id: 'ch_1', amount: input.amount }
+    },
+    find: async () => ({ status: 'found', result: { id: 'ch_1', amount: 1 } }),
+  })
+  expectTypeOf(charge).toEqualTypeOf<{ id: string; amount: number }>()
+  if (charge.amount === 0) return reply(402, { declined: true as const })
+  return op.atomic('settled', async () => reply(201, { id: payment.id, charge: charge.id }))
+})
+
+test('types flow from the results of steps to the result of the operation', async () => {
+  type Value = { declined: true } | { id: string; charge: string }
+  expectTypeOf(pay).toEqualTypeOf<Operation<{ amount: number }, Value>>()
+  const result = await once.run(pay, { account: 'acct_1', key: 'a-key-of-a-client', input: { amount: 5 } })
+  if (result.outcome === 'executed' || result.outcome === 'replayed') {
+    expectTypeOf(result.value).toEqualTypeOf<Value>()
+    expectTypeOf(result.status).toBeNumber()
+  } else expectTypeOf(result.outcome).toEqualTypeOf<'in_progress' | 'key_reused' | 'unknown' | 'parked'>()
+})
+
+test('what does not fit is refused', () => {
+  // @ts-expect-error the input of the operation has an amount
+  void once.run(pay, { account: 'acct_1', key: 'a-key-of-a-client', input: { sum: 5 } })
+  operation('payments.wrong', async (op, _: unknown) => {
+    // @ts-expect-error find has to answer for what call gives
+    await op.foreign('a', { call: async () => 1, find: async () => ({ status: 'found', result: 'one' }) })
+    // @ts-expect-error there is no such answer
+    await op.foreign('b', { call: async () => 1, find: async () => ({ status: 'maybe' }) })
+  })
+})

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import { memory, onlyonce, operation, reply, startWorkers } from '../../src/index.ts'
+import { catchError, openShop, SECRET, waitUntil } from '../contract/shop.ts'
+import { abandonAt, makeTill, payment, payWith, SHORT } from './till.ts'
+
+describe('startWorkers', () => {
+  test('finishes what was abandoned and what is in doubt, and tells what happened', async () => {
+    const shop = await openShop()
+    const till = makeTill()
+    const abandoned = payWith(till, { name: 'payments.all', between: abandonAt('created') })
+    const first = { ...payment(), ...SHORT }
+    await catchError(shop.open().run(abandoned, first))
+    const doubtful = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'not_found' })
+    const unsure = payWith(doubtful, { name: 'payments.unsure' })
+    const second = payment()
+    const once = shop.open({ reconcile_after_ms: Array.from({ length: 500 }, () => 5) })
+    expect(await once.run(unsure, second)).toMatchObject({ outcome: 'unknown' })
+    const telling = operation('payments.telling_all', (op, _: { amount: number }) =>
+      op.atomic('told', async (tx) => {
+        await op.emit(tx, 'told', {})
+        return reply(201)
+      }),
+    )
+    await once.run(telling, payment())
+    const heard: string[] = []
+    const workers = startWorkers(once, {
+      operations: [abandoned],
+      completer: { grace_ms: 1 },
+      relay: {
+        destinations: { books: async (events) => void heard.push(...events.map(({ type }) => type)) },
+      },
+      every_ms: 10,
+    })
+    doubtful.lookup = 'truth'
+    await waitUntil('all of it is done', async () => {
+      const results = [await once.run(abandoned, first), await once.run(unsure, second)]
+      return heard.length === 1 && results.every(({ outcome }) => outcome === 'replayed')
+    })
+    await workers.stop()
+    expect([till.charges.length, doubtful.calls, heard]).toEqual([1, 1, ['told']])
+  })
+
+  test('runs what a store without operations has work for', async () => {
+    const once = onlyonce({ store: memory(), secret: SECRET })
+    await startWorkers(once).stop()
+    await once.close()
+  })
+
+  test('refuses a list beside what it would make itself', async () => {
+    const once = onlyonce({ store: memory(), secret: SECRET })
+    const worker = { name: 'mine', runOnce: async () => ({ done: 0, more: false }) }
+    expect(() => startWorkers(once, { workers: [worker], reaper: { mode: 'delete' } })).toThrow(
+      /reaper cannot stand beside it/,
+    )
+    await once.close()
+  })
+})
+
+test('a store without a database says that it keeps no operations', async () => {
+  const once = onlyonce({ store: memory(), secret: SECRET })
+  const pay = payWith(makeTill())
+  expect(await catchError(once.run(pay, payment()))).toMatchObject({
+    code: 'option_invalid',
+    message: expect.stringMatching(/keeps no operations/),
+  })
+  await once.close()
+})
