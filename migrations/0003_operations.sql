@@ -40,6 +40,8 @@ CREATE TABLE evidence (
 
   CONSTRAINT evidence_pkey PRIMARY KEY (account, call_key)
 );
+-- The reaper's way to what is old.
+CREATE INDEX evidence_received ON evidence (received_at);
 
 -- Told by statements of an owner that is none any more, so that whatever was sent behind them fails too, COMMIT
 -- included; or of one that did not find its record where it was put, and has to look for it by its key.

@@ -205,6 +205,8 @@ export const LIMITS = {
   list_default: 50,
   list_max: 500,
 
+  /** How long evidence about calls is kept: far beyond the last look at a call in doubt. */
+  evidence_kept_ms: 90 * 24 * 3_600_000,
   /** How often the reaper looks once nothing is left to remove. Nobody waits for it. */
   reap_every_ms: 60_000,
   /** Records in one batch: rows that are locked until its commit, and dead rows for the vacuum. */

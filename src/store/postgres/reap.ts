@@ -30,8 +30,22 @@ export async function reap(
   const taking = (rows: readonly Row[]) => bind(take, `${kept_min_ms}`, ...columns(rows))
   const deadline = new Deadline(connections.settings.statement_max_ms)
   const count = await takeAll(connections, found, taking, deadline)
+  await reapEvidence(connections, statements, batch_max)
   // Where all of them are held by others, asking again at once would find the same.
   return { count, more: found.length === batch_max && count > 0 }
+}
+
+/** What was told about calls is kept far longer than any of them can be in doubt. */
+async function reapEvidence(
+  connections: Connections,
+  statements: Statements,
+  batch_max: number,
+): Promise<void> {
+  const find = bind(statements.findOldEvidence, `${LIMITS.evidence_kept_ms}`, `${batch_max}`)
+  const found = (await runBounded(connections, find)).rows.at(-1)!
+  if (found.length === 0) return
+  const values = [0, 1].map((column) => arrayLiteral(found.map((row) => row[column]!)))
+  await runBounded(connections, bind(statements.deleteEvidence, ...values))
 }
 
 /**

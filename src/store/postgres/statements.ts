@@ -51,6 +51,8 @@ function texts(schema: string) {
     findReapable: reap.findReapable(schema),
     deleteReapable: reap.deleteReapable(schema),
     expireReapable: reap.expireReapable(schema),
+    findOldEvidence: reap.findOldEvidence(schema),
+    deleteEvidence: reap.deleteEvidence(schema),
     lookSummary: decisions.lookSummary(schema),
     listUnfinished: decisions.listUnfinished(schema),
     listOfAccount: decisions.listOfAccount(schema),

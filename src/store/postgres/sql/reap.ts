@@ -40,10 +40,26 @@ UPDATE ${schema}.records AS r
 SET state = 'expired', changed_at = clock_timestamp(),
     reply_status = NULL, reply_headers = NULL, reply_body = NULL, reply_schema = NULL, reply_key_id = NULL,
     error_code = NULL, error_message = NULL,
-    version = NULL, input = NULL, input_key_id = NULL, progress = NULL, points = NULL, recovery_point = NULL,
+    version = NULL, input = NULL, input_key_id = NULL, progress = NULL, progress_key_id = NULL,
+    points = NULL, recovery_point = NULL,
     point_at = NULL, deadline_at = NULL, sent_until = NULL, retention_ms = NULL,
     waits_for = NULL, look_at = NULL, looks = NULL
 FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::uuid[])
   AS k (account, operation, key, fence, attempt_id)
 WHERE ${STILL}
+RETURNING 1`
+
+/** Evidence that nobody will ask for any more. Parameters: 1 how long it is kept in ms, 2 how many. */
+export const findOldEvidence = (schema: string) => `
+SELECT account, call_key FROM ${schema}.evidence
+WHERE received_at <= now() - ${interval('$1')}
+ORDER BY received_at
+LIMIT $2`
+
+/** Not what a record still waits for. Arrays: 1 accounts, 2 keys of calls. */
+export const deleteEvidence = (schema: string) => `
+DELETE FROM ${schema}.evidence AS e
+USING unnest($1::text[], $2::text[]) AS k (account, call_key)
+WHERE e.account = k.account AND e.call_key = k.call_key
+  AND NOT EXISTS (SELECT FROM ${schema}.records AS r WHERE r.account = e.account AND r.waits_for = e.call_key)
 RETURNING 1`
