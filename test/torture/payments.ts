@@ -76,7 +76,7 @@ export interface SeenRecord {
 export async function lookAt(pool: pg.Pool, key: string): Promise<SeenRecord | null> {
   const { rows } = await pool.query(
     `SELECT state, fence::int, coalesce(lease_until <= clock_timestamp(), false) AS lapsed, points, recovery_point,
-       convert_from(progress, 'UTF8') AS progress, error_code
+       encode(progress, 'escape') AS progress, error_code
      FROM onlyonce.records WHERE key = $1`,
     [key],
   )
