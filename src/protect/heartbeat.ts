@@ -17,6 +17,7 @@ export class Heartbeat<Tx> {
   readonly #lease_ms: number
   readonly #end: Deadline
   readonly #onLost: () => void
+  readonly #onBeat: () => void
   readonly #listeners = new Set<(reason: OnlyonceError) => void>()
   #lost: AbortController | null = null
   #reason: OnlyonceError | null = null
@@ -30,12 +31,14 @@ export class Heartbeat<Tx> {
     owned: Owned,
     bounds: { readonly lease_ms: number; readonly in_progress_max_ms: number },
     onLost: () => void,
+    onBeat: () => void = () => {},
   ) {
     this.#store = store
     this.#owned = owned
     this.#lease_ms = bounds.lease_ms
     this.#end = new Deadline(bounds.in_progress_max_ms)
     this.#onLost = onLost
+    this.#onBeat = onBeat
     this.#plan(this.#lease_ms / 3)
   }
 
@@ -102,6 +105,7 @@ export class Heartbeat<Tx> {
     this.#plan(this.#lease_ms / 3)
     if (this.#paused || this.#unanswered >= UNANSWERED_MAX) return
     this.#unanswered += 1
+    this.#onBeat()
     this.#store
       .extend(this.#owned, Math.ceil(Math.min(this.#lease_ms, left_ms)))
       .catch((error) => this.#failed(error))

@@ -216,6 +216,7 @@ export class Hold<Tx> {
     const { lease_ms } = this.attempt
     const lease = new Deadline(lease_ms)
     this.house.crashPoint('operation.extend.before')
+    this.misplaced()
     await this.house.store.extend(this.#owned!, lease_ms)
     this.house.crashPoint('operation.extend.after')
     this.#lease = lease
@@ -232,7 +233,7 @@ export class Hold<Tx> {
     this.#place = place
   }
 
-  /** The record is not where it was put. */
+  /** The record is not where it was put, because a step did not find it there or a new lease has moved it. */
   misplaced(): void {
     this.#place = undefined
   }
@@ -242,7 +243,9 @@ export class Hold<Tx> {
     this.#owned = owned
     // A step that nobody awaited: signs of life of what is over would only keep others waiting.
     if (this.#ended) throw new Interrupted({ why: 'lost', error: new OnlyonceError('lease_lost') })
-    this.#heartbeat = new Heartbeat(store, owned, this.attempt, onLeaseLost)
+    // A step that looks for the record where it no longer is would be run for nothing, and then again.
+    const onBeat = () => this.misplaced()
+    this.#heartbeat = new Heartbeat(store, owned, this.attempt, onLeaseLost, onBeat)
     if (running.begin(owned, this.#heartbeat)) return
     this.#heartbeat.stop()
     // Too late: nobody would hand this lease over.
