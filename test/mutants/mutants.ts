@@ -4,6 +4,8 @@ import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
 import { OBSERVE_MUTANTS } from './observe-mutants.ts'
+import { OPERATION_CALL_MUTANTS } from './operation-call-mutants.ts'
+import { OPERATION_MUTANTS } from './operation-mutants.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
 
 /** A fault that somebody might build in one day: a small change of one file, and the tests that must notice. */
@@ -241,4 +243,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...ISSUED_KEY_MUTANTS,
   ...BOUNDARY_MUTANTS,
   ...BACKGROUND_MUTANTS,
+  ...OPERATION_MUTANTS,
+  ...OPERATION_CALL_MUTANTS,
 ]
