@@ -25,7 +25,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   {
     name: 'replay without saying so',
     file: REPLY,
-    edits: [{ from: `headers: [...reply.headers, REPLAYED], body`, to: `headers: [...reply.headers], body` }],
+    edits: [{ from: `headers: [...headers, REPLAYED], body`, to: `headers: [...headers], body` }],
     tests: NODE,
     only: 'Headers',
   },
@@ -114,8 +114,8 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: BOUNDARY,
     edits: [
       {
-        from: `if (nothing_done || this.policy.final(reply.status) === 'retry') {`,
-        to: `if (nothing_done || reply.body.length > this.policy.reply_size_max_bytes) {`,
+        from: `if (context.nothing_done || this.policy.final(reply.status) === 'retry') {`,
+        to: `if (context.nothing_done || reply.body.length > this.policy.reply_size_max_bytes) {`,
       },
     ],
     tests: NODE,
@@ -124,7 +124,12 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   {
     name: 'let a request through when the store is away',
     file: BOUNDARY,
-    edits: [{ from: `return this.#problem(errorOf(error))`, to: `return PASS` }],
+    edits: [
+      {
+        from: `throw error\n      return this.#problem(errorOf(error))`,
+        to: `throw error\n      return PASS`,
+      },
+    ],
     tests: NODE,
     only: 'A store that is away',
   },

@@ -17,7 +17,8 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
 WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> '' AND state = 'in_progress'`,
       },
     ],
-    tests: ['src/store/postgres/conformance.test.ts', HANDLER],
+    tests: ['src/store/postgres/conformance.test.ts'],
+    only: 'turns the late owner away',
   },
   {
     name: 'judge leases by the clock of the process',
@@ -49,12 +50,14 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
       { from: `AND r.attempt_id = k.attempt_id `, to: `` },
     ],
     tests: [GROUP],
+    only: 'keeps old owners out',
   },
   {
     name: 'let a group wait for a blocked key',
     file: 'src/limits.ts',
     edits: [{ from: `lock_wait_group_ms: 10,`, to: `lock_wait_group_ms: 60_000,` }],
     tests: [GROUP],
+    only: 'waits for nobody but its own',
   },
   {
     name: 'let a group fail for one of its writes',
@@ -66,12 +69,14 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
       },
     ],
     tests: [GROUP],
+    only: 'waits for nobody but its own',
   },
   {
     name: 'let everybody wait for a connection that has fallen silent',
     file: 'src/limits.ts',
     edits: [{ from: `batch_wait_max_ms: 25,`, to: `batch_wait_max_ms: 60_000,` }],
     tests: [GROUP],
+    only: 'waits for nobody but its own',
   },
   {
     name: 'give signs of life for ever',
@@ -81,6 +86,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
       { from: `Math.min(in_ms, this.#end.left_ms, `, to: `Math.min(in_ms, ` },
     ],
     tests: [HANDLER],
+    only: 'stops being kept alive',
   },
   {
     name: 'give no signs of life',
@@ -89,6 +95,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
       { from: `this.#onLost = onLost\n    this.#plan(this.#lease_ms / 3)`, to: `this.#onLost = onLost` },
     ],
     tests: [HANDLER],
+    only: 'keeps its lease alive',
   },
   {
     name: 'run a handler again whose owner vanished',
@@ -114,6 +121,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
       },
     ],
     tests: [HANDLER],
+    only: 'whose save fails',
   },
   {
     name: 'keep the leases of what still runs at close',
@@ -132,18 +140,21 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
     file: 'src/protect/handler.ts',
     edits: [{ from: `  if (fresh.passed) await confirm(store, request, owned)\n`, to: `` }],
     tests: [EDGES],
+    only: 'does not begin when its lease ran out',
   },
   {
     name: 'let those who wait for blocked keys take every connection',
     file: 'src/store/postgres/connections.ts',
     edits: [{ from: `this.finishing > this.waiters_max ? WAIT_A_MOMENT : this.#wait`, to: `this.#wait` }],
     tests: [EDGES],
+    only: 'as many blocked keys',
   },
   {
     name: 'wait for ever for a flight that never lands',
     file: 'src/protect/flights.ts',
     edits: [{ from: `await Promise.race([landed, over])`, to: `await landed` }],
     tests: [EDGES],
+    only: 'waiting for ever',
   },
   {
     name: 'run work whose claim was answered after the end',

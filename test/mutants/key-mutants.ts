@@ -14,6 +14,7 @@ export const KEY_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: [SEALED],
+    only: 'moved to another account',
   },
   {
     name: 'seal a reply without binding it to its key',
@@ -25,6 +26,7 @@ export const KEY_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: [SEALED],
+    only: 'moved to another key',
   },
   {
     name: 'let status and schema of a sealed reply be exchanged',
@@ -47,6 +49,7 @@ export const KEY_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: [SEALED],
+    only: 'moved to another key',
   },
   {
     name: 'open a reply before the fingerprints are compared',
@@ -78,17 +81,20 @@ export const KEY_MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/key-ids.ts',
     edits: [{ from: `if (named.length > 0) throw keyRingIncomplete(named)`, to: `` }],
     tests: ['src/store/postgres/conformance.test.ts'],
+    only: 'refuses to start without the fingerprint key',
   },
   {
     name: 'take a missing key for unused when the records could not be read in time',
     file: 'src/store/postgres/key-ids.ts',
     edits: [{ from: `throw keyRingIncomplete(keys, why, error)`, to: `return why === '' ? keys : []` }],
     tests: ['test/contract/missing-keys.test.ts'],
+    only: 'in bounded time',
   },
   {
     name: 'forget the keys of records that are older than the list of keys',
     file: 'migrations/0002_keys_and_traces.sql',
     edits: [{ from: `FROM records WHERE state <> 'expired'`, to: `FROM records WHERE false` }],
     tests: ['test/migrations.test.ts'],
+    only: 'older records name',
   },
 ]

@@ -49,7 +49,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return teardown
 }
 
-async function openServer(): Promise<{ url: string; lent: boolean; close(): Promise<void> }> {
+/** Whoever starts several runs opens it once for all of them, and lends it by DATABASE_URL. */
+export async function openServer(): Promise<{ url: string; lent: boolean; close(): Promise<void> }> {
   const url = process.env.DATABASE_URL
   if (url) return { url, lent: true, close: async () => {} }
   const folder = await mkdtemp(join(await chooseParent(), 'onlyonce-tests-'))

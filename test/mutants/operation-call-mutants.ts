@@ -1,0 +1,214 @@
+import type { Mutant } from './mutants.ts'
+
+const FOREIGN = 'src/protect/foreign.ts'
+const RUN = 'src/protect/operation-run.ts'
+const HOLD = 'src/protect/operation-hold.ts'
+const SQL = 'src/store/postgres/sql/operations.ts'
+
+const OWNERS = 'test/operations/review-owners.test.ts'
+const CALLS = 'test/operations/review-calls.test.ts'
+const MORE_CALLS = 'test/operations/mutants-calls.test.ts'
+const VERSIONS = 'test/operations/versions.test.ts'
+const WORKERS = 'test/operations/workers.test.ts'
+
+/** Faults in the calls of durable operations: when they may be sent, sent again, and taken for not sent. */
+export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'operation: make the next call before the result of the last is durable',
+    file: RUN,
+    edits: [{ from: `    if (this.#steps.pending) await this.#commit()\n    else await`, to: `    await` }],
+    tests: [MORE_CALLS],
+    only: 'durable before the next',
+  },
+  {
+    name: 'operation: call again without asking when the owner before is gone',
+    file: HOLD,
+    edits: [
+      {
+        from: `this.resumed = attempt.from === 'in_progress' || attempt.from === 'unknown'`,
+        to: `this.resumed = attempt.from === 'unknown'`,
+      },
+    ],
+    tests: [MORE_CALLS],
+    only: 'owner is gone in the middle of a call',
+  },
+  {
+    name: 'operation: call again where the other side does not dedupe',
+    file: FOREIGN,
+    edits: [{ from: `      if (!dedupes) return doubtful('call_in_doubt', describe(last))\n`, to: `` }],
+    tests: ['test/operations/basics.test.ts'],
+    only: 'never charged twice',
+  },
+  {
+    name: 'operation: call again while the other side decides',
+    file: FOREIGN,
+    edits: [{ from: `truth?.status === 'pending'`, to: `truth?.status === 'pending' && !dedupes` }],
+    tests: [CALLS],
+    only: 'shorter lease',
+  },
+  {
+    name: 'operation: call again when the other side may have forgotten the key',
+    file: FOREIGN,
+    edits: [{ from: `site.keyAgeMs() + timeout_ms >= key_lifetime_ms`, to: `key_lifetime_ms < 0` }],
+    tests: [OWNERS],
+    only: 'the lifetime of a key',
+  },
+  {
+    name: 'operation: count the lifetime of a key from the last takeover',
+    file: SQL,
+    edits: [{ from: `ELSE coalesce(r.point_at, clock_timestamp()) END`, to: `ELSE clock_timestamp() END` }],
+    tests: [OWNERS],
+    only: 'the lifetime of a key',
+  },
+  {
+    name: 'operation: send another key in each attempt',
+    file: RUN,
+    edits: [
+      {
+        from: `...this.#hold.id, step: name }`,
+        to: `...this.#hold.id, step: \`\${name} \${this.#hold.owned?.fence}\` }`,
+      },
+    ],
+    tests: [VERSIONS],
+    only: 'makes the same call',
+  },
+  {
+    name: 'operation: send another key in each version',
+    file: RUN,
+    edits: [
+      {
+        from: `...this.#hold.id, step: name }`,
+        to: `...this.#hold.id, step: \`\${name}@\${this.#hold.attempt.head.version}\` }`,
+      },
+    ],
+    tests: [VERSIONS],
+    only: 'live side by side',
+  },
+  {
+    name: 'operation: call without looking whether the record is still ours',
+    file: FOREIGN,
+    edits: [
+      {
+        from: `    await site.holdFor(timeout_ms)\n    try {\n      site.crashPoint('operation.call.before')`,
+        to: `    try {\n      site.crashPoint('operation.call.before')`,
+      },
+    ],
+    tests: [OWNERS],
+    only: 'sends nothing',
+  },
+  {
+    name: 'operation: call on a lease that does not outlast the call',
+    file: HOLD,
+    edits: [{ from: `if (this.#lease.left_ms > ms) return`, to: `if (this.#lease.left_ms > 0) return` }],
+    tests: [OWNERS],
+    only: 'not believed to be longer',
+  },
+  {
+    name: 'operation: begin calls after the deadline of the request',
+    file: 'src/protect/run-operation.ts',
+    edits: [
+      {
+        from: `resumed.deadline_in_ms ?? in_progress_max_ms, in_progress`,
+        to: `in_progress_max_ms, in_progress`,
+      },
+    ],
+    tests: [WORKERS],
+    only: 'begins no call after the deadline',
+  },
+  {
+    name: 'operation: take "not found" for a proof before the settle window is over',
+    file: FOREIGN,
+    edits: [{ from: `sent_age_ms !== null && sent_age_ms >= settle_ms`, to: `sent_age_ms !== null` }],
+    tests: [WORKERS],
+    only: 'begins no call after the deadline',
+  },
+  {
+    name: 'operation: take "not found" for a proof about a call that was sent just now',
+    file: FOREIGN,
+    edits: [{ from: `const settled = !sent_here && sent_age_ms`, to: `const settled = sent_age_ms` }],
+    tests: [CALLS],
+    only: 'this very attempt',
+  },
+  {
+    name: 'operation: take "nobody there to ask" for "not found"',
+    file: FOREIGN,
+    edits: [
+      { from: `"not found".\n    return null`, to: `"not found".\n    return { status: 'not_found' }` },
+    ],
+    tests: [MORE_CALLS],
+    only: 'nobody there to ask',
+  },
+  {
+    name: 'operation: count the settle window from when the last owner began',
+    file: SQL,
+    edits: [{ from: `greatest(r.sent_until, r.lease_until)`, to: `greatest(r.sent_until, r.attempted_at)` }],
+    tests: [MORE_CALLS],
+    only: 'settle window begins',
+  },
+  {
+    name: 'operation: forget when an earlier owner may have sent a call',
+    file: SQL,
+    edits: [{ from: `greatest(r.sent_until, r.lease_until)`, to: `r.sent_until` }],
+    tests: [WORKERS],
+    only: 'when the settle window is over',
+  },
+  {
+    name: 'operation: take a call that was not executed for a proof about the one before',
+    file: FOREIGN,
+    edits: [
+      {
+        from: `      if (!refused && !provesNothingDone(error)) {\n        known.in_doubt = true`,
+        to: `      known.in_doubt = !refused && !provesNothingDone(error)\n      if (known.in_doubt) {`,
+      },
+    ],
+    tests: [MORE_CALLS],
+    only: 'says nothing about the one before',
+  },
+  {
+    name: 'operation: take a store that is away for a proof that nothing was sent',
+    file: FOREIGN,
+    edits: [
+      {
+        from: `if (lost || !known.in_doubt) throw error`,
+        to: `if (lost || !known.sent_here || !lost) throw error`,
+      },
+    ],
+    tests: [CALLS],
+    only: 'fails to tell its evidence',
+  },
+  {
+    name: 'operation: ask again where others have told already',
+    file: FOREIGN,
+    edits: [
+      { from: `if (evidence !== null) return`, to: `if (evidence !== null && find === undefined) return` },
+    ],
+    tests: [WORKERS],
+    only: 'what others told',
+  },
+  {
+    name: 'operation: let a later word about a call replace the first',
+    file: SQL,
+    edits: [
+      {
+        from: `ON CONFLICT (account, call_key) DO NOTHING`,
+        to: `ON CONFLICT (account, call_key) DO UPDATE SET result = excluded.result`,
+      },
+    ],
+    tests: [WORKERS],
+    only: 'what others told',
+  },
+  {
+    name: 'operation: let what others told wait for the next look',
+    file: 'src/store/postgres/operations.ts',
+    edits: [{ from: `    await this.#connections.runBounded(bind(hurry, account, call_key))\n`, to: `` }],
+    tests: [WORKERS],
+    only: 'what others told',
+  },
+  {
+    name: 'operation: take a refusal for good for an outcome in doubt',
+    file: FOREIGN,
+    edits: [{ from: `error instanceof OnlyonceError && error.code === 'call_refused'`, to: `false` }],
+    tests: ['test/operations/saga.test.ts'],
+    only: 'one that is refused is parked',
+  },
+]
