@@ -77,7 +77,7 @@ export interface RunCall<Input> {
   readonly retention_ms?: number
   /** How long this call may try; after it, whoever finishes the operation in the background begins no new call. */
   readonly deadline_ms?: number
-  /** How long the owner is presumed alive without a sign of life. Calls to the outside take less than two thirds of it. */
+  /** How long the owner is presumed alive without a sign of life. Calls to the outside take at most two thirds of it. */
   readonly lease_ms?: number
   readonly in_progress_max_ms?: number
 }

@@ -49,7 +49,7 @@ export const LIMITS = {
   in_progress_max_ms: 300_000,
   /** How long a call to the outside may take, where its step does not say so. Far less than a lease. */
   call_timeout_ms: 10_000,
-  /** How often one attempt makes a call that was not executed, or whose outcome is in doubt. */
+  /** How often one attempt repeats a call that was not executed, or whose outcome is in doubt. */
   calls_max: 3,
   /** How long the other side remembers a key, where a step does not say so: Stripe's day. */
   call_key_lifetime_ms: 24 * 3_600_000,

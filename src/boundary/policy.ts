@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { type CompiledFields, compileFields, type FingerprintFields } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
+import { isNeverKept } from '../protect/never-kept.ts'
 import type { Operation } from '../protect/operation.ts'
 import type { Isolation } from '../store/contract.ts'
 import { type Finality, type FinalRules, finalRules } from './final.ts'
@@ -189,10 +190,6 @@ function durableOf(refuse: Refuse, policy: RoutePolicy): Operation<unknown, unkn
 
 const HANDLERS_ONLY = ['protect', 'rerunnable', 'stream', 'isolation', 'exclusive'] as const
 
-/** Never stored or replayed, whoever asks for it: they belong to one connection, one client or one moment. */
-const NEVER_KEPT =
-  /^(?:set-cookie2?|date|age|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|(?:x-)?ratelimit.*|x-rate-limit.*|traceparent|tracestate|server-timing|x-(?:b3-.*|request-id|trace-id|amzn-trace-id))$/
-
 function fieldsOf(fingerprint: RoutePolicy['fingerprint']): CompiledFields | undefined {
   if (fingerprint === undefined) return undefined
   const { body: _, ...fields } = fingerprint
@@ -223,7 +220,7 @@ function headerNames(refuse: Refuse, option: string, given: string | readonly st
     if (typeof name !== 'string' || !/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) {
       refuse(`${option} holds ${JSON.stringify(name)}, which is not the name of a header.`)
     }
-    if (option === 'reply_headers' && NEVER_KEPT.test(name.toLowerCase())) {
+    if (option === 'reply_headers' && isNeverKept(name)) {
       refuse(`${name} is never stored or replayed.`)
     }
   }

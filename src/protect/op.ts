@@ -37,6 +37,8 @@ export class OpDoor<Tx> implements Op {
     return this.#run.foreign(name, step)
   }
 
+  compensate(name: string, undo: (tx: Queryable) => Promise<unknown>): void
+  compensate(name: string, undo: ForeignStep<unknown>): void
   compensate(name: string, undo: Undo['undo']): void {
     this.#run.compensate(name, undo)
   }

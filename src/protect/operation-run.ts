@@ -16,7 +16,7 @@ import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './step
 import { replyOfUndoing, type Undo, undoingOf, undosLeft } from './undos.ts'
 
 /** One attempt at an operation: runs its function past what is durable already, and makes the rest durable. */
-export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'compensate' | 'undo'> {
+export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'> {
   readonly #hold: Hold<Tx>
   readonly #steps: Steps
   readonly #undos: Undo[] = []

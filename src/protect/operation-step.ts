@@ -100,11 +100,11 @@ async function settle<Tx>(hold: Hold<Tx>, written: Written): Promise<'committed'
   }
 }
 
-/** The function of a step has ended its own transaction: what it did may stand without its record. */
+/** The function of a step has ended its own transaction: what it did may stand without its record, so nobody may run it again. */
 async function endedInside<Tx>(hold: Hold<Tx>, error: OnlyonceError): Promise<Stop> {
   try {
     await hold.claim()
-    return { why: 'doubt', failure: failureOf(error), waits_for: null }
+    return { why: 'parked', failure: failureOf(error) }
   } catch {
     return { why: 'lost', error }
   }

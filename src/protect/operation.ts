@@ -4,6 +4,7 @@ import { scopeOf } from '../key/index.ts'
 import type { Reply } from '../record/index.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { encodeValue, HTTP_SCHEMA, type Stored } from '../value.ts'
+import { isNeverKept } from './never-kept.ts'
 
 /** The answer of an operation as HTTP sends it. */
 export class OperationReply<T> {
@@ -34,6 +35,10 @@ export function reply<T>(
 export function reply(status: number, body?: unknown, headers: Readonly<Record<string, string>> = {}) {
   if (!Number.isInteger(status) || status < 200 || status > 599) {
     throw new OnlyonceError('option_invalid', { detail: 'reply() takes a status from 200 to 599.' })
+  }
+  const never = Object.keys(headers).find((name) => isNeverKept(name))
+  if (never !== undefined) {
+    throw new OnlyonceError('option_invalid', { detail: `${never} is never stored or replayed.` })
   }
   return new OperationReply(status, body, headers)
 }
@@ -76,7 +81,7 @@ export interface ForeignStep<T> {
   readonly find?: (context: CallContext) => Promise<Found<T>>
   /** Whether the other side does a call with the same key only once. Default: yes. Without that, nothing is ever sent twice. */
   readonly dedupes?: boolean
-  /** How long the call may take; less than two thirds of the lease. */
+  /** How long the call may take; at most two thirds of the lease. */
   readonly timeout_ms?: number
   /** How long a call may stay unseen by `find` after it was sent: until then `not_found` proves nothing. */
   readonly settle_ms?: number
@@ -113,7 +118,8 @@ export interface Op {
    * How to undo what was just done, if the operation cannot go on: when it throws, or returns `op.undo(reply)`. Undos
    * run in reverse order; each is a step of its own.
    */
-  compensate(name: string, undo: ForeignStep<unknown> | ((tx: Queryable) => Promise<unknown>)): void
+  compensate(name: string, undo: (tx: Queryable) => Promise<unknown>): void
+  compensate(name: string, undo: ForeignStep<unknown>): void
 
   /** Undoes what was done, and then ends the operation with this reply. It never goes forward again. */
   undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>>

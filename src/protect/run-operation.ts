@@ -7,6 +7,7 @@ import { Deadline } from '../retry.ts'
 import type { Resumed, Takable } from '../store/operations.ts'
 import type { HandlerRequest } from './handler.ts'
 import { refuseNewWork } from './lapsed.ts'
+import { isNotNow } from './not-now.ts'
 import type { Operation } from './operation.ts'
 import { Hold, type OperationAttempt, type OperationHouse } from './operation-hold.ts'
 import { OperationRun } from './operation-run.ts'
@@ -137,7 +138,7 @@ export async function resumeOperation<Tx>(
     resumed: request.looking ? { ...resumed, looks: resumed.looks + 1 } : resumed,
     from: seen.state,
   }
-  return await runAttempt(house, attempt, lease, code, () => false, signals)
+  return await runAttempt(house, attempt, lease, code, isNotNow, signals)
 }
 
 /** Runs one attempt, and writes down how it ended. */

@@ -135,9 +135,10 @@ export class Steps {
 /** The result of a step, as it is stored. */
 export function entryOf(name: string, kind: StepKind, value: unknown): Entry {
   const text = encodeValue(value).body!.toString('utf8')
-  if (text.length > LIMITS.step_result_max_bytes) {
+  const size_bytes = Buffer.byteLength(text)
+  if (size_bytes > LIMITS.step_result_max_bytes) {
     throw new OnlyonceError('value_too_large', {
-      detail: `The result of step ${name} has ${text.length} characters; the limit is ${LIMITS.step_result_max_bytes}.`,
+      detail: `The result of step ${name} has ${size_bytes} bytes; the limit is ${LIMITS.step_result_max_bytes}.`,
     })
   }
   return { name, kind, text }

@@ -92,7 +92,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
     name: 'give no signs of life',
     file: 'src/protect/heartbeat.ts',
     edits: [
-      { from: `this.#onLost = onLost\n    this.#plan(this.#lease_ms / 3)`, to: `this.#onLost = onLost` },
+      { from: `this.#onBeat = onBeat\n    this.#plan(this.#lease_ms / 3)`, to: `this.#onBeat = onBeat` },
     ],
     tests: [HANDLER],
     only: 'keeps its lease alive',

@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import {
-  type CallContext,
   callRefused,
   completer,
   derivedKey,
@@ -45,8 +44,8 @@ function makeBank(): Bank {
 /** Takes from one account, gives to another, and takes back what it took when it cannot give. */
 function transferWith(bank: Bank, name: string, end: (op: Op) => Promise<unknown>) {
   return operation(name, async (op, _: { amount: number }) => {
-    await op.foreign('debited', { call: ({ key }: CallContext) => bank.move('debit', key) })
-    op.compensate('debit_undone', { call: ({ key }: CallContext) => bank.move('credit back', key) })
+    await op.foreign('debited', { call: ({ key }) => bank.move('debit', key) })
+    op.compensate('debit_undone', { call: ({ key }) => bank.move('credit back', key) })
     await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     op.compensate('note_undone', async (tx) => {
       await tx.query('DELETE FROM effects WHERE note = $1', [`${op.key} noted`])

@@ -73,7 +73,7 @@ const payEarly = operation('crash.early', async (op, payment: Payment) => {
 const payAndUndo = operation('crash.saga', async (op, payment: Payment) => {
   const charge = await op.foreign('charged', charging(payment))
   op.compensate('refunded', {
-    call: ({ key, signal }: CallContext) => gateway.refund({ charge: charge.id }, { key, signal }),
+    call: ({ key, signal }) => gateway.refund({ charge: charge.id }, { key, signal }),
     find: ({ key, signal }: CallContext) => gateway.findByKey(key, { signal }),
   })
   await op.atomic('noted', (tx) => note(tx, `${referenceOf(payment.name)} noted`))

@@ -50,6 +50,10 @@ WITH decided AS (
       error_code = CASE WHEN $7 <> 'completed' THEN error_code END,
       error_message = CASE WHEN $7 <> 'completed' THEN error_message END,
       waits_for = CASE WHEN $7 IN ('unknown', 'parked') THEN waits_for END,
+      input = CASE WHEN $7 <> 'completed' THEN input END,
+      input_key_id = CASE WHEN $7 <> 'completed' THEN input_key_id END,
+      progress = CASE WHEN $7 <> 'completed' THEN progress END,
+      progress_key_id = CASE WHEN $7 <> 'completed' THEN progress_key_id END,
       look_at = CASE WHEN $7 = 'unknown' AND version IS NOT NULL THEN clock_timestamp() END,
       looks = CASE WHEN $7 = 'unknown' AND version IS NOT NULL THEN 0 ELSE looks END
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3
