@@ -46,5 +46,6 @@ test('"not now" is no end for a worker either', async () => {
   await catchError(shop.open().run(pay, call))
   const once = shop.open({ operations: [pay] })
   await waitUntil('somebody goes on', async () => (await completer(once, { grace_ms: 1 }).runOnce()).done > 0)
-  expect((await once.explain({ ...call, operation: 'misuse.not_now' })).state).toBe('retryable')
+  // The owner before may have gone on to a call that this code has not asked about: nobody can know.
+  expect((await once.explain({ ...call, operation: 'misuse.not_now' })).state).toBe('unknown')
 })
