@@ -83,11 +83,6 @@ export class Hold<Tx> {
     return this.#owned
   }
 
-  /** With the place of the record, as far as it is known. */
-  get owned_at(): Owned | null {
-    return this.#owned === null ? null : { ...this.#owned, place: this.#place }
-  }
-
   get signal(): AbortSignal {
     return this.#heartbeat?.signal ?? NEVER
   }
@@ -186,11 +181,13 @@ export class Hold<Tx> {
     if (this.#owned !== null) await this.house.store.extend(this.#owned, 0).catch(() => {})
   }
 
-  /** No signs of life while a transaction of ours holds the row. */
-  async quietly<T>(run: () => Promise<T>): Promise<T> {
-    this.#heartbeat?.pause()
+  /** No signs of life while a transaction of ours holds the row; until it does, they are all that keeps others away. */
+  async quietly<T>(run: (onLock: () => Owned['place']) => Promise<T>): Promise<T> {
     try {
-      return await run()
+      return await run(() => {
+        this.#heartbeat?.pause()
+        return this.#place
+      })
     } finally {
       this.#heartbeat?.resume()
     }

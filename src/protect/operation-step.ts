@@ -2,7 +2,7 @@ import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import { Deadline } from '../retry.ts'
-import type { Isolation, TransactionEnd } from '../store/contract.ts'
+import type { Isolation, Owned, TransactionEnd } from '../store/contract.ts'
 import type { Written } from '../store/operations.ts'
 import type { Hold } from './operation-hold.ts'
 import { isOurs, type Stop, stopOf } from './operation-stop.ts'
@@ -30,7 +30,7 @@ export async function runStep<Tx>(
   let last: unknown
   for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
     if (tries > 0 && !(await deadline.backOff(tries))) break
-    const end = await hold.quietly(() => transact(hold, isolation, timed))
+    const end = await hold.quietly((onLock) => transact(hold, isolation, timed, onLock))
     const step = await stepEndOf(hold, end)
     if (step.end === 'committed') hold.committed(step.written, lease, step.place)
     if (step.end !== 'rerun') return step
@@ -76,13 +76,14 @@ function transact<Tx>(
   hold: Hold<Tx>,
   isolation: Isolation,
   work: (tx: Tx) => Promise<Written>,
+  onLock: () => Owned['place'],
 ): Promise<TransactionEnd<Written>> {
   const { operations, crashPoint } = hold.house
   const bounds = { isolation, time_max_ms: Math.max(1, hold.attempt.deadline.left_ms) }
-  const { owned_at } = hold
-  return owned_at === null
+  const { owned } = hold
+  return owned === null
     ? operations.begin(hold.beginning, bounds, work, crashPoint)
-    : operations.step(owned_at, { ...bounds, ...hold.bounds }, work, crashPoint)
+    : operations.step(owned, { ...bounds, ...hold.bounds, onLock }, work, crashPoint)
 }
 
 async function settle<Tx>(hold: Hold<Tx>, written: Written): Promise<'committed' | 'rolled_back' | Stop> {

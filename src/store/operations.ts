@@ -42,6 +42,7 @@ export type Claimed = 'claimed' | 'conflict' | 'busy'
 export interface StepBounds {
   readonly isolation: Isolation
   readonly time_max_ms: number
+  readonly onLock?: () => Owned['place']
 }
 
 /** A record that is to be taken over, as it was seen. */
@@ -114,7 +115,10 @@ export interface OperationStore<Tx> {
   /** Claims a new record in a commit of its own, before a call. */
   claim(beginning: Beginning): Promise<Claimed>
 
-  /** Runs a later step. Its first statement checks and locks the owner's fence. */
+  /**
+   * Runs a later step. Its first statement checks and locks the owner's fence. `onLock` is called when that is sent, which
+   * may be long after the step began, and tells where the record is by then.
+   */
   step(
     owned: Owned,
     bounds: StepBounds & Pick<Beginning, 'lease_ms' | 'retention_ms'>,

@@ -41,10 +41,15 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     work: Work<Written>,
     crashPoint: CrashPoint,
   ): Promise<TransactionEnd<Written>> {
-    return this.#transact([], bounds, work, crashPoint, (written) =>
-      written.state === 'completed'
-        ? bind(this.#statements.insertCompleted, ...completedValues(beginning, written.reply))
-        : bind(this.#statements.insertBegun, ...begunValues(beginning, written)),
+    return this.#transact(
+      () => [],
+      bounds,
+      work,
+      crashPoint,
+      (written) =>
+        written.state === 'completed'
+          ? bind(this.#statements.insertCompleted, ...completedValues(beginning, written.reply))
+          : bind(this.#statements.insertBegun, ...begunValues(beginning, written)),
     )
   }
 
@@ -56,9 +61,12 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   ): Promise<TransactionEnd<Written>> {
     const { lockOwned, lockOwnedAt } = this.#statements
     const where = ownedValues(owned)
-    const { place } = owned
-    const lock = place === undefined ? bind(lockOwned, ...where) : bind(lockOwnedAt, ...where, place)
-    return this.#transact([lock], bounds, work, crashPoint, (written) =>
+    let { place } = owned
+    const lock = () => {
+      if (bounds.onLock !== undefined) place = bounds.onLock()
+      return [place === undefined ? bind(lockOwned, ...where) : bind(lockOwnedAt, ...where, place)]
+    }
+    return this.#transact(lock, bounds, work, crashPoint, (written) =>
       this.#write(owned, written, bounds, place),
     )
   }
@@ -164,7 +172,7 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   }
 
   #transact(
-    asked_first: readonly Bound[],
+    first: () => readonly Bound[],
     { isolation, time_max_ms }: StepBounds,
     work: Work<Written>,
     crashPoint: CrashPoint,
@@ -172,7 +180,8 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   ): Promise<TransactionEnd<Written>> {
     const script = {
       name: 'step',
-      first: [bind(BEGIN[isolation]), ...asked_first] as const,
+      begin: bind(BEGIN[isolation]),
+      first,
       time_max_ms,
       finish: (transaction: WorkTransaction<Written>, written: Written) =>
         transaction.commit(written, [...transaction.lastBounds(), record(written)]),

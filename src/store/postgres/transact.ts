@@ -20,7 +20,7 @@ export function transact(
 ): Promise<TransactionEnd> {
   const script = {
     name: 'transaction',
-    first: [bind(BEGIN[attempt.isolation ?? 'default'])] as const,
+    begin: bind(BEGIN[attempt.isolation ?? 'default']),
     time_max_ms: attempt.time_max_ms,
     ...(attempt.exclusive && {
       before: (transaction: ReplyTransaction) => lockFirst(transaction, statements, attempt),

@@ -31,7 +31,7 @@ export class Tx implements PostgresTx {
   readonly #link: Link
   readonly #connections: Connections
   readonly #begin: Bound
-  readonly #asked_first: readonly Bound[]
+  readonly #first: () => readonly Bound[]
   /** BEGIN is on its way. */
   #begun = false
   /** BEGIN was answered. */
@@ -48,19 +48,19 @@ export class Tx implements PostgresTx {
   /** A text that may hold such a statement is on its way; if its answer is lost, nobody knows. */
   #may_end = false
 
-  /** `first` is BEGIN, and what has to be asked before anything else. */
-  constructor(link: Link, connections: Connections, [begin, ...asked]: readonly [Bound, ...Bound[]]) {
+  /** `first` gives what has to be asked before anything else. */
+  constructor(link: Link, connections: Connections, begin: Bound, first: () => readonly Bound[]) {
     this.#link = link
     this.#connections = connections
     this.#begin = begin
-    this.#asked_first = asked
+    this.#first = first
   }
 
   /** The statements that have to go before whatever is sent next; whoever takes them has to send them. */
   takeUnsent(): readonly Bound[] {
     if (this.#begun) return []
     this.#begun = true
-    return [this.#begin, ...this.#connections.prefix(this.#link.client!), ...this.#asked_first]
+    return [this.#begin, ...this.#connections.prefix(this.#link.client!), ...this.#first()]
   }
 
   get begun(): boolean {

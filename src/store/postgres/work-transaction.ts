@@ -14,8 +14,9 @@ export type Work<Written> = (tx: PostgresTx) => Promise<Written>
 export interface Script<Written> {
   /** What its crash points are called: `transaction`, or `step`. */
   readonly name: string
-  /** BEGIN, and what travels with it. What fails there fails all that follows. */
-  readonly first: readonly [Bound, ...Bound[]]
+  readonly begin: Bound
+  /** What travels with it, made when it is sent. What fails there fails all that follows. */
+  first?(): readonly Bound[]
   readonly time_max_ms: number
   /** Asked before the work; an end from it is the end. */
   before?(transaction: WorkTransaction<Written>): Promise<TransactionEnd<Written> | null>
@@ -40,7 +41,7 @@ export class WorkTransaction<Written> {
     this.#script = script
     this.#crashPoint = crashPoint
     this.link = new Link(connections)
-    this.tx = new Tx(this.link, connections, script.first)
+    this.tx = new Tx(this.link, connections, script.begin, () => script.first?.() ?? [])
   }
 
   async run(work: Work<Written>): Promise<TransactionEnd<Written>> {
