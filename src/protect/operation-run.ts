@@ -62,11 +62,11 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if (this.#completed !== null) return { why: 'completed', reply: this.#completed }
     const stop = this.#stopped?.stop
     if (stop !== undefined && stop.why !== 'undo') return stop
+    const known = 'error' in end && end.error instanceof OnlyonceError ? end.error : null
+    // Before the next: when the time is over, a step may well be under way.
+    if (known?.code === 'lease_lost') return { why: 'lost', error: known }
     if (this.#in_step) throw new OnlyonceError('steps_overlap', { detail: 'A step was not awaited.' })
-    if ('error' in end && end.error instanceof OnlyonceError) {
-      if (end.error.code === 'lease_lost') return { why: 'lost', error: end.error }
-      if (end.error.code === 'operation_changed') return changed(end.error.message)
-    }
+    if (known?.code === 'operation_changed') return changed(known.message)
     const { unvisited, undoing } = this.#steps
     if (unvisited !== null) {
       // Whoever throws before it comes to what is durable has said nothing about it, and not told all undos yet.

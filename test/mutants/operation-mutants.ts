@@ -78,7 +78,7 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: run a step without locking the fence of its owner',
     file: 'src/store/postgres/operations.ts',
-    edits: [{ from: `return this.#transact([lock], bounds`, to: `return this.#transact([], bounds` }],
+    edits: [{ from: `return this.#transact(lock, bounds`, to: `return this.#transact(() => [], bounds` }],
     tests: [OWNERS],
     only: 'two completers|not the record of its old owner',
   },

@@ -96,9 +96,12 @@ describe('after the deadline of the request', () => {
   async function complete(name: string, lookup: 'away' | 'not_found', settle_ms: number, age: string) {
     const till = makeTill({ lookup })
     const pay = payWith(till, { name, between: abandonAt('created'), settle_ms })
-    const call = { ...payment(), ...SHORT, deadline_ms: 50 }
+    const call = { ...payment(), ...SHORT, deadline_ms: 60_000 }
     await catchError(shop.open().run(pay, call))
-    await shop.observer.query(`UPDATE onlyonce.records SET ${age} WHERE key = $1`, [call.key])
+    await shop.observer.query(
+      `UPDATE onlyonce.records SET deadline_at = clock_timestamp(), ${age} WHERE key = $1`,
+      [call.key],
+    )
     const once = shop.open({ operations: [pay] })
     await waitUntil('it is looked at', async () => (await completer(once, NOW).runOnce()).done > 0)
     expect(till).toMatchObject({ calls: 0, looks: 1 })

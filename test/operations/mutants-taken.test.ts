@@ -27,6 +27,14 @@ describe('a takeover', () => {
     const { account, key, input } = payment()
     const pay = payWith(makeTill(), { name, between: abandonAt('created') })
     await catchError(shop.open().run(pay, { account, key, input, ...SHORT }))
+    // Its last sign of life may still be on its way.
+    await waitUntil('the lease is over', async () => {
+      const { rows } = await shop.observer.query(
+        "SELECT lease_until < clock_timestamp() - interval '100 ms' AS over FROM onlyonce.records WHERE key = $1",
+        [key],
+      )
+      return rows[0].over
+    })
     const { operations } = postgres({ pool: shop.database.pool({ max: 2 }), pooler: POOLER })
     const takeOver = (fence: number) =>
       operations!.takeOver({

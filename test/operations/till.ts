@@ -95,7 +95,7 @@ export function payWith(
 export const payment = () => ({ account: 'acct_1', key: randomUUID(), input: { amount: 5 } })
 
 /** Bounds with which an owner that does nothing is given up at once. */
-export const SHORT = { lease_ms: 60, in_progress_max_ms: 60 } as const
+export const SHORT = { lease_ms: 200, in_progress_max_ms: 200 } as const
 
 /** Waits for ever at one place, the first time that it comes there: its owner is gone for good. */
 export function abandonAt(place: 'created' | 'charged'): NonNullable<PayOptions['between']> {
