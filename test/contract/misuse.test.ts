@@ -141,6 +141,17 @@ describe.each(POOLERS)('misuse of tx, with pooler %s', (pooler) => {
     expect(await shop.countEffects(call.key)).toBe(1)
   })
 
+  test('queries that nobody awaits are part of the work', async () => {
+    const once = shop.open({ store: { pooler } })
+    const call = makeCall()
+    const result = await once.transaction(call, async (tx) => {
+      for (let i = 0; i < 3; i += 1) void leaveEffect(tx, call.key)
+      return 'done'
+    })
+    expect(result).toEqual({ outcome: 'executed', value: 'done' })
+    expect(await shop.countEffects(call.key)).toBe(3)
+  })
+
   test.each(['returned', 'thrown'])('tx after the function has %s is over', async (how) => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
