@@ -79,7 +79,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     const { error } = end
     if (this.#undos.length === 0 || provesNothingDone(error)) return { why: 'failed', error }
     // The outcome of a call is not known, and it was not even asked for: no time to undo.
-    if (this.#hold.in_doubt && this.unproved) return { why: 'failed', error }
+    if (this.unproved) return { why: 'failed', error }
     return await this.#beginUndo(encodeThrown(error))
   }
 

@@ -133,6 +133,38 @@ describe('a saga that cannot go on', () => {
     expect(await shop.countEffects(`${call.key} undone`)).toBe(1)
   })
 
+  test('undoes nothing around a call that may have been made, and that nobody has asked about', async () => {
+    const bank = makeBank()
+    let attempts = 0
+    const transfer = transferWith(bank, 'saga.unasked', async (op) => {
+      attempts += 1
+      if (attempts > 1) throw new Error('a setting is missing in this process')
+      return await op.foreign('credited', {
+        call: async ({ key }) => {
+          await bank.move('credit', key)
+          return await new Promise<string>(() => {})
+        },
+        timeout_ms: 100,
+        dedupes: false,
+      })
+    })
+    const call = { ...payment(), ...SHORT }
+    await shop
+      .open()
+      .run(transfer, call)
+      .catch(() => {})
+    // As its owner would have left it, had it been killed within the call.
+    await shop.observer.query(
+      `UPDATE onlyonce.records SET state = 'in_progress', error_code = NULL, error_message = NULL, look_at = NULL,
+         lease_until = clock_timestamp() - interval '1 second' WHERE key = $1`,
+      [call.key],
+    )
+    const once = shop.open({ operations: [transfer], reconcile_after_ms: [1] })
+    expect(await completer(once, NOW).runOnce()).toMatchObject({ done: 1 })
+    expect(bank.done).toEqual(['debit', 'credit'])
+    expect(await once.run(transfer, call)).toMatchObject({ outcome: 'unknown' })
+  })
+
   test('an undo in doubt is unknown, one that is refused is parked', async () => {
     const bank = makeBank()
     const transfer = transferWith(bank, 'saga.doubt', (op) => op.undo(reply(409, {})))

@@ -37,7 +37,7 @@ const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
   '40P01': 'collision',
   // Our own: see refuse_owner() in the migrations.
   OO001: 'not_owner',
-  OO002: 'moved',
+  OO004: 'moved',
   '55P03': 'lock_wait',
   '57014': 'too_slow',
   '25P02': 'aborted',

@@ -47,7 +47,7 @@ SELECT CASE
       AND attempt_id = $5::uuid AND state = 'in_progress'
     FOR UPDATE
   ) AS mine) = 1 THEN true
-  ELSE ${schema}.refuse_owner('OO002')
+  ELSE ${schema}.refuse_owner('OO004')
 END`
 
 const POINTS = `
