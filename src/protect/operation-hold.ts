@@ -45,8 +45,6 @@ export class Hold<Tx> {
   readonly id: RecordId
   /** An earlier attempt may have done things that are not durable. Of what was left retryable it is proved that none did. */
   readonly resumed: boolean
-  /** An earlier attempt has said that it does not know what became of a call. */
-  readonly in_doubt: boolean
   readonly house: OperationHouse<Tx>
   readonly attempt: OperationAttempt
   #owned: Owned | null = null
@@ -65,7 +63,6 @@ export class Hold<Tx> {
     this.attempt = attempt
     this.id = attempt.id
     this.resumed = attempt.from === 'in_progress' || attempt.from === 'unknown'
-    this.in_doubt = attempt.from === 'unknown'
     this.#lease = lease
     this.#looks = attempt.resumed?.looks ?? 0
     this.#point = pointAt(attempt.resumed?.point_age_ms ?? 0)
