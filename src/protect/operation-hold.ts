@@ -53,6 +53,7 @@ export class Hold<Tx> {
   /** How often it was looked at since the outcome is in doubt that it waits for. */
   #looks: number
   #place: Owned['place']
+  #remembered_ms = 0
   /** How long the lease is good for, counted from before it was asked for. */
   #lease: Deadline
   /** Since the last commit that calls follow. */
@@ -173,6 +174,11 @@ export class Hold<Tx> {
     await this.house.store.leaveRetryable(this.asTransaction(), failure).catch(() => {})
   }
 
+  /** The other side of a call remembers its key for so long: the record must not be forgotten before. */
+  rememberedFor(ms: number): void {
+    this.#remembered_ms = Math.max(this.#remembered_ms, ms)
+  }
+
   /** Lets others go on at once. */
   async handOver(): Promise<void> {
     if (this.#owned !== null) await this.house.store.extend(this.#owned, 0).catch(() => {})
@@ -260,7 +266,8 @@ export class Hold<Tx> {
   }
 
   get bounds(): Pick<Beginning, 'lease_ms' | 'retention_ms'> {
-    return { lease_ms: this.attempt.lease_ms, retention_ms: this.attempt.head.retention_ms }
+    const retention_ms = Math.max(this.attempt.head.retention_ms, this.#remembered_ms)
+    return { lease_ms: this.attempt.lease_ms, retention_ms }
   }
 
   get beginning(): Beginning {

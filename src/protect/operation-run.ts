@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { derivedKey } from '../key/index.ts'
+import { LIMITS } from '../limits.ts'
 import type { Reply } from '../record/index.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { encodeThrown } from '../value.ts'
@@ -90,6 +91,8 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
   }
 
   foreign<T>(name: string, step: ForeignStep<T>) {
+    // Also where its result is durable already: the one who ends the operation may not have made the call.
+    this.#hold.rememberedFor(step?.key_lifetime_ms ?? LIMITS.call_key_lifetime_ms)
     return this.#step(name, 'foreign', () => this.#foreign(name, 'foreign', step)) as never
   }
 

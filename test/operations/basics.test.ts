@@ -156,3 +156,27 @@ test('a saga that throws undoes what it did, in reverse, and keeps its answer', 
   expect(await shop.countEffects(`${call.key} noted`)).toBe(0)
   expect(await once.run(transfer, call)).toMatchObject({ outcome: 'replayed', status: 409 })
 })
+
+test('a completed record is kept at least as long as the other side remembers keys', async () => {
+  const shop = await openShop()
+  const once = shop.open()
+  const hours = async (key: string) => {
+    const { rows } = await shop.observer.query(
+      'SELECT round(extract(epoch FROM expires_at - changed_at) / 3600)::int AS hours FROM onlyonce.records WHERE key = $1',
+      [key],
+    )
+    return rows[0].hours
+  }
+  const pay = operation('payments.kept', async (op, days: number) => {
+    await op.foreign('charged', { call: async () => 'ch_1', key_lifetime_ms: days * 24 * 3_600_000 })
+    return op.atomic('settled', async () => reply(201))
+  })
+  for (const [days, kept] of [
+    [3, 72],
+    [1, 48],
+  ] as const) {
+    const call = { ...callOf(), input: days, retention_ms: 48 * 3_600_000 }
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'executed' })
+    expect(await hours(call.key)).toBe(kept)
+  }
+})
