@@ -4,7 +4,7 @@ import { OnlyonceError } from './errors.ts'
 import { LIMITS } from './limits.ts'
 import { type CallSignals, NO_SIGNALS, type Observers } from './observe/index.ts'
 import type { Operation } from './protect/operation.ts'
-import type { OperationHouse } from './protect/operation-hold.ts'
+import type { OperationHouse } from './protect/operation-attempt.ts'
 import {
   type OperationRequest,
   type ResumeEnd,

@@ -16,6 +16,7 @@ import { LIMITS } from './limits.ts'
 import type { HandlerRequest } from './protect/handler.ts'
 import { isNotNow } from './protect/not-now.ts'
 import type { OperationRequest } from './protect/run-operation.ts'
+import { ISOLATIONS } from './protect/step-options.ts'
 import type { TransactionRequest } from './protect/transaction.ts'
 import type { RecordId } from './record/index.ts'
 import { type KeyRing, keyRing } from './ring.ts'
@@ -157,8 +158,6 @@ function isolationOf(given: Isolation | undefined): Isolation | null {
   if (given === undefined || ISOLATIONS.includes(given)) return given ?? null
   throw new OnlyonceError('option_invalid', { detail: `isolation must be one of ${ISOLATIONS.join(', ')}.` })
 }
-
-const ISOLATIONS: readonly Isolation[] = ['read committed', 'repeatable read', 'serializable']
 
 export function positive(name: string, value: number): number {
   if (!Number.isSafeInteger(value) || value < 1) {

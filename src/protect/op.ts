@@ -1,10 +1,12 @@
 import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { draftEvent, draftJob, type OutboxStore } from '../store/outbox.ts'
 import type { Stored } from '../value.ts'
 import type { EmitOptions, ForeignStep, Op, OperationReply, StageOptions, StepResult } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import type { OperationRun } from './operation-run.ts'
+import { checkAtomic, checkForeign } from './step-options.ts'
 import type { Undo } from './undos.ts'
 
 /** What the function of an operation is given: its attempt, without what is not its own business. */
@@ -30,10 +32,13 @@ export class OpDoor<Tx> implements Op {
     work: (tx: Queryable) => Promise<T>,
     options?: { readonly isolation?: Isolation },
   ): Promise<StepResult<T>> {
+    checkAtomic(name, work, options?.isolation)
     return this.#run.atomic(name, work, options)
   }
 
   foreign<T>(name: string, step: ForeignStep<T>): Promise<Stored<T>> {
+    checkForeign(name, step)
+    this.#remember(step)
     return this.#run.foreign(name, step)
   }
 
@@ -41,6 +46,7 @@ export class OpDoor<Tx> implements Op {
   compensate(name: string, undo: ForeignStep<unknown>): void
   compensate(name: string, undo: Undo['undo']): void {
     this.#run.compensate(name, undo)
+    if (typeof undo !== 'function') this.#remember(undo)
   }
 
   undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>> {
@@ -53,6 +59,11 @@ export class OpDoor<Tx> implements Op {
 
   async stage(tx: Queryable, job: string, payload: unknown, options: StageOptions = {}): Promise<void> {
     await this.#outbox.stage(tx, this.account, [draftJob({ job, payload, ...options })])
+  }
+
+  /** Also where its result is durable already: whoever ends the operation may not have made the call. */
+  #remember({ key_lifetime_ms = LIMITS.call_key_lifetime_ms }: ForeignStep<unknown>): void {
+    this.#hold.rememberedFor(key_lifetime_ms)
   }
 
   get #outbox(): OutboxStore {

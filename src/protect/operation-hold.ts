@@ -1,41 +1,13 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
-import type { Claimant, Failure, RecordId, State } from '../record/index.ts'
+import type { Failure, RecordId } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
-import type { CrashPoint, Owned, Store, TransactionAttempt } from '../store/contract.ts'
-import type { Beginning, OperationHead, OperationStore, Resumed, Written } from '../store/operations.ts'
+import type { Owned, TransactionAttempt } from '../store/contract.ts'
+import type { Beginning, Written } from '../store/operations.ts'
 import { Heartbeat } from './heartbeat.ts'
+import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
 import { runStep } from './operation-step.ts'
 import { Interrupted } from './operation-stop.ts'
-import type { Running } from './running.ts'
-
-/** What an attempt at an operation needs of its surroundings. */
-export interface OperationHouse<Tx> {
-  readonly store: Store<Tx>
-  readonly operations: OperationStore<Tx>
-  readonly running: Running<Tx>
-  readonly crashPoint: CrashPoint
-  readonly onLeaseLost: () => void
-  readonly onParked: (id: RecordId, failure: Failure) => void
-  /** When to look at what is in doubt, one entry for each look. */
-  readonly schedule_ms: readonly number[]
-}
-
-/** One attempt, before it owns anything. */
-export interface OperationAttempt {
-  readonly id: RecordId
-  readonly claimant: Claimant
-  readonly head: OperationHead
-  readonly lease_ms: number
-  readonly in_progress_max_ms: number
-  readonly deadline: Deadline
-  /** After this no call is begun; it is only looked, and what is found is finished. */
-  readonly calls_until: Deadline
-  /** What was there already, and is ours now; null for a new key. */
-  readonly resumed: Resumed | null
-  /** The state that it was found in. */
-  readonly from: State | 'none'
-}
 
 /**
  * An attempt's hold on its record: none at first, where the key is new, and from its first commit on a fence, a lease
@@ -156,17 +128,17 @@ export class Hold<Tx> {
       await this.park(failure)
       return 'parked'
     }
-    await this.#persist((owned) => operations.doubt(owned, failure, { looks, in_ms, waits_for }))
+    await this.#leave((owned) => operations.doubt(owned, failure, { looks, in_ms, waits_for }))
     return 'unknown'
   }
 
   async park(failure: Failure): Promise<void> {
-    await this.#persist((owned) => this.house.operations.park(owned, failure))
+    await this.#leave((owned) => this.house.operations.park(owned, failure))
     this.house.onParked(this.id, failure)
   }
 
   release(failure: Failure): Promise<void> {
-    return this.#persist((owned) => this.house.store.release(owned, failure, this.attempt.head.retention_ms))
+    return this.#leave((owned) => this.house.store.release(owned, failure, this.attempt.head.retention_ms))
   }
 
   /** Nothing is durable: the key keeps its fingerprint, as far as that can be written. */
@@ -250,6 +222,12 @@ export class Hold<Tx> {
     this.#heartbeat.stop()
     // Too late: nobody would hand this lease over.
     throw new Interrupted({ why: 'failed', error: new OnlyonceError('closed') })
+  }
+
+  async #leave(write: (owned: Owned) => Promise<void>): Promise<void> {
+    this.house.crashPoint('operation.leave.before')
+    await this.#persist(write)
+    this.house.crashPoint('operation.leave.after')
   }
 
   /** Goes on trying while the lease is kept alive: what was done must not be forgotten. */

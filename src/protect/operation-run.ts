@@ -1,7 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { derivedKey } from '../key/index.ts'
-import { LIMITS } from '../limits.ts'
 import type { Reply } from '../record/index.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { encodeThrown } from '../value.ts'
@@ -13,6 +12,7 @@ import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
 import { behind, changed, type FunctionEnd, type RunEnd, Stopped, stopOf, unasked } from './operation-stop.ts'
 import { provesNothingDone } from './proof.ts'
+import { checkForeign } from './step-options.ts'
 import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
 import { replyOfUndoing, type Undo, undoingOf, undosLeft } from './undos.ts'
 
@@ -85,14 +85,13 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
   }
 
   atomic<T>(name: string, work: (tx: Queryable) => Promise<T>, options?: { isolation?: Isolation }) {
-    return this.#step(name, 'atomic', () =>
-      this.#atomic(name, 'atomic', work, options?.isolation ?? 'serializable'),
-    ) as ReturnType<Op['atomic']> as never
+    const isolation = options?.isolation ?? 'serializable'
+    return this.#step(name, 'atomic', () => this.#atomic(name, 'atomic', work, isolation)) as ReturnType<
+      Op['atomic']
+    > as never
   }
 
   foreign<T>(name: string, step: ForeignStep<T>) {
-    // Also where its result is durable already: the one who ends the operation may not have made the call.
-    this.#hold.rememberedFor(step?.key_lifetime_ms ?? LIMITS.call_key_lifetime_ms)
     return this.#step(name, 'foreign', () => this.#foreign(name, 'foreign', step)) as never
   }
 
@@ -100,6 +99,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     this.#refuseLate(name)
     try {
       this.#steps.reserve(name)
+      if (typeof undo !== 'function') checkForeign(name, undo)
     } catch (error) {
       // Undoing without this one would leave what was just done.
       throw this.#stop({ why: 'failed', error })

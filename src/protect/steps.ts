@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
+import { checkName } from '../key/scope.ts'
 import { LIMITS } from '../limits.ts'
 import type { Points } from '../store/operations.ts'
 import { encodeValue } from '../value.ts'
@@ -80,7 +81,13 @@ export class Steps {
 
   /** A name stands for one step, forward or undo: results are found by it, and keys of calls are derived from it. */
   reserve(name: string): void {
-    checkName(name)
+    checkName(name, 'option_invalid')
+    // Asked before a step runs, undos included: what has happened must find a place.
+    if (this.#names.size >= LIMITS.steps_max) {
+      throw new OnlyonceError('option_invalid', {
+        detail: `An operation has at most ${LIMITS.steps_max} steps.`,
+      })
+    }
     if (this.#names.has(name)) {
       throw new OnlyonceError('option_invalid', { detail: `Two steps are called ${name}.` })
     }
@@ -107,11 +114,6 @@ export class Steps {
   }
 
   add(entry: Entry): void {
-    if (this.#entries.length >= LIMITS.steps_max) {
-      throw new OnlyonceError('option_invalid', {
-        detail: `An operation has at most ${LIMITS.steps_max} steps.`,
-      })
-    }
     this.#entries.push(entry)
   }
 
@@ -151,9 +153,4 @@ export function resultOf({ text }: Entry): unknown {
 
 function entryText({ name, kind, text }: Entry): string {
   return `[${JSON.stringify(name)},"${kind}"${text === '' ? '' : `,${text}`}]`
-}
-
-function checkName(name: unknown): void {
-  if (typeof name === 'string' && name.length > 0 && name.length <= LIMITS.name_length_max) return
-  throw new OnlyonceError('option_invalid', { detail: 'A step has a name: a non-empty string.' })
 }

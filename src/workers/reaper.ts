@@ -41,7 +41,9 @@ export function reaper<Tx>(once: Onlyonce<Tx>, options: ReaperOptions): Worker {
       engine.refuseWhenClosing()
       await engine.start()
       const request = { mode, batch_max: batch.now, kept_min_ms }
+      engine.crashPoint('reaper.reap.before')
       const reaped = await batch.fit(() => engine.store.reap(request))
+      engine.crashPoint('reaper.reap.after')
       if (reaped === null) return { done: 0, more: true }
       const { count, more } = reaped
       if (count > 0) engine.observers.emit({ signal: 'ttl_pruned', count })

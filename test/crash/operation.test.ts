@@ -13,11 +13,23 @@ const around = (name: string, ...points: string[]) =>
 
 /** Every place in claim, step, call, completion and workers that a process may die at. */
 const POINTS = [
-  ...around('operation', 'look', 'claim', 'take_over', 'write', 'extend', 'evidence', 'find', 'call'),
+  ...around(
+    'operation',
+    'look',
+    'claim',
+    'take_over',
+    'write',
+    'extend',
+    'evidence',
+    'find',
+    'call',
+    'leave',
+  ),
   ...around('step', 'work', 'commit'),
   'step.commit.sent',
   ...around('completer', 'find'),
   ...around('reconciler', 'find'),
+  ...around('reaper', 'reap'),
   ...around('relay', 'route', 'take', 'publish', 'done'),
 ]
 const SETTLE_POINTS = around('operation', 'settle')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { completer, operation, reconciler, reply } from '../../src/index.ts'
+import { completer, type Op, operation, reconciler, reply } from '../../src/index.ts'
 import { catchError, openShop, waitUntil } from '../contract/shop.ts'
 import { payment, SHORT } from './till.ts'
 
@@ -48,4 +48,37 @@ test('"not now" is no end for a worker either', async () => {
   await waitUntil('somebody goes on', async () => (await completer(once, { grace_ms: 1 }).runOnce()).done > 0)
   // The owner before may have gone on to a call that this code has not asked about: nobody can know.
   expect((await once.explain({ ...call, operation: 'misuse.not_now' })).state).toBe('unknown')
+})
+
+const call = async () => 1
+const WRONG: Readonly<Record<string, (op: Op) => unknown>> = {
+  'call is a function': (op) => op.foreign('a', {} as never),
+  'find is a function': (op) => op.foreign('a', { call, find: 1 as never }),
+  'dedupes is true or false': (op) => op.foreign('a', { call, dedupes: 'no' as never }),
+  'timeout_ms is a whole number': (op) => op.foreign('a', { call, timeout_ms: Number.NaN }),
+  'settle_ms is a whole number': (op) => op.foreign('a', { call, settle_ms: -1 }),
+  'key_lifetime_ms is a whole number': (op) => op.foreign('a', { call, key_lifetime_ms: '1d' as never }),
+  'isolation is one of': (op) => op.atomic('a', call, { isolation: 'dirty' as never }),
+  'has a function': (op) => op.atomic('a', undefined as never),
+  'control character': (op) => op.atomic('a\0b', call),
+  'only spaces': (op) => op.foreign('  ', { call }),
+  'Two steps are called': async (op) => {
+    await op.atomic('a', call)
+    await op.atomic('a', call)
+  },
+  'at most 200 steps': async (op) => {
+    for (let i = 0; i <= 200; i += 1) await op.atomic(`step ${i}`, call, { isolation: 'read committed' })
+  },
+}
+
+test.each(Object.entries(WRONG))('what is wrong with a step is told at once: %s', async (told, use) => {
+  const once = (await openShop()).open()
+  const wrong = operation('misuse.wrong', async (op, _: { amount: number }) => {
+    await use(op)
+    return reply(201)
+  })
+  expect(await catchError(once.run(wrong, payment()))).toMatchObject({
+    code: 'option_invalid',
+    message: expect.stringContaining(told),
+  })
 })

@@ -14,6 +14,7 @@ import {
   outbox,
   postgres,
   type Queryable,
+  reaper,
   reconciler,
   relay,
   reply,
@@ -127,6 +128,7 @@ async function walk(): Promise<void> {
   await waitUntil('it is time to look', async () => (await count('look_at < clock_timestamp()')) > 0)
   await reconciler(once, bounds).runOnce()
   await telling.runOnce()
+  await reaper(once, { mode: 'delete' }).runOnce()
 }
 
 function misbehave(name: string, of: string, fault: Control): Promise<void> {

@@ -1,0 +1,33 @@
+import type { Claimant, Failure, RecordId, State } from '../record/index.ts'
+import type { Deadline } from '../retry.ts'
+import type { CrashPoint, Store } from '../store/contract.ts'
+import type { OperationHead, OperationStore, Resumed } from '../store/operations.ts'
+import type { Running } from './running.ts'
+
+/** What an attempt at an operation needs of its surroundings. */
+export interface OperationHouse<Tx> {
+  readonly store: Store<Tx>
+  readonly operations: OperationStore<Tx>
+  readonly running: Running<Tx>
+  readonly crashPoint: CrashPoint
+  readonly onLeaseLost: () => void
+  readonly onParked: (id: RecordId, failure: Failure) => void
+  /** When to look at what is in doubt, one entry for each look. */
+  readonly schedule_ms: readonly number[]
+}
+
+/** One attempt, before it owns anything. */
+export interface OperationAttempt {
+  readonly id: RecordId
+  readonly claimant: Claimant
+  readonly head: OperationHead
+  readonly lease_ms: number
+  readonly in_progress_max_ms: number
+  readonly deadline: Deadline
+  /** After this no call is begun; it is only looked, and what is found is finished. */
+  readonly calls_until: Deadline
+  /** What was there already, and is ours now; null for a new key. */
+  readonly resumed: Resumed | null
+  /** The state that it was found in. */
+  readonly from: State | 'none'
+}

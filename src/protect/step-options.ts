@@ -1,0 +1,31 @@
+import { OnlyonceError } from '../errors.ts'
+import type { Isolation } from '../store/contract.ts'
+import type { ForeignStep } from './operation.ts'
+
+/**
+ * Checks what a call is given, before anything is sent or written: a duration that is none would otherwise come to light
+ * in the database, after the call.
+ */
+export function checkForeign(name: string, step: ForeignStep<unknown>): void {
+  if (typeof step?.call !== 'function') refuse(name, 'call is a function that makes the call.')
+  if (step.find !== undefined && typeof step.find !== 'function') refuse(name, 'find is a function.')
+  if (step.dedupes !== undefined && typeof step.dedupes !== 'boolean')
+    refuse(name, 'dedupes is true or false.')
+  const { timeout_ms, settle_ms, key_lifetime_ms } = step
+  for (const [option, value] of Object.entries({ timeout_ms, settle_ms, key_lifetime_ms })) {
+    if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue
+    refuse(name, `${option} is a whole number of milliseconds, at least 1.`)
+  }
+}
+
+export function checkAtomic(name: string, work: unknown, isolation: Isolation | undefined): void {
+  if (typeof work !== 'function') refuse(name, 'an atomic step has a function.')
+  if (isolation !== undefined && !ISOLATIONS.includes(isolation))
+    refuse(name, `isolation is one of ${ISOLATIONS.join(', ')}.`)
+}
+
+export const ISOLATIONS: readonly Isolation[] = ['read committed', 'repeatable read', 'serializable']
+
+function refuse(name: string, detail: string): never {
+  throw new OnlyonceError('option_invalid', { detail: `Step ${name}: ${detail}` })
+}
