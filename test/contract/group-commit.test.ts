@@ -73,8 +73,12 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
   })
 
   test('waits for nobody but its own: a key that another transaction holds', async () => {
-    // Longer than anything here takes: whoever waits for the key waits until it is free.
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 9_000 } })
+    // Longer than anything here takes: whoever waits for the key waits until it is free. And a connection for
+    // each: who would wait on the last one of a pool is told "in progress" at once.
+    const once = shop.open({
+      store: { pooler, lock_wait_max_ms: 9_000 },
+      pool_options: { max: CALLERS + 2 },
+    })
     const held = makeCall()
     const holder = await beginOutside(shop)
     expect((await shop.open().within(holder, held, async () => 'held')).outcome).toBe('executed')
