@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
+  resolve: { tsconfigPaths: true },
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: ['test/debian/**', 'test/pgbouncer/**', 'node_modules/**'],
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'apps/**/*.test.ts'],
+    exclude: ['test/debian/**', 'test/pgbouncer/**', '**/node_modules/**'],
     globalSetup: ['test/setup/cluster.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

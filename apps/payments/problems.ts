@@ -1,0 +1,77 @@
+import { type OperationReply, reply } from 'onlyonce'
+
+/**
+ * Every refusal of the service's own: what clients match on. Codes are stable for ever. What the library refuses (keys,
+ * duplicates, an outcome that nobody knows) has the codes of docs/errors.md.
+ */
+export const PROBLEMS = {
+  invalid_request: { status: 400, title: 'The request is not what the schema asks for.' },
+  unauthorized: { status: 401, title: 'Send an API key that is valid: Authorization: Bearer <key>.' },
+  mode_unavailable: { status: 403, title: 'No processor is set up for the mode of this API key.' },
+  not_found: { status: 404, title: 'There is no such thing, or it belongs to somebody else.' },
+  amount_too_large: { status: 422, title: 'The amount is more than is left.' },
+  payment_state: { status: 422, title: 'The state of the payment does not allow this.' },
+  currency_mismatch: { status: 422, title: 'The currency is not that of the payment.' },
+  balance_insufficient: { status: 422, title: 'The balance does not cover the transfer.' },
+  destination_unknown: { status: 422, title: 'The destination of the transfer cannot receive it.' },
+  payment_declined: {
+    status: 402,
+    title: 'The payment was declined. Do not send it again with this method.',
+  },
+  rate_limited: { status: 429, title: 'Too many requests. Send the same key again after Retry-After.' },
+  velocity_limited: { status: 429, title: 'Too many payments in a short time. Try again after Retry-After.' },
+  overloaded: {
+    status: 503,
+    title: 'There is too much to do. Nothing was started; send the same key again.',
+  },
+  unavailable: { status: 503, title: 'The service cannot answer now. Send the same key again.' },
+  internal: {
+    status: 500,
+    title: 'Something went wrong here. Send the same key again, or tell us the request id.',
+  },
+} as const satisfies Readonly<Record<string, { readonly status: number; readonly title: string }>>
+
+export type ProblemCode = keyof typeof PROBLEMS
+
+export interface ProblemDetails {
+  readonly detail?: string
+  /** The member of the body or the parameter that is wrong, such as `amount` or `metadata.order`. */
+  readonly field?: string
+  /** Members of the problem beside the usual ones. */
+  readonly more?: Readonly<Record<string, unknown>>
+}
+
+/** A refusal that is thrown: nothing was started. Routes answer it as a problem. */
+export class Refused extends Error {
+  readonly code: ProblemCode
+  readonly details: ProblemDetails
+
+  constructor(code: ProblemCode, details: ProblemDetails = {}) {
+    super(details.detail ?? PROBLEMS[code].title)
+    this.name = 'Refused'
+    this.code = code
+    this.details = details
+  }
+}
+
+/** The body of a problem, as in RFC 9457. */
+export function problemBody(code: ProblemCode, { detail, field, more }: ProblemDetails = {}) {
+  const { status, title } = PROBLEMS[code]
+  return {
+    type: `https://onlyonce.dev/problems/${code}`,
+    title,
+    status,
+    code,
+    ...(detail !== undefined && { detail }),
+    ...(field !== undefined && { field }),
+    retryable: status === 429 || status >= 500,
+    ...more,
+  }
+}
+
+export const PROBLEM_TYPE = 'application/problem+json'
+
+/** A refusal that is the result of an operation: it is stored, and replayed. */
+export function problemReply(code: ProblemCode, details?: ProblemDetails): OperationReply<unknown> {
+  return reply(PROBLEMS[code].status, problemBody(code, details), { 'content-type': PROBLEM_TYPE })
+}
