@@ -50,7 +50,7 @@ export const idempotencyKeyRoutes: Routes = async (app, { once }) => {
         operation,
         ...(expires_in !== undefined && { expires_in_ms: expires_in * 1_000 }),
       })
-      return reply.code(201).send({ key, operation, expires_at })
+      return reply.code(201).send({ key, operation, expires_at: new Date(expires_at) })
     },
   )
 }
