@@ -1,0 +1,85 @@
+/** What is read page by page. */
+import type { CallContext, Found } from 'onlyonce'
+import type Stripe from 'stripe'
+import type { Decline, Movement, Refunded, RefundOrder } from '../index.ts'
+import { STRIPE_LIMITS } from './limits.ts'
+import { KEY_ENTRY } from './metadata.ts'
+import { moneyOf, refundOf } from './results.ts'
+
+export type Read = <T>(signal: AbortSignal | undefined, work: () => Promise<T>) => Promise<T>
+
+export async function findRefund(
+  stripe: Stripe,
+  read: Read,
+  order: RefundOrder,
+  { key, signal }: CallContext,
+): Promise<Found<Refunded | Decline>> {
+  const pages = pagesOf(STRIPE_LIMITS.refund_pages_max, (after) =>
+    read(signal, () => stripe.refunds.list({ payment_intent: order.gateway_id, ...after })),
+  )
+  for await (const refund of pages) {
+    if (refund.metadata?.[KEY_ENTRY] === key) return refundOf(refund, order, key)
+  }
+  return { status: 'not_found' }
+}
+
+/** Payment intents first, then refunds; each newest first, as Stripe tells them. */
+export async function* movementsOf(
+  stripe: Stripe,
+  read: Read,
+  { from, to, signal }: { readonly from: Date; readonly to: Date; readonly signal?: AbortSignal },
+): AsyncGenerator<Movement> {
+  // Stripe counts seconds. What was made in one belongs to the range that its beginning is in.
+  const created = { gte: Math.ceil(from.getTime() / 1_000), lt: Math.ceil(to.getTime() / 1_000) }
+  const intents = pagesOf(STRIPE_LIMITS.movement_pages_max, (after) =>
+    read(signal, () => stripe.paymentIntents.list({ created, ...after })),
+  )
+  for await (const intent of intents) {
+    yield {
+      kind: 'payment',
+      gateway_id: intent.id,
+      reference: intent.metadata?.payment ?? null,
+      ...moneyOf(intent),
+      moved: intent.amount_received,
+      at: timeOf(intent),
+    }
+  }
+  const refunds = pagesOf(STRIPE_LIMITS.movement_pages_max, (after) =>
+    read(signal, () => stripe.refunds.list({ created, ...after })),
+  )
+  for await (const refund of refunds) {
+    yield {
+      kind: 'refund',
+      gateway_id: refund.id,
+      reference: refund.metadata?.refund ?? null,
+      ...moneyOf(refund),
+      moved: refund.status === 'succeeded' ? refund.amount : 0,
+      at: timeOf(refund),
+    }
+  }
+}
+
+interface After {
+  readonly limit: number
+  readonly starting_after?: string
+}
+
+/** One request a page: the SDK's own paging would leave the sender's bounds between two of them. */
+async function* pagesOf<T extends { readonly id: string }>(
+  pages_max: number,
+  load: (after: After) => Promise<{ readonly data: T[]; readonly has_more: boolean }>,
+): AsyncGenerator<T> {
+  let after: After = { limit: STRIPE_LIMITS.page_length }
+  for (let page = 0; page < pages_max; page += 1) {
+    const { data, has_more } = await load(after)
+    yield* data
+    const last = data.at(-1)
+    if (!has_more || last === undefined) return
+    after = { limit: STRIPE_LIMITS.page_length, starting_after: last.id }
+  }
+  throw new Error(`Stripe tells more than ${pages_max} pages.`)
+}
+
+function timeOf({ created }: { readonly created: number }): string {
+  return new Date(created * 1_000).toISOString()
+}
