@@ -1,4 +1,6 @@
 import type { Config } from './config.ts'
+import type { Gateway } from './gateway/index.ts'
+import { stripeGateway } from './gateway/stripe.ts'
 import type { Gateways } from './service.ts'
 
 export interface OpenGateways {
@@ -6,7 +8,28 @@ export interface OpenGateways {
   close(): Promise<void>
 }
 
-/** The processors that the configuration names; in development a sandbox, which is started. */
-export async function openGateways(_config: Config): Promise<OpenGateways> {
-  return { gateways: {}, close: async () => {} }
+/** The sandbox takes any key of test mode. */
+const SANDBOX_KEY = 'sk_test_sandbox'
+
+/** The processors that the configuration names; where it names none, a sandbox for test mode, which is started. */
+export async function openGateways({ stripe, gateway_url }: Config): Promise<OpenGateways> {
+  const close = async () => {}
+  if (stripe !== null) {
+    const { mode, secret_key } = stripe
+    return { gateways: { [mode]: stripeGateway({ secret_key, mode }) }, close }
+  }
+  if (gateway_url !== null) return { gateways: { test: sandboxAt(gateway_url) }, close }
+  return { gateways: {}, close }
+}
+
+/** A processor that speaks Stripe's protocol at this address. */
+export function sandboxAt(url: string): Gateway {
+  const { protocol, hostname, port } = new URL(url)
+  return stripeGateway({
+    secret_key: SANDBOX_KEY,
+    mode: 'test',
+    host: hostname.replace(/^\[|\]$/g, ''),
+    ...(port !== '' && { port: Number(port) }),
+    protocol: protocol === 'https:' ? 'https' : 'http',
+  })
 }
