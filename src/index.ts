@@ -18,6 +18,13 @@ export type {
 } from './door.ts'
 export { callRefused, ERRORS, type ErrorCode, notExecuted, OnlyonceError } from './errors.ts'
 export type { Explanation } from './explain.ts'
+export {
+  type InexactNumber,
+  type JsonLimits,
+  type JsonValue,
+  parseStrictJson,
+  type StrictJson,
+} from './fingerprint/index.ts'
 export type { IssuedKey } from './issuer.ts'
 export { businessKey, derivedKey, type KeyRules, parseKeyHeader } from './key/index.ts'
 export { LIMITS } from './limits.ts'

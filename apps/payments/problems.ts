@@ -9,6 +9,13 @@ export const PROBLEMS = {
   unauthorized: { status: 401, title: 'Send an API key that is valid: Authorization: Bearer <key>.' },
   mode_unavailable: { status: 403, title: 'No processor is set up for the mode of this API key.' },
   not_found: { status: 404, title: 'There is no such thing, or it belongs to somebody else.' },
+  method_not_allowed: {
+    status: 405,
+    title: 'This method cannot be used here. See Allow for those that can.',
+  },
+  body_too_large: { status: 413, title: 'The body is larger than any request needs.' },
+  media_type_unsupported: { status: 415, title: 'Send JSON in UTF-8 as application/json.' },
+  headers_too_large: { status: 431, title: 'The headers are larger than any request needs.' },
   amount_too_large: { status: 422, title: 'The amount is more than is left.' },
   payment_state: { status: 422, title: 'The state of the payment does not allow this.' },
   currency_mismatch: { status: 422, title: 'The currency is not that of the payment.' },

@@ -1,0 +1,76 @@
+/** Accounts and their API keys: who may ask. */
+import type { Queryable } from 'onlyonce'
+import type { Mode } from '../gateway/index.ts'
+import { makeId } from '../ids.ts'
+import { makeApiKey, parseApiKey } from './api-key.ts'
+import { FIND_ACCOUNT, INSERT_ACCOUNT, INSERT_KEY, LIST_KEYS, REVOKE_KEY } from './sql.ts'
+
+export { bearerOf, parseApiKey } from './api-key.ts'
+export { type Authenticate, authenticate, authenticator, type Caller } from './authenticate.ts'
+export { DEMO_ACCOUNT_ID, DEMO_API_KEY, ensureDemoAccount } from './demo.ts'
+
+export interface Account {
+  readonly id: string
+  readonly name: string
+  readonly created_at: Date
+}
+
+export interface ApiKey {
+  readonly id: string
+  readonly mode: Mode
+  readonly last4: string
+  readonly created_at: Date
+  readonly revoked_at: Date | null
+}
+
+/** Of all keys of an account, the newest. Revoked ones are kept, and shown. */
+const KEYS_SHOWN_MAX = 1_000
+
+export async function createAccount(db: Queryable, name: string): Promise<Account> {
+  const id = makeId('acct')
+  const { rows } = await db.query(INSERT_ACCOUNT, [id, name])
+  return { id, name, created_at: (rows as { created_at: Date }[])[0]!.created_at }
+}
+
+/** An account in one mode, such as `acct_…:test`; null where there is none. */
+export async function findAccount(db: Queryable, account: string): Promise<Account | null> {
+  const { rows } = await db.query(FIND_ACCOUNT, [account])
+  const [row] = rows as { account: string; name: string; created_at: Date }[]
+  if (row === undefined) return null
+  return { id: row.account.slice(0, row.account.indexOf(':')), name: row.name, created_at: row.created_at }
+}
+
+/** The key itself is told here and never again. Null where there is no such account. */
+export async function createApiKey(
+  db: Queryable,
+  account_id: string,
+  mode: Mode,
+): Promise<(ApiKey & { readonly api_key: string }) | null> {
+  const api_key = makeApiKey(account_id, mode)
+  const id = makeId('key')
+  const last4 = api_key.slice(-4)
+  const { account, secret_hash } = parseApiKey(api_key)!
+  const { rows } = await db.query(INSERT_KEY, [account, id, secret_hash, last4])
+  const [row] = rows as { created_at: Date }[]
+  return row === undefined ? null : { id, mode, api_key, last4, created_at: row.created_at, revoked_at: null }
+}
+
+/** Whoever uses the key from now on is a stranger. Null where the account has no such key. */
+export async function revokeApiKey(
+  db: Queryable,
+  account_id: string,
+  mode: Mode,
+  id: string,
+): Promise<ApiKey | null> {
+  const { rows } = await db.query(REVOKE_KEY, [`${account_id}:${mode}`, id])
+  const [row] = rows as Omit<ApiKey, 'mode'>[]
+  return row === undefined ? null : { ...row, mode }
+}
+
+export async function listApiKeys(db: Queryable, account_id: string): Promise<ApiKey[]> {
+  const { rows } = await db.query(LIST_KEYS, [[`${account_id}:test`, `${account_id}:live`], KEYS_SHOWN_MAX])
+  return (rows as (Omit<ApiKey, 'mode'> & { account: string })[]).map(({ account, ...key }) => ({
+    ...key,
+    mode: account.endsWith(':live') ? 'live' : 'test',
+  }))
+}

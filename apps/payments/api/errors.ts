@@ -1,0 +1,103 @@
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { OnlyonceError } from 'onlyonce'
+import { makeId } from '../ids.ts'
+import {
+  PROBLEM_TYPE,
+  PROBLEMS,
+  type ProblemCode,
+  type ProblemDetails,
+  problemBody,
+  Refused,
+} from '../problems.ts'
+import { describeInvalid } from './invalid.ts'
+
+/** Answers with a problem. As text: an object's type would be given a charset, which this type has not. */
+export function sendProblem(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  code: ProblemCode,
+  details?: ProblemDetails,
+): FastifyReply {
+  return send(request, reply, problemBody(code, details))
+}
+
+/** Whatever was thrown, told without a word of what it was, unless it was meant to be told. */
+export function answerError(
+  error: FastifyError | Error,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  if (error instanceof Refused) return sendProblem(request, reply, error.code, error.details)
+  if (error instanceof OnlyonceError) return answerLibrary(error, request, reply)
+  const { validation, statusCode } = error as FastifyError
+  if (validation !== undefined) {
+    return sendProblem(request, reply, 'invalid_request', describeInvalid(error as FastifyError))
+  }
+  const known = FRAMEWORK[(error as FastifyError).code]
+  if (known !== undefined) return sendProblem(request, reply, known)
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return sendProblem(request, reply, 'invalid_request')
+  }
+  const code = isDatabaseAway(error) ? 'unavailable' : 'internal'
+  request.log.error({ err: error }, 'a request failed')
+  return sendProblem(request, reply, code)
+}
+
+const FRAMEWORK: Readonly<Record<string, ProblemCode>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'media_type_unsupported',
+  FST_ERR_CTP_EMPTY_TYPE: 'media_type_unsupported',
+}
+
+interface Told {
+  readonly status: number
+  readonly code: string
+  readonly [member: string]: unknown
+}
+
+/** The library's sentences are made for clients; those about options of ours are not. */
+function answerLibrary(error: OnlyonceError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { code, status, retryable, message, retry_after_ms } = error
+  if (status >= 500) request.log.error({ err: error }, 'a request failed')
+  if (status >= 500 && !retryable) return sendProblem(request, reply, 'internal')
+  if (retry_after_ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(retry_after_ms / 1_000)))
+  const title = `${code.charAt(0).toUpperCase()}${code.slice(1).replaceAll('_', ' ')}`
+  const type = `https://onlyonce.dev/problems/${code}`
+  return send(request, reply, { type, title, status, detail: message, code, retryable })
+}
+
+function send(request: FastifyRequest, reply: FastifyReply, body: Told): FastifyReply {
+  return reply
+    .code(body.status)
+    .header('content-type', PROBLEM_TYPE)
+    .header('cache-control', 'no-store')
+    .send(JSON.stringify({ ...body, request_id: request.id }))
+}
+
+/** Connections that cannot be made or were cut, a server that starts, ends or is full, and a pool that is. */
+function isDatabaseAway(error: Error): boolean {
+  const code = (error as { code?: unknown }).code
+  if (typeof code === 'string') return /^(?:08|53|57P)|^E[A-Z]+$/.test(code)
+  return /Connection terminated|timeout exceeded when trying to connect/.test(error.message)
+}
+
+/** What is no request at all: Fastify never sees it. */
+export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'invalid_request'
+  const request_id = makeId('req')
+  const body = JSON.stringify({
+    ...problemBody(code, { detail: 'This is not HTTP as we know it.' }),
+    request_id,
+  })
+  const status = PROBLEMS[code].status
+  socket.end(
+    `HTTP/1.1 ${status} ${code === 'invalid_request' ? 'Bad Request' : 'Request Header Fields Too Large'}\r\n` +
+      `Content-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `Request-Id: ${request_id}\r\nConnection: close\r\n\r\n${body}`,
+  )
+}

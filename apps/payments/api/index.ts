@@ -1,0 +1,84 @@
+/** The HTTP side of the service: one Fastify, and what holds for every request. */
+import { fastify, LogController } from 'fastify'
+import { idempotency } from 'onlyonce/fastify'
+import type { Service } from '../service.ts'
+import { callerOf, requireApiKey, requireOpsToken } from './auth.ts'
+import { answerClientError, answerError } from './errors.ts'
+import { healthRoutes } from './health.ts'
+import { readJsonOnly } from './json.ts'
+import { API_LIMITS } from './limits.ts'
+import { answerUnknownRoutes } from './not-found.ts'
+import { describeRoutes } from './openapi.ts'
+import { readQuery } from './query.ts'
+import { requestIdOf } from './request-id.ts'
+import { OTHER_ROUTES, V1_ROUTES } from './routes.ts'
+import type { Api, Routes } from './type.ts'
+
+export type { Api, Routes } from './type.ts'
+
+/**
+ * The API, ready to listen.
+ *
+ * @example
+ * const app = await buildApi(service)
+ * await app.listen({ host: '127.0.0.1', port: 3000 })
+ */
+export async function buildApi(service: Service): Promise<Api> {
+  const app = openFastify(service)
+  answerUnknownRoutes(app, { '/v1/': requireApiKey(service), '/ops/': requireOpsToken(service) })
+  app.setErrorHandler(answerError)
+  readJsonOnly(app)
+  // A member that a schema has forgotten is answered all the same: schemas of replies describe, and do not cut.
+  app.setSerializerCompiler(() => JSON.stringify)
+  app.decorateRequest('caller', null)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('request-id', request.id)
+  })
+  app.addHook('preValidation', readQuery)
+  await describeRoutes(app)
+  // A worker with a port is there for those who watch it.
+  const listens = service.config.role !== 'worker'
+  await addRoutes(app, service, listens ? OTHER_ROUTES : [healthRoutes])
+  if (listens) await app.register(async (scope) => addV1(scope as Api, service))
+  await app.ready()
+  return app
+}
+
+/** An API key is asked for before anything else, and an Idempotency-Key for every write. */
+async function addV1(v1: Api, service: Service): Promise<void> {
+  v1.addHook('onRequest', requireApiKey(service))
+  v1.addHook('onRequest', async (_, reply) => {
+    reply.header('cache-control', 'no-store')
+  })
+  await v1.register(idempotency, {
+    once: service.once,
+    account: (request) => callerOf(request).account,
+    methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
+  })
+  await addRoutes(v1, service, V1_ROUTES)
+}
+
+/** Each in a scope of its own: hooks of one module are not those of the others. */
+async function addRoutes(app: Api, service: Service, modules: readonly Routes[]): Promise<void> {
+  for (const routes of modules) await app.register(async (scope) => routes(scope as Api, service))
+}
+
+function openFastify({ log }: Service): Api {
+  const app = fastify({
+    loggerInstance: log,
+    genReqId: requestIdOf,
+    logController: new LogController({ requestIdLogLabel: 'request_id' }),
+    bodyLimit: API_LIMITS.body_size_max_bytes,
+    requestTimeout: API_LIMITS.request_timeout_ms,
+    routerOptions: { maxParamLength: API_LIMITS.path_parameter_length_max },
+    // Requests that are on their way when the drain begins are answered, and their connections closed.
+    return503OnClosing: false,
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
+    clientErrorHandler: answerClientError,
+    frameworkErrors: (error, request, reply) => {
+      reply.header('request-id', request.id)
+      answerError(error, request, reply)
+    },
+  })
+  return app as unknown as Api
+}

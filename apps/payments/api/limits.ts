@@ -1,0 +1,17 @@
+/** What one request may ask of us. A payment needs a small part of each. */
+export const API_LIMITS = {
+  body_size_max_bytes: 65_536,
+  json_depth_max: 16,
+  json_members_max: 1_000,
+  /** Ids, and account ids with a mode. */
+  path_parameter_length_max: 100,
+  /** How much of a name that the client sent is repeated to it. */
+  name_shown_length_max: 100,
+  /** Waiting for the head and the body of a request: a client that trickles them keeps no connection for ever. */
+  request_timeout_ms: 30_000,
+  /** How long /readyz waits for the database. */
+  ready_max_ms: 2_000,
+  page_default: 20,
+  page_max: 100,
+  cursor_length_max: 400,
+} as const

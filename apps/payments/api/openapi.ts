@@ -1,0 +1,64 @@
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import type { FastifySchema } from 'fastify'
+import { PROBLEM_TYPE } from '../problems.ts'
+import { Problem } from './schemas.ts'
+import type { Api } from './type.ts'
+
+const UNSAFE = ['POST', 'PUT', 'PATCH', 'DELETE']
+
+/** Describes the routes from the very schemas that validate. Add it before them. */
+export async function describeRoutes(app: Api): Promise<void> {
+  app.addSchema({ ...Problem, $id: 'Problem' })
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Onlyonce payments',
+        version: '1',
+        description: 'Payments that take effect once, however often they are sent.',
+      },
+      components: {
+        securitySchemes: {
+          api_key: { type: 'http', scheme: 'bearer', description: 'An API key: sk_test_… or sk_live_….' },
+          ops_token: { type: 'http', scheme: 'bearer', description: 'The token of the operators.' },
+        },
+      },
+    },
+    refResolver: { buildLocalReference: (json) => `${json.$id}` },
+    transform: ({ schema, url, route }) => ({ url, schema: completed(schema, url, [route.method].flat()) }),
+  })
+  await app.register(swaggerUi, { routePrefix: '/docs' })
+  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+}
+
+/** What holds for all routes of a kind, and need not stand at each of them. */
+function completed(
+  schema: FastifySchema | undefined,
+  url: string,
+  methods: readonly string[],
+): FastifySchema {
+  const problem = { description: 'A problem.', content: { [PROBLEM_TYPE]: { schema: { $ref: 'Problem#' } } } }
+  const writes = url.startsWith('/v1/') && methods.some((method) => UNSAFE.includes(method))
+  return {
+    ...schema,
+    ...(url.startsWith('/v1/') && { security: [{ api_key: [] }] }),
+    ...((url.startsWith('/ops/') || url === '/metrics') && { security: [{ ops_token: [] }] }),
+    // Only here: a key that is missing or wrong is told by the boundary, which knows more of keys than a schema.
+    ...(writes && { headers: IDEMPOTENCY_KEY }),
+    response: { ...(schema?.response as object), default: problem },
+  }
+}
+
+const IDEMPOTENCY_KEY = {
+  type: 'object',
+  required: ['Idempotency-Key'],
+  properties: {
+    'Idempotency-Key': {
+      type: 'string',
+      minLength: 8,
+      maxLength: 255,
+      description: 'Names the action. Send the same key again when no answer came.',
+    },
+  },
+}

@@ -1,0 +1,10 @@
+import type { IncomingMessage } from 'node:http'
+import { makeId } from '../ids.ts'
+
+/** One that came with the request is taken where it can stand in a log and in a header without harm. */
+const SANE = /^[A-Za-z0-9][A-Za-z0-9._:-]{7,127}$/
+
+export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const given = headers['x-request-id']
+  return typeof given === 'string' && SANE.test(given) ? given : makeId('req')
+}

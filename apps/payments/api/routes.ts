@@ -1,0 +1,10 @@
+import { healthRoutes } from './health.ts'
+import { idempotencyKeyRoutes } from './idempotency-keys.ts'
+import { opsRoutes } from './ops.ts'
+import type { Routes } from './type.ts'
+
+/** All under /v1: an API key is asked for before anything else, and an Idempotency-Key for every write. */
+export const V1_ROUTES: readonly Routes[] = [idempotencyKeyRoutes]
+
+/** Those with a door of their own. */
+export const OTHER_ROUTES: readonly Routes[] = [healthRoutes, opsRoutes]

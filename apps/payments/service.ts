@@ -1,0 +1,120 @@
+import type { FastifyBaseLogger } from 'fastify'
+import {
+  LIMITS,
+  logTo,
+  type Onlyonce,
+  type OnlyonceOptions,
+  onlyonce,
+  type PostgresTx,
+  postgres,
+} from 'onlyonce'
+import { startEmbeddedPostgres } from 'onlyonce/embedded'
+import { prometheus } from 'onlyonce/prometheus'
+import pg from 'pg'
+import { Registry } from 'prom-client'
+import type { Config } from './config.ts'
+import { migrate } from './database/migrate.ts'
+import type { Gateway } from './gateway/index.ts'
+import { type OpenGateways, openGateways } from './gateways.ts'
+import { keptSecret } from './kept-secret.ts'
+import { openLog } from './log.ts'
+
+/** By mode. Without one for its mode, a request is refused as `mode_unavailable`. */
+export interface Gateways {
+  readonly test?: Gateway
+  readonly live?: Gateway
+}
+
+/** All that routes and workers need. It is opened once in a process. */
+export interface Service {
+  readonly config: Config
+  readonly pool: pg.Pool
+  readonly once: Onlyonce<PostgresTx>
+  readonly gateways: Gateways
+  readonly log: FastifyBaseLogger
+  readonly metrics: Registry
+  /** Opens /ops and /metrics. Null: nobody may. */
+  readonly ops_token: string | null
+  /** Lets what runs finish, hands over the rest, and lets go of the database and of the sandbox. */
+  close(): Promise<void>
+}
+
+/** What a test puts in place of what the configuration would give. */
+export interface OpenOptions {
+  readonly gateways?: Gateways
+  readonly once?: Partial<Omit<OnlyonceOptions<PostgresTx>, 'store'>>
+}
+
+/**
+ * Opens the database, brings its tables up to date, and finds the processors.
+ *
+ * @example
+ * const service = await openService(readConfig(process.env, process.argv.slice(2)))
+ */
+export async function openService(config: Config, options: OpenOptions = {}): Promise<Service> {
+  const opened: (() => Promise<unknown>)[] = []
+  const close = async () => {
+    // What was opened last may need what was opened before it.
+    for (const closeOne of opened.splice(0).reverse()) await closeOne()
+  }
+  try {
+    const log = openLog(config.log_level)
+    const metrics = new Registry()
+    const pool = await openPool(config, log, opened)
+    await migrate(pool)
+    const once = onlyonce({
+      store: postgres({ pool, pooler: poolerOf(config) }),
+      secret: config.secret ?? (await keptSecret(config.folder, 'onlyonce-secret')),
+      ...(config.encryption !== null && { encryption: config.encryption }),
+      observe: [prometheus({ registry: metrics }), logTo(log)],
+      ...options.once,
+    })
+    opened.push(() => once.close())
+    await once.start()
+    const gateways = options.gateways ?? (await openTheGateways(config, opened))
+    const ops_token =
+      config.database.kind === 'url'
+        ? config.ops_token
+        : (config.ops_token ?? (await keptSecret(config.folder, 'ops-token')))
+    return { config, pool, once, gateways, log, metrics, ops_token, close }
+  } catch (error) {
+    await close().catch(() => {})
+    throw error
+  }
+}
+
+async function openTheGateways(config: Config, opened: (() => Promise<unknown>)[]): Promise<Gateways> {
+  const found: OpenGateways = await openGateways(config)
+  opened.push(found.close)
+  return found.gateways
+}
+
+async function openPool(
+  config: Config,
+  log: FastifyBaseLogger,
+  opened: (() => Promise<unknown>)[],
+): Promise<pg.Pool> {
+  const { database } = config
+  const server = database.kind === 'url' ? null : await startEmbeddedPostgres({ folder: config.folder })
+  if (server !== null) opened.push(() => server.stop())
+  const pool = new pg.Pool({
+    connectionString: database.kind === 'url' ? database.url : server!.url,
+    ...(database.kind === 'url' && { max: database.pool_size }),
+    connectionTimeoutMillis: LIMITS.connection_wait_max_ms,
+    keepAlive: true,
+    // As settings of the session these cost nothing; otherwise each transaction has to set them. A pooler may refuse them.
+    ...(poolerOf(config) === 'none' && {
+      options: `-c lock_timeout=${LIMITS.lock_wait_max_ms} -c idle_in_transaction_session_timeout=${LIMITS.idle_in_transaction_max_ms}`,
+    }),
+  })
+  // An idle connection that breaks is replaced at its next use; unheard, the event would end the process.
+  pool.on('error', (error) =>
+    log.warn({ code: (error as { code?: string }).code }, 'a database connection was lost'),
+  )
+  opened.push(() => pool.end())
+  return pool
+}
+
+function poolerOf({ database }: Config): 'none' | 'transaction' {
+  return database.kind === 'url' ? database.pooler : 'none'
+}

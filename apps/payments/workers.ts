@@ -1,0 +1,51 @@
+import {
+  completer,
+  type Destination,
+  type Operation,
+  type RunJob,
+  type RunningWorkers,
+  reaper,
+  reconciler,
+  relay,
+  startWorkers,
+  type Worker,
+} from 'onlyonce'
+import type { Service } from './service.ts'
+
+/** What runs in the background. Each list is the one place where something is added to it. */
+export interface Background {
+  /** Operations that any worker can finish when the process that began them is gone. */
+  readonly operations: readonly Operation<never, unknown>[]
+  /** Where events go, by a name that is kept in the database. */
+  readonly destinations: Readonly<Record<string, Destination>>
+  /** Who runs staged jobs, by the name under which they are staged. */
+  readonly jobs: Readonly<Record<string, RunJob>>
+  /** Workers of the service's own: each one bounded batch at a time, in any number of processes. */
+  readonly workers: readonly Worker[]
+}
+
+export function backgroundOf(_service: Service): Background {
+  return {
+    operations: [],
+    destinations: {},
+    jobs: {},
+    workers: [],
+  }
+}
+
+/** Runs all of it until it is stopped. */
+export function runWorkers(service: Service, background: Background = backgroundOf(service)): RunningWorkers {
+  const { once } = service
+  const { operations, destinations, jobs, workers } = background
+  const relays = Object.keys(destinations).length + Object.keys(jobs).length > 0
+  return startWorkers(once, {
+    operations,
+    workers: [
+      completer(once),
+      reconciler(once),
+      reaper(once, { mode: 'delete' }),
+      ...(relays ? [relay(once, { destinations, jobs })] : []),
+      ...workers,
+    ],
+  })
+}
