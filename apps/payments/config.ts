@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util'
 import { LIMITS, type Secret } from 'onlyonce'
+import type { Rule } from 'onlyonce/limits'
 import type { Mode } from './gateway/index.ts'
+import { LIMITS as SERVICE_LIMITS } from './limits.ts'
 
 export type Role = 'api' | 'worker' | 'all'
 
@@ -23,6 +25,7 @@ export interface Config {
   /** Opens /ops and /metrics. Null: nobody may, or, in development, one is made and kept in the folder. */
   readonly ops_token: string | null
   readonly webhooks_allow_private: boolean
+  readonly limits: LimitsConfig
   readonly log_level: LogLevel
   /** An account whose API key everybody knows. */
   readonly demo: boolean
@@ -39,6 +42,18 @@ export type Database =
       readonly pooler: 'none' | 'transaction'
     }
 
+/** How much is let through. */
+export interface LimitsConfig {
+  /** Requests of an account in a second. */
+  readonly rate_live: number
+  readonly rate_test: number
+  /** How often one card of an account, and an account, may be charged. */
+  readonly velocity_card: readonly Rule[]
+  readonly velocity_account: readonly Rule[]
+  /** Requests at once in one process. */
+  readonly in_flight_max: number
+}
+
 export interface Stripe {
   readonly mode: Mode
   readonly secret_key: string
@@ -53,6 +68,16 @@ const POOLERS = ['none', 'transaction'] as const
 const TOKEN_LENGTH_MIN = 24
 const POOL_SIZE_DEFAULT = 10
 const POOL_SIZE_MAX = 1_000
+
+const RATE_MAX = 1_000_000
+const MINUTE_MS = 60_000
+const DAY_MS = 1_440 * MINUTE_MS
+/** A person pays a few times an hour with one card; a card that is tested by thieves is tried hundreds of times. */
+const VELOCITY_CARD: readonly Rule[] = [
+  { points: 30, per_ms: MINUTE_MS },
+  { points: 300, per_ms: DAY_MS },
+]
+const VELOCITY_ACCOUNT: readonly Rule[] = [{ points: 5_000, per_ms: MINUTE_MS }]
 
 /** What is wrong with the configuration: all of it, and by name. */
 export class ConfigError extends Error {
@@ -82,6 +107,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     port_given: read.text('PORT') !== null,
     ops_token: readToken(read),
     webhooks_allow_private: read.flag('WEBHOOKS_ALLOW_PRIVATE') ?? false,
+    limits: readLimits(read),
     log_level: read.oneOf('LOG_LEVEL', LOG_LEVELS) ?? (development ? 'warn' : 'info'),
     // Its key is in the source for everybody to read, so a database that may be real never has it unasked.
     demo: read.flag('DEMO_ACCOUNT') ?? development,
@@ -140,6 +166,16 @@ function readGatewayUrl(read: Reader): string | null {
   return url
 }
 
+function readLimits(read: Reader): LimitsConfig {
+  return {
+    rate_live: read.whole('RATE_LIMIT_LIVE', 1, RATE_MAX) ?? 100,
+    rate_test: read.whole('RATE_LIMIT_TEST', 1, RATE_MAX) ?? 25,
+    velocity_card: read.rules('VELOCITY_CARD') ?? VELOCITY_CARD,
+    velocity_account: read.rules('VELOCITY_ACCOUNT') ?? VELOCITY_ACCOUNT,
+    in_flight_max: read.whole('REQUESTS_AT_ONCE', 1, RATE_MAX) ?? 1_000,
+  }
+}
+
 function readToken(read: Reader): string | null {
   const token = read.text('OPS_TOKEN')
   if (token !== null && !/^[!-~]+$/.test(token)) read.wrong('OPS_TOKEN', 'is printable ASCII without spaces.')
@@ -191,6 +227,16 @@ class Reader {
     const found = allowed.find((value) => value === text)
     if (text !== null && found === undefined) this.wrong(name, `is one of ${allowed.join(', ')}.`)
     return found ?? null
+  }
+
+  /** `30/60,300/86400`: thirty in a minute, and three hundred in a day. */
+  rules(name: string): readonly Rule[] | null {
+    const text = this.text(name)
+    if (text === null) return null
+    const parts = text.split(',').map((part) => /^(\d{1,7})\/(\d{1,7})$/.exec(part))
+    const fits = parts.length <= SERVICE_LIMITS.velocity_rules_max && parts.every((part) => part !== null)
+    if (!fits) this.wrong(name, 'is a list of points/seconds, such as 30/60,300/86400.')
+    return fits ? parts.map((part) => ({ points: Number(part![1]), per_ms: Number(part![2]) * 1_000 })) : []
   }
 
   url(name: string, protocols: readonly string[]): string | null {

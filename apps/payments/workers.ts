@@ -10,6 +10,7 @@ import {
   startWorkers,
   type Worker,
 } from 'onlyonce'
+import { expirer, marker, sweeper } from './payments/index.ts'
 import type { Service } from './service.ts'
 
 /** What runs in the background. Each list is the one place where something is added to it. */
@@ -24,12 +25,12 @@ export interface Background {
   readonly workers: readonly Worker[]
 }
 
-export function backgroundOf(_service: Service): Background {
+export function backgroundOf(service: Service): Background {
   return {
-    operations: [],
+    operations: Object.values(service.operations),
     destinations: {},
     jobs: {},
-    workers: [],
+    workers: [expirer(service), marker(service), sweeper(service)],
   }
 }
 
