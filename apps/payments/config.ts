@@ -26,6 +26,7 @@ export interface Config {
   readonly ops_token: string | null
   readonly webhooks_allow_private: boolean
   readonly limits: LimitsConfig
+  readonly timing: Timing
   readonly log_level: LogLevel
   /** An account whose API key everybody knows. */
   readonly demo: boolean
@@ -41,6 +42,20 @@ export type Database =
       readonly pool_size: number
       readonly pooler: 'none' | 'transaction'
     }
+
+/** How long things may take. */
+export interface Timing {
+  /** How long the process that works on a payment is presumed to live without a word. */
+  readonly lease_ms: number
+  /** How long one call to the processor may take; at most two thirds of the lease. */
+  readonly gateway_timeout_ms: number
+  /** How long its lookups may miss what was done. Null: as the adapter knows it. */
+  readonly gateway_settle_ms: number | null
+  /** How long a client has to come back by itself after a lease ran out. */
+  readonly grace_ms: number
+  /** When somebody looks at what is in doubt, each counted from the look before. Null: as the library does. */
+  readonly reconcile_after_ms: readonly number[] | null
+}
 
 /** How much is let through. */
 export interface LimitsConfig {
@@ -108,6 +123,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     ops_token: readToken(read),
     webhooks_allow_private: read.flag('WEBHOOKS_ALLOW_PRIVATE') ?? false,
     limits: readLimits(read),
+    timing: readTiming(read),
     log_level: read.oneOf('LOG_LEVEL', LOG_LEVELS) ?? (development ? 'warn' : 'info'),
     // Its key is in the source for everybody to read, so a database that may be real never has it unasked.
     demo: read.flag('DEMO_ACCOUNT') ?? development,
@@ -176,6 +192,21 @@ function readLimits(read: Reader): LimitsConfig {
   }
 }
 
+function readTiming(read: Reader): Timing {
+  const lease_ms = read.whole('LEASE_MS', 100, DAY_MS) ?? LIMITS.lease_ms
+  const gateway_timeout_ms = read.whole('GATEWAY_TIMEOUT_MS', 1, DAY_MS) ?? LIMITS.call_timeout_ms
+  if (gateway_timeout_ms * 3 > lease_ms * 2) {
+    read.wrong('GATEWAY_TIMEOUT_MS', 'is at most two thirds of LEASE_MS: a call has to end before its lease.')
+  }
+  return {
+    lease_ms,
+    gateway_timeout_ms,
+    gateway_settle_ms: read.whole('GATEWAY_SETTLE_MS', 1, DAY_MS),
+    grace_ms: read.whole('GRACE_MS', 1, DAY_MS) ?? LIMITS.grace_ms,
+    reconcile_after_ms: read.seconds('RECONCILE_AFTER_SECONDS'),
+  }
+}
+
 function readToken(read: Reader): string | null {
   const token = read.text('OPS_TOKEN')
   if (token !== null && !/^[!-~]+$/.test(token)) read.wrong('OPS_TOKEN', 'is printable ASCII without spaces.')
@@ -237,6 +268,15 @@ class Reader {
     const fits = parts.length <= SERVICE_LIMITS.velocity_rules_max && parts.every((part) => part !== null)
     if (!fits) this.wrong(name, 'is a list of points/seconds, such as 30/60,300/86400.')
     return fits ? parts.map((part) => ({ points: Number(part![1]), per_ms: Number(part![2]) * 1_000 })) : []
+  }
+
+  /** `60,300,3600`. */
+  seconds(name: string): readonly number[] | null {
+    const text = this.text(name)
+    if (text === null) return null
+    const fits = /^\d{1,6}(?:\.\d{1,3})?(?:,\d{1,6}(?:\.\d{1,3})?)*$/.test(text)
+    if (!fits) this.wrong(name, 'is a list of seconds, such as 60,300,3600.')
+    return fits ? text.split(',').map((part) => Number(part) * 1_000) : null
   }
 
   url(name: string, protocols: readonly string[]): string | null {

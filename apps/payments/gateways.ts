@@ -1,4 +1,4 @@
-import type { Config } from './config.ts'
+import type { Config, Timing } from './config.ts'
 import type { Gateway } from './gateway/index.ts'
 import { stripeGateway } from './gateway/stripe.ts'
 import type { Gateways } from './service.ts'
@@ -8,22 +8,31 @@ export interface OpenGateways {
   close(): Promise<void>
 }
 
+/** Its search is a second behind. */
+const SANDBOX_SETTLE_MS = 5_000
 /** The sandbox takes any key of test mode. */
 const SANDBOX_KEY = 'sk_test_sandbox'
 
 /** The processors that the configuration names; where it names none, a sandbox for test mode, which is started. */
-export async function openGateways({ stripe, gateway_url }: Config): Promise<OpenGateways> {
+export async function openGateways({ stripe, gateway_url, timing }: Config): Promise<OpenGateways> {
   const close = async () => {}
   if (stripe !== null) {
     const { mode, secret_key } = stripe
-    return { gateways: { [mode]: stripeGateway({ secret_key, mode }) }, close }
+    return { gateways: { [mode]: stripeGateway({ secret_key, mode, ...timesOf(timing) }) }, close }
   }
-  if (gateway_url !== null) return { gateways: { test: sandboxAt(gateway_url) }, close }
+  if (gateway_url !== null) return { gateways: { test: sandboxAt(gateway_url, timing) }, close }
   return { gateways: {}, close }
 }
 
+function timesOf({ gateway_timeout_ms, gateway_settle_ms }: Timing) {
+  return {
+    timeout_ms: gateway_timeout_ms,
+    ...(gateway_settle_ms !== null && { settle_ms: gateway_settle_ms }),
+  }
+}
+
 /** A processor that speaks Stripe's protocol at this address. */
-export function sandboxAt(url: string): Gateway {
+export function sandboxAt(url: string, timing: Timing): Gateway {
   const { protocol, hostname, port } = new URL(url)
   return stripeGateway({
     secret_key: SANDBOX_KEY,
@@ -31,5 +40,7 @@ export function sandboxAt(url: string): Gateway {
     host: hostname.replace(/^\[|\]$/g, ''),
     ...(port !== '' && { port: Number(port) }),
     protocol: protocol === 'https:' ? 'https' : 'http',
+    settle_ms: SANDBOX_SETTLE_MS,
+    ...timesOf(timing),
   })
 }

@@ -71,6 +71,9 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       store: postgres({ pool, pooler: poolerOf(config) }),
       secret,
       ...(config.encryption !== null && { encryption: config.encryption }),
+      ...(config.timing.reconcile_after_ms !== null && {
+        reconcile_after_ms: config.timing.reconcile_after_ms,
+      }),
       observe: [prometheus({ registry: metrics }), logTo(log)],
       ...options.once,
     })

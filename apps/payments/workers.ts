@@ -36,14 +36,14 @@ export function backgroundOf(service: Service): Background {
 
 /** Runs all of it until it is stopped. */
 export function runWorkers(service: Service, background: Background = backgroundOf(service)): RunningWorkers {
-  const { once } = service
+  const { once, config } = service
   const { operations, destinations, jobs, workers } = background
   const relays = Object.keys(destinations).length + Object.keys(jobs).length > 0
   return startWorkers(once, {
     operations,
     workers: [
-      completer(once),
-      reconciler(once),
+      completer(once, { grace_ms: config.timing.grace_ms, lease_ms: config.timing.lease_ms }),
+      reconciler(once, { lease_ms: config.timing.lease_ms }),
       reaper(once, { mode: 'delete' }),
       ...(relays ? [relay(once, { destinations, jobs })] : []),
       ...workers,

@@ -58,6 +58,7 @@ async function addV1(v1: Api, service: Service): Promise<void> {
     once: service.once,
     account: (request) => callerOf(request).account,
     methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
+    lease_ms: service.config.timing.lease_ms,
   })
   await addRoutes(v1, service, V1_ROUTES)
 }
