@@ -171,6 +171,16 @@ export const TABLE = {
       'Somebody else has changed the record meanwhile; nothing was changed by you. Look at it again, and decide anew.',
   }),
 
+  // What a route does not admit now.
+  ...retryable(429, {
+    rate_limited:
+      'Too many requests in a short time; nothing was executed. Send the same request with the same key again after Retry-After.',
+    velocity_limited:
+      'Too many attempts for the same subject; nothing was executed. A new key does not change that: wait as long as Retry-After says.',
+    not_admitted:
+      'The request was not admitted; nothing was executed. Send the same request with the same key again later.',
+  }),
+
   // What the HTTP boundary answers by itself.
   ...final(401, { account_missing: 'The request belongs to no account. Authenticate first.' }),
   ...final(400, {

@@ -226,4 +226,28 @@ export const LIMITS = {
   migration_wait_max_ms: 120_000,
   /** The one time that a start reads the records: after a key was taken out of a ring. */
   key_check_max_ms: 60_000,
+
+  /** How long a request waits for a limiter: a limit is not worth more than the work behind it. */
+  limit_wait_max_ms: 250,
+  /** After trouble the store of a limiter is left alone so long: nobody waits for it in vain meanwhile. */
+  limit_pause_ms: 1_000,
+  /** Points of one window; together with the takes of one statement they stay an integer of the database. */
+  limit_points_max: 1_000_000,
+  /** Takes of one window in one statement. */
+  limit_batch_max: 1_000,
+  /** No window is longer; what is to be remembered for longer is not a limit of speed. */
+  limit_window_max_ms: 31 * 24 * 3_600_000,
+  /** Windows of one subject; each is a statement. */
+  limit_rules_max: 8,
+  /** Names of limiters stand in front of a digest, in a column of 255 characters. */
+  limit_name_length_max: 64,
+  /** How long a full window is known to be full without asking: another process may have given points back. */
+  limit_full_kept_ms: 100,
+  /** Full windows that a process knows of. */
+  limit_full_max: 10_000,
+  /** Ended windows that are removed at once. */
+  limit_sweep_max: 10_000,
+  /** How often it is looked how late the event loop is; its delays are sampled more often. */
+  overload_look_every_ms: 100,
+  overload_sample_every_ms: 10,
 } as const
