@@ -36,6 +36,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lock: [...FRONT, 'requests', 'engine', 'onlyonce'],
   operator: [...FRONT, 'requests', 'engine', 'onlyonce'],
   workers: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
+  webhooks: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
   index: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND],
   testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND, 'index'],
 }
