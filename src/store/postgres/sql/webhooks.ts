@@ -64,7 +64,7 @@ SELECT 1 FROM ${schema}.webhook_endpoints AS e WHERE e.account = $1 AND e.id = $
 /** Parameters: 1-2 account and id, 3 how long the others go on in ms, 4 the secrets that may go on at most. */
 export const retireSecrets = (schema: string) => `
 WITH others AS (
-  SELECT id, row_number() OVER (ORDER BY created_at DESC, id) > $4::int OR expires_at <= clock_timestamp()
+  SELECT id, row_number() OVER (ORDER BY created_at DESC, id) > $4::int OR coalesce(expires_at <= clock_timestamp(), false)
     OR $3::float8 <= 0 AS over
   FROM ${schema}.webhook_secrets WHERE account = $1 AND endpoint = $2::uuid
 ),
