@@ -135,7 +135,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
   if (config.stripe !== null && config.gateway_url !== null) {
     read.wrong('GATEWAY_URL', 'names a sandbox, and STRIPE_SECRET_KEY a real processor. Set one of them.')
   }
-  if (!development && role !== 'all' && config.stripe === null && config.gateway_url === null) {
+  if (role !== 'all' && config.stripe === null && config.gateway_url === null) {
     read.wrong('STRIPE_SECRET_KEY', 'or GATEWAY_URL is needed: processes side by side share one processor.')
   }
   read.finish()

@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import { startGateway } from '../gateway/index.ts'
 import type { Config, Timing } from './config.ts'
 import type { Gateway } from './gateway/index.ts'
 import { stripeGateway } from './gateway/stripe.ts'
@@ -10,18 +12,20 @@ export interface OpenGateways {
 
 /** Its search is a second behind. */
 const SANDBOX_SETTLE_MS = 5_000
-/** The sandbox takes any key of test mode. */
+/** The one that the sandbox takes where it is not told another. */
 const SANDBOX_KEY = 'sk_test_sandbox'
 
 /** The processors that the configuration names; where it names none, a sandbox for test mode, which is started. */
-export async function openGateways({ stripe, gateway_url, timing }: Config): Promise<OpenGateways> {
+export async function openGateways({ stripe, gateway_url, folder, timing }: Config): Promise<OpenGateways> {
   const close = async () => {}
   if (stripe !== null) {
     const { mode, secret_key } = stripe
     return { gateways: { [mode]: stripeGateway({ secret_key, mode, ...timesOf(timing) }) }, close }
   }
   if (gateway_url !== null) return { gateways: { test: sandboxAt(gateway_url, timing) }, close }
-  return { gateways: {}, close }
+  // Its journal stays: what it was told before a restart, it has still done afterwards.
+  const sandbox = await startGateway({ folder: join(folder, 'gateway') })
+  return { gateways: { test: sandboxAt(sandbox.url, timing) }, close: () => sandbox.stop() }
 }
 
 function timesOf({ gateway_timeout_ms, gateway_settle_ms }: Timing) {

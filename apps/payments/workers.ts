@@ -12,6 +12,7 @@ import {
 } from 'onlyonce'
 import { expirer, marker, sweeper } from './payments/index.ts'
 import type { Service } from './service.ts'
+import { openWebhooks, WEBHOOKS } from './webhooks.ts'
 
 /** What runs in the background. Each list is the one place where something is added to it. */
 export interface Background {
@@ -26,20 +27,26 @@ export interface Background {
 }
 
 export function backgroundOf(service: Service): Background {
+  const hooks = openWebhooks(service)
   return {
     operations: Object.values(service.operations),
-    destinations: {},
+    destinations: { [WEBHOOKS]: hooks.destination },
     jobs: {},
-    workers: [expirer(service), marker(service), sweeper(service)],
+    workers: [hooks.deliverer(), expirer(service), marker(service), sweeper(service)],
   }
 }
 
 /** Runs all of it until it is stopped. */
-export function runWorkers(service: Service, background: Background = backgroundOf(service)): RunningWorkers {
+export function runWorkers(
+  service: Service,
+  options: { readonly background?: Background; readonly every_ms?: number } = {},
+): RunningWorkers {
   const { once, config } = service
+  const { background = backgroundOf(service), every_ms } = options
   const { operations, destinations, jobs, workers } = background
   const relays = Object.keys(destinations).length + Object.keys(jobs).length > 0
   return startWorkers(once, {
+    ...(every_ms !== undefined && { every_ms }),
     operations,
     workers: [
       completer(once, { grace_ms: config.timing.grace_ms, lease_ms: config.timing.lease_ms }),

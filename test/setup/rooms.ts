@@ -37,6 +37,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   operator: [...FRONT, 'requests', 'engine', 'onlyonce'],
   workers: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
   'limits/': [...PLUMBING, 'store', 'boundary'],
+  webhooks: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
   index: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND],
   testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND, 'index'],
 }
