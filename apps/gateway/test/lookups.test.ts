@@ -2,10 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { failureOf, HELD_TEA, newKey, openGateway, TEA } from './under-test.ts'
 
 const LAG_MS = 60_000
+const { gateway, stripe } = await openGateway({ search_lag_ms: LAG_MS })
 
-describe('lists', async () => {
-  const { gateway, stripe } = await openGateway()
-
+describe('lists', () => {
   it('go through all payments, newest first, page by page', async () => {
     const made: string[] = []
     for (let i = 0; i < 25; i += 1) made.unshift((await stripe.paymentIntents.create(TEA)).id)
@@ -91,8 +90,7 @@ describe('lists', async () => {
   })
 })
 
-describe('search', async () => {
-  const { gateway, stripe } = await openGateway({ search_lag_ms: LAG_MS })
+describe('search', () => {
   const search = async (query: string) => {
     const found = await stripe.paymentIntents.search({ query, limit: 100 })
     return found.data.map(({ id }) => id)
@@ -145,7 +143,6 @@ describe('search', async () => {
 })
 
 it('an authorization runs out after seven days', async () => {
-  const { gateway, stripe } = await openGateway()
   const { id } = await stripe.paymentIntents.create(HELD_TEA)
   const { id: taken } = await stripe.paymentIntents.create(HELD_TEA)
   await stripe.paymentIntents.capture(taken)
