@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { idempotent } from '../../src/adapters/fetch/index.ts'
 import { admissionOf, velocityLimit } from '../../src/limits/index.ts'
-import { openShop, SECRET } from '../contract/shop.ts'
+import { makeGate, openShop, SECRET } from '../contract/shop.ts'
 import { POOLER } from '../setup/pooler.ts'
 
 it('a fresh key does not get around a velocity limit, and a replay is no try', async () => {
@@ -55,4 +55,35 @@ it('a fresh key does not get around a velocity limit, and a replay is no try', a
   expect(runs).toBe(3)
   const { rows } = await shop.observer.query('SELECT count(*)::int AS count FROM onlyonce.records')
   expect(rows[0].count).toBe(3)
+})
+
+it('who waited for another is asked about before it runs in its place', async () => {
+  const shop = await openShop()
+  const gate = makeGate()
+  let asked = 0
+  let runs = 0
+  const pay = idempotent(
+    shop.open(),
+    {
+      account: () => 'acct_1:test',
+      operation: 'payments.create',
+      concurrency: { wait_ms: 20_000 },
+      final: { 503: 'retry' },
+      admit: () => (++asked === 1 ? { admit: true } : { admit: false, code: 'overloaded' }),
+    },
+    async () => {
+      runs += 1
+      await gate.pass()
+      return new Response(null, { status: 503 })
+    },
+  )
+  const headers = { 'Idempotency-Key': randomUUID() }
+  const send = () => pay(new Request('http://localhost/v1/payments', { method: 'POST', headers }))
+  const first = send()
+  await gate.reached
+  const second = send()
+  gate.open()
+  expect([(await first).status, (await second).status]).toEqual([503, 503])
+  expect(await (await second).json()).toMatchObject({ code: 'overloaded' })
+  expect([asked, runs]).toEqual([2, 1])
 })
