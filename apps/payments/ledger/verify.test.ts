@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type pg from 'pg'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
-import { ACCOUNT, corrupt, OTHER, openLedger } from '../test/ledger.ts'
+import { ACCOUNT, corrupt, OTHER, openLedger, rolledBack, transact } from '../test/ledger.ts'
 import {
   authorizationLines,
   captureLines,
@@ -16,8 +16,10 @@ import {
   reverse,
   transferInLines,
   transferOutLines,
+  type Verification,
   verify,
 } from './index.ts'
+import { verifyWithin } from './verify.ts'
 
 const eur = (amount: number) => ({ amount, currency: 'EUR' })
 const account = ACCOUNT
@@ -25,15 +27,17 @@ const posted = 'posted' as const
 let pool: pg.Pool
 let capture: string
 let hold: string
+let release: string
 
 /** One of each movement, two checkpoints, and nothing wrong. */
-beforeEach(async () => {
+beforeAll(async () => {
   pool = await openLedger()
   const authorization = { kind: 'authorization', source: 'pay_a' }
   hold = (
     await post(pool, { account, ...authorization, state: 'pending', lines: authorizationLines(eur(100)) })
   ).id
-  await reverse(pool, { account, kind: 'release', source: 'cap_a', of: authorization, amount: 60 })
+  const released = { account, kind: 'release', source: 'cap_a', of: authorization, amount: 60 }
+  release = (await reverse(pool, released)).id
   capture = (
     await post(pool, {
       account,
@@ -62,7 +66,14 @@ beforeEach(async () => {
   await checkpoint(pool, { entries_min: 1 })
 })
 
-const checksOf = async () => [...new Set((await verify(pool)).problems.map(({ check }) => check))]
+const checksOf = ({ problems }: Verification) => [...new Set(problems.map(({ check }) => check))]
+
+/** What is found after something was done, which nobody else ever sees. */
+const verifyAfter = (work: (tx: pg.PoolClient) => Promise<unknown>) =>
+  rolledBack(pool, async (tx) => {
+    await work(tx)
+    return verifyWithin(tx)
+  })
 
 it('finds nothing where nothing is wrong', async () => {
   expect(await verify(pool)).toEqual({
@@ -76,14 +87,10 @@ it('finds nothing where nothing is wrong', async () => {
 })
 
 it('lists transfers that have not arrived, which is no error', async () => {
-  await post(pool, {
-    account,
-    kind: 'transfer_out',
-    source: 'trf_b',
-    state: posted,
-    lines: transferOutLines(eur(3)),
-  })
-  const { ok, in_flight } = await verify(pool)
+  const transfer = { account, kind: 'transfer_out', source: 'trf_b', state: posted }
+  const { ok, in_flight } = await verifyAfter((tx) =>
+    post(tx, { ...transfer, lines: transferOutLines(eur(3)) }),
+  )
   expect(ok).toBe(true)
   expect(in_flight).toEqual([
     { account, source: 'trf_b', currency: 'EUR', amount: '3', since: expect.any(Date) },
@@ -96,8 +103,8 @@ describe('finds', () => {
      VALUES ('${ACCOUNT}', '${id}', 'odd', '${source}', ${more}, ${lines})`
 
   /** A transaction with its entries: only what the trigger does not look at is wrong. */
-  const add = (id: string, state: string, reverses: string, lines: string) =>
-    pool.query(insert(id, id, `'${state}', ${reverses}`, lines))
+  const add = (tx: pg.PoolClient, id: string, state: string, reverses: string, lines: string) =>
+    tx.query(insert(id, id, `'${state}', '${reverses}'`, lines))
 
   it.each([
     [
@@ -154,42 +161,45 @@ describe('finds', () => {
     ],
     [
       'numbers that would come again',
-      `SELECT setval('payments.ledger_entries_seq_seq', 1)`,
+      `INSERT INTO payments.ledger_checkpoints (account, currency, state, up_to, total) VALUES ('a', 'EUR', 'posted', 1000, 0)`,
       'numbers_behind',
     ],
   ])('%s', async (_, text, check) => {
-    await corrupt(pool, text)
-    expect(await checksOf()).toContain(check)
+    expect(checksOf(await verifyAfter((tx) => corrupt(tx, text)))).toContain(check)
   })
 
   it('what was never written out, because triggers were off', async () => {
-    await corrupt(pool, insert('txn_x', 'x', `'posted', NULL`, `'{gateway,balance}', '{EUR,EUR}', '{1,-1}'`))
-    expect((await verify(pool)).problems).toEqual([
+    const text = insert('txn_x', 'x', `'posted', NULL`, `'{gateway,balance}', '{EUR,EUR}', '{1,-1}'`)
+    expect((await verifyAfter((tx) => corrupt(tx, text))).problems).toEqual([
       { check: 'entries_not_as_sealed', account, id: 'txn_x', what: 'has no entries' },
     ])
   })
 
   it('what the constraints would have refused, and that they are gone', async () => {
-    await pool.query(`ALTER TABLE payments.ledger_entries DROP CONSTRAINT ledger_entries_account`)
-    await corrupt(pool, `UPDATE payments.ledger_entries SET ledger_account = 'cash' WHERE amount = 5`)
-    expect(await checksOf()).toEqual(['entries_not_as_sealed', 'malformed', 'checkpoint_wrong', 'unguarded'])
+    const found = await verifyAfter(async (tx) => {
+      await tx.query('ALTER TABLE payments.ledger_entries DROP CONSTRAINT ledger_entries_account')
+      await corrupt(tx, `UPDATE payments.ledger_entries SET ledger_account = 'cash' WHERE amount = 5`)
+    })
+    expect(checksOf(found)).toEqual(['entries_not_as_sealed', 'malformed', 'checkpoint_wrong', 'unguarded'])
   })
 
   it('the same thing posted twice', async () => {
-    await pool.query('ALTER TABLE payments.ledger_transactions DROP CONSTRAINT ledger_transactions_once')
     const again = insert('txn_y', 'cap_a', `'posted', NULL`, `'{gateway,balance}', '{EUR,EUR}', '{60,-60}'`)
-    await pool.query(again.replace(`'odd'`, `'capture'`))
-    expect(await checksOf()).toEqual(['posted_twice', 'unguarded'])
+    const found = await verifyAfter(async (tx) => {
+      await tx.query('ALTER TABLE payments.ledger_transactions DROP CONSTRAINT ledger_transactions_once')
+      await tx.query(again.replace(`'odd'`, `'capture'`))
+    })
+    expect(checksOf(found)).toEqual(['posted_twice', 'unguarded'])
   })
 
   it('a reversal of another state, in the wrong direction, of other accounts, and of a reversal', async () => {
-    const { rows } = await pool.query(`SELECT id FROM payments.ledger_transactions WHERE kind = 'release'`)
-    await add('txn_1', 'posted', `'${hold}'`, `'{gateway,balance}', '{EUR,EUR}', '{-1,1}'`)
-    await add('txn_2', 'pending', `'${hold}'`, `'{gateway,balance}', '{EUR,EUR}', '{1,-1}'`)
-    await add('txn_3', 'posted', `'${capture}'`, `'{fees,balance}', '{EUR,EUR}', '{-1,1}'`)
-    await add('txn_4', 'pending', `'${rows[0].id}'`, `'{gateway,balance}', '{EUR,EUR}', '{1,-1}'`)
-    const problems = (await verify(pool)).problems.map(({ check, id }) => `${check} ${id}`)
-    expect(new Set(problems)).toEqual(
+    const { problems } = await verifyAfter(async (tx) => {
+      await add(tx, 'txn_1', 'posted', hold, `'{gateway,balance}', '{EUR,EUR}', '{-1,1}'`)
+      await add(tx, 'txn_2', 'pending', hold, `'{gateway,balance}', '{EUR,EUR}', '{1,-1}'`)
+      await add(tx, 'txn_3', 'posted', capture, `'{fees,balance}', '{EUR,EUR}', '{-1,1}'`)
+      await add(tx, 'txn_4', 'pending', release, `'{gateway,balance}', '{EUR,EUR}', '{1,-1}'`)
+    })
+    expect(new Set(problems.map(({ check, id }) => `${check} ${id}`))).toEqual(
       new Set([
         'reversal_of_nothing txn_1',
         'reversal_not_mirrored txn_2',
@@ -201,9 +211,10 @@ describe('finds', () => {
 
   it('what is reversed in excess, and holds that are negative', async () => {
     const of = { kind: 'authorization', source: 'pay_a' }
-    await reverse(pool, { account, kind: 'release', source: 'cap_b', of, amount: 41 })
-    const problems = (await verify(pool)).problems.map(({ check, id, what }) => [check, id, what].join(' '))
-    expect(problems.sort()).toEqual([
+    const { problems } = await verifyAfter((tx) =>
+      reverse(tx, { account, kind: 'release', source: 'cap_b', of, amount: 41 }),
+    )
+    expect(problems.map(({ check, id, what }) => [check, id, what].join(' ')).sort()).toEqual([
       'pending_negative  holds -1 EUR',
       `reversed_in_excess ${hold} balance -100 EUR was reversed by 101`,
       `reversed_in_excess ${hold} gateway 100 EUR was reversed by -101`,
@@ -217,17 +228,14 @@ describe('finds', () => {
     `CREATE OR REPLACE FUNCTION payments.ledger_refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
     'ALTER TABLE payments.ledger_transactions DROP CONSTRAINT ledger_transactions_zero',
   ])('that nobody is on guard: %s', async (text) => {
-    await pool.query(text)
-    expect(await checksOf()).toEqual(['unguarded'])
+    expect(checksOf(await verifyAfter((tx) => tx.query(text)))).toEqual(['unguarded'])
   })
 
   it('more than it tells, and says so', async () => {
-    await corrupt(
-      pool,
-      `INSERT INTO payments.ledger_entries (account, transaction, line, ledger_account, currency, amount, state)
-       SELECT 'acct_x', 'txn_' || i, 1, 'gateway', 'EUR', 1, 'posted' FROM generate_series(1, 500) AS i`,
-    )
-    const { problems, cut_short } = await verify(pool)
+    const text = `
+      INSERT INTO payments.ledger_entries (account, transaction, line, ledger_account, currency, amount, state)
+      SELECT 'acct_x', 'txn_' || i, 1, 'gateway', 'EUR', 1, 'posted' FROM generate_series(1, 500) AS i`
+    const { problems, cut_short } = await verifyAfter((tx) => corrupt(tx, text))
     expect(problems).toHaveLength(200)
     expect(cut_short).toEqual(['not_zero', 'entry_without_transaction'])
   })
@@ -254,7 +262,9 @@ describe('the command', () => {
       stdout: '6 transactions, 12 entries: the ledger is right\n',
       stderr: '',
     })
-    await corrupt(pool, `DELETE FROM payments.ledger_transactions WHERE kind = 'refund'`)
+    await transact(pool, (tx) =>
+      corrupt(tx, `DELETE FROM payments.ledger_transactions WHERE kind = 'refund'`),
+    )
     const { code, stdout } = await run(['--json'])
     expect(code).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({

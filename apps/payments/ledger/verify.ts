@@ -1,3 +1,4 @@
+import type { Queryable } from 'onlyonce'
 import type pg from 'pg'
 import { CHECKS, COUNTS, IN_FLIGHT } from './verify-sql.ts'
 
@@ -46,7 +47,7 @@ export async function verify(pool: pg.Pool): Promise<Verification> {
   let broken = true
   try {
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    const verification = await runChecks(client)
+    const verification = await verifyWithin(client)
     await client.query('COMMIT')
     broken = false
     return verification
@@ -55,7 +56,8 @@ export async function verify(pool: pg.Pool): Promise<Verification> {
   }
 }
 
-async function runChecks(client: pg.PoolClient): Promise<Verification> {
+/** In a transaction of the caller's, which should have one snapshot for all. */
+export async function verifyWithin(client: Queryable): Promise<Verification> {
   const cut_short: string[] = []
   const read = async (name: string, text: string) => {
     const { rows } = await client.query(`${text}\nLIMIT ${SHOWN_MAX + 1}`)
