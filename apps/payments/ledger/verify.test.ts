@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,6 +20,7 @@ import {
   verify,
 } from './index.ts'
 import { verifyWithin } from './verify.ts'
+import { CHECKS } from './verify-sql.ts'
 
 const eur = (amount: number) => ({ amount, currency: 'EUR' })
 const account = ACCOUNT
@@ -239,6 +240,12 @@ describe('finds', () => {
     expect(problems).toHaveLength(200)
     expect(cut_short).toEqual(['not_zero', 'entry_without_transaction'])
   })
+})
+
+it('docs/ledger.md has every check, and no other', async () => {
+  const text = await readFile(new URL('../../../docs/ledger.md', import.meta.url), 'utf8')
+  const section = text.split('## Proving it')[1]!.split('\n## ')[0]!
+  expect([...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)).toEqual(Object.keys(CHECKS))
 })
 
 describe('the command', () => {
