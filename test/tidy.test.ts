@@ -12,7 +12,7 @@ import { blank, expand, lineOf, literals, readFolder, type SourceFile, sample } 
  */
 type Rule = (files: readonly SourceFile[]) => string[]
 
-const FILES = ['src', 'test', 'bench', 'examples', 'migrations'].flatMap(readFolder)
+const FILES = ['src', 'test', 'bench', 'examples', 'migrations', 'apps'].flatMap(readFolder)
 
 const LINES_MAX = 300
 const TEST_LINES_MAX = 400

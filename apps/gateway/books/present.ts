@@ -1,0 +1,111 @@
+import { CARDS } from './cards.ts'
+import { AUTHORIZATION_MS, type Effect, type Intent, type Refund } from './index.ts'
+
+/** Things as Stripe shows them. The same moment of a thing is always the same text: that is what replays rely on. */
+export function presentIntent(intent: Intent, expanded: boolean) {
+  return {
+    id: intent.id,
+    object: 'payment_intent' as const,
+    amount: intent.amount,
+    amount_capturable: intent.capturable,
+    amount_received: intent.received,
+    canceled_at: intent.canceled_at === null ? null : seconds(intent.canceled_at),
+    cancellation_reason: intent.cancellation_reason,
+    capture_method: intent.capture_method,
+    client_secret: `${intent.id}_secret_sandbox`,
+    confirmation_method: 'automatic',
+    created: seconds(intent.created),
+    currency: intent.currency,
+    customer: null,
+    description: intent.description,
+    last_payment_error: intent.decline === null ? null : presentDecline(intent),
+    latest_charge: expanded ? presentCharge(intent) : intent.charge,
+    livemode: false,
+    metadata: intent.metadata,
+    next_action: null,
+    // Stripe takes the method away from an intent that it has declined.
+    payment_method: intent.decline === null ? intent.payment_method : null,
+    payment_method_types: ['card'],
+    processing: null,
+    status: intent.status,
+  }
+}
+
+export function presentCharge(intent: Intent) {
+  const { decline, amount, received, refunded } = intent
+  const card = CARDS.get(intent.payment_method)
+  const isManual = intent.capture_method === 'manual' && decline === null
+  return {
+    id: intent.charge,
+    object: 'charge' as const,
+    amount,
+    amount_captured: received,
+    amount_refunded: refunded,
+    captured: received > 0 && intent.capturable === 0,
+    created: seconds(intent.created),
+    currency: intent.currency,
+    description: intent.description,
+    failure_code: decline?.code ?? null,
+    failure_message: decline?.message ?? null,
+    livemode: false,
+    metadata: intent.metadata,
+    paid: decline === null,
+    payment_intent: intent.id,
+    payment_method: intent.payment_method,
+    payment_method_details: {
+      type: 'card',
+      card: {
+        brand: card?.brand ?? 'unknown',
+        last4: card?.last4 ?? '0000',
+        ...(isManual && {
+          capture_before: seconds(intent.created + AUTHORIZATION_MS),
+          multicapture: { status: 'available' },
+        }),
+      },
+    },
+    refunded: refunded > 0 && refunded === received,
+    status: decline === null ? 'succeeded' : 'failed',
+  }
+}
+
+export function presentRefund({ id, amount, created, intent, metadata, reason }: Refund) {
+  return {
+    id,
+    object: 'refund' as const,
+    amount,
+    charge: intent.charge,
+    created: seconds(created),
+    currency: intent.currency,
+    metadata,
+    payment_intent: intent.id,
+    reason,
+    status: 'succeeded' as const,
+  }
+}
+
+/** What an error of a card tells; the error itself also names the intent. */
+function presentDecline({ decline, charge, payment_method }: Intent) {
+  const { code, decline_code, advice_code, message } = decline!
+  return {
+    advice_code,
+    charge,
+    code,
+    ...(decline_code !== null && { decline_code }),
+    doc_url: `https://docs.stripe.com/error-codes/${code.replaceAll('_', '-')}`,
+    message,
+    payment_method: { id: payment_method, object: 'payment_method', type: 'card' },
+    type: 'card_error' as const,
+  }
+}
+
+/** The answer to what was carried out: the same whenever it is given. */
+export function answerTo({ entry, intent, refund }: Effect): { status: number; body: object } {
+  if (refund !== null) return { status: 200, body: presentRefund(refund) }
+  const payment_intent = presentIntent(intent, entry.expanded === true)
+  if (entry.kind !== 'decline') return { status: 200, body: payment_intent }
+  return { status: 402, body: { error: { ...presentDecline(intent), payment_intent } } }
+}
+
+export function seconds(ms: number): number {
+  return Math.floor(ms / 1_000)
+}

@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { readJournal } from './journal.ts'
+import { API_KEY, argumentsOf, type GatewayOptions } from './options.ts'
+import type { FaultRule, GatewayState, JournalEntry, JournalLine, SeenRequest } from './wire.ts'
+
+const PROGRAM = fileURLToPath(new URL('./program.ts', import.meta.url))
+const HOST = '127.0.0.1'
+/** Below the ports that systems give to connections by themselves: none of them takes it while the gateway is away. */
+const PORTS = [15_000, 30_000] as const
+const STARTS_MAX = 5
+
+/** A gateway in a process of its own. */
+export interface GatewayProcess {
+  /** The same after a restart, as are host and port. */
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  readonly api_key: string
+  /** Another one after a restart. */
+  readonly pid: number
+  /** What it has moved, read from its file: also when it is dead. */
+  journal(): Promise<JournalEntry[]>
+  /** The requests that came with a key, in order, whatever became of them. */
+  requests(key: string): Promise<SeenRequest[]>
+  state(): Promise<GatewayState>
+  /** Tells it to misbehave. */
+  fault(...rules: readonly FaultRule[]): Promise<void>
+  /** Takes all faults back. What is held stays held. */
+  behave(): Promise<void>
+  /** Lets held requests go on: those with a key, or all. */
+  release(key?: string): Promise<void>
+  /** Puts its clock forward, and so what waits for it. */
+  advance(ms: number): Promise<void>
+  /** Starts it again with the same journal and clock, and without faults; kills it first if it lives. */
+  restart(): Promise<void>
+  /** SIGKILL; resolves when it is gone. */
+  kill(): Promise<void>
+  /** Resolves when it is gone, by whatever hand. */
+  ended(): Promise<void>
+  /** Ends it, with time for what it is doing; removes its folder if nobody named one. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts a gateway. It ends with this process at the latest.
+ *
+ * @example
+ * const gateway = await startGateway({ webhook: { url, secret } })
+ * const stripe = new Stripe(gateway.api_key, { host: gateway.host, port: gateway.port, protocol: 'http', maxNetworkRetries: 0 })
+ * await gateway.fault({ fault: 'lose_after', key })
+ */
+export async function startGateway(options: GatewayOptions = {}): Promise<GatewayProcess> {
+  const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'onlyonce-gateway-')))
+  const startAt = (port: number) => start(argumentsOf(options, folder, port))
+  const started =
+    options.port === undefined
+      ? await startAnywhere(startAt)
+      : { port: options.port, child: await startAt(options.port) }
+  const { port } = started
+  let { child } = started
+  const url = `http://${HOST}:${port}`
+  const isGone = () => child.exitCode !== null || child.signalCode !== null
+  const ended = async () => {
+    if (!isGone()) await once(child, 'exit')
+  }
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await ended()
+  }
+  return {
+    url,
+    host: HOST,
+    port,
+    api_key: options.api_key ?? API_KEY,
+    get pid() {
+      return child.pid!
+    },
+    async journal() {
+      const lines = readJournal<JournalLine>(join(folder, 'journal.jsonl'))
+      return lines.filter((line): line is JournalEntry => line.kind !== 'refusal')
+    },
+    requests: (key) => ask(url, 'GET', `requests?key=${encodeURIComponent(key)}`),
+    state: () => ask(url, 'GET', 'state'),
+    fault: (...rules) => ask(url, 'POST', 'faults', rules),
+    behave: () => ask(url, 'DELETE', 'faults'),
+    release: (key) => ask(url, 'POST', 'release', { key }),
+    advance: (advance_ms) => ask(url, 'POST', 'clock', { advance_ms }),
+    async restart() {
+      await kill()
+      child = await startAt(port)
+    },
+    kill,
+    ended,
+    async stop() {
+      child.kill('SIGTERM')
+      await ended()
+      if (options.folder === undefined) await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function startAnywhere(
+  startAt: (port: number) => Promise<ChildProcess>,
+): Promise<{ port: number; child: ChildProcess }> {
+  for (let tries = 1; ; tries += 1) {
+    const port = randomInt(...PORTS)
+    try {
+      return { port, child: await startAt(port) }
+    } catch (error) {
+      if (tries === STARTS_MAX) throw error
+    }
+  }
+}
+
+async function start(args: readonly string[]): Promise<ChildProcess> {
+  const child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  // Whoever writes to a gateway that has just died must not die of it.
+  child.stdin!.on('error', () => {})
+  const lines = createInterface({ input: child.stdout! })
+  await new Promise<void>((resolve, reject) => {
+    lines.once('line', () => resolve())
+    lines.once('close', () => reject(new Error('The gateway did not start.')))
+  })
+  return child
+}
+
+async function ask<Answer>(url: string, method: string, command: string, body?: object): Promise<Answer> {
+  const response = await fetch(`${url}/_sandbox/${command}`, {
+    method,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)
+  return (await response.json()) as Answer
+}

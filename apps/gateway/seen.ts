@@ -1,0 +1,47 @@
+import type { Journal } from './journal.ts'
+import type { SeenRequest } from './wire.ts'
+
+/** Of one key. More than these only raise the count. */
+const KEPT_MAX = 1_000
+
+interface Arrivals {
+  count: number
+  readonly requests: SeenRequest[]
+}
+
+/** Every request that brought a key, also those that had no effect: what shows that a key came twice and was charged once. */
+export class SeenRequests {
+  readonly #journal: Journal<SeenRequest>
+  readonly #by_key = new Map<string, Arrivals>()
+
+  constructor(journal: Journal<SeenRequest>) {
+    this.#journal = journal
+    for (const request of journal.lines) this.#keep(request)
+  }
+
+  /** In the order in which they came. */
+  of(key: string): readonly SeenRequest[] {
+    return this.#by_key.get(key)?.requests ?? []
+  }
+
+  add(seen: SeenRequest): {
+    readonly seen: SeenRequest
+    readonly nth: number
+    readonly written: Promise<void>
+  } {
+    const nth = this.#keep(seen)
+    return { seen, nth, written: this.#journal.add(seen) }
+  }
+
+  async close(): Promise<void> {
+    await this.#journal.close()
+  }
+
+  #keep(seen: SeenRequest): number {
+    const arrivals = this.#by_key.get(seen.key) ?? { count: 0, requests: [] }
+    if (arrivals.count === 0) this.#by_key.set(seen.key, arrivals)
+    arrivals.count += 1
+    if (arrivals.count <= KEPT_MAX) arrivals.requests.push(seen)
+    return arrivals.count
+  }
+}
