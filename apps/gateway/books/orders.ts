@@ -41,6 +41,7 @@ const CREATE = {
   description: text,
   off_session: tolerated,
   payment_method_types: tolerated,
+  allowed_payment_method_types: tolerated,
   automatic_payment_methods: tolerated,
   payment_method_options: tolerated,
   confirmation_method: tolerated,

@@ -55,9 +55,12 @@ export function stripeGateway(options: StripeOptions): Gateway {
       return await act(sender, signal, {
         call: () => stripe.paymentIntents.create(params, { idempotencyKey: key }),
         read: (intent) => decided(authorizationOf(intent, order, key, mode)),
-        // An intent that comes with the no is the one that was asked for, or the answer is somebody else's.
+        // An intent that comes with the no is the one that was asked for, and has no money either, or it is no answer to this.
         declined(decline, intent) {
-          if (intent !== null) authorizationOf(intent, order, key, mode)
+          const found = intent === null ? null : authorizationOf(intent, order, key, mode)
+          if (found?.status === 'found' && found.result.status !== 'declined') {
+            fail(`Stripe declined ${found.result.gateway_id}, and tells that it has the money.`)
+          }
           return decline
         },
       })

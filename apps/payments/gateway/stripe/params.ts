@@ -1,7 +1,7 @@
 /** What is sent to Stripe. The same order gives the same parameters, always: its keys are bound to them. */
 import type Stripe from 'stripe'
 import type { AuthorizeOrder, CaptureOrder, RefundOrder } from '../index.ts'
-import { captureMetadata, KEY_ENTRY } from './metadata.ts'
+import { captureMetadata, KEY_ENTRY, METADATA_VALUE_MAX } from './metadata.ts'
 
 export function authorizeParams(
   order: AuthorizeOrder,
@@ -18,7 +18,11 @@ export function authorizeParams(
     confirm: true,
     // Nobody is there to authenticate: a card that asks for it declines at once, and no intent stays open.
     error_on_requires_action: true,
-    metadata: { [KEY_ENTRY]: key, payment, ...(reference !== null && { reference }) },
+    metadata: {
+      [KEY_ENTRY]: key,
+      payment,
+      ...(reference !== null && { reference: reference.slice(0, METADATA_VALUE_MAX) }),
+    },
     ...(capture === 'manual' && {
       payment_method_options: { card: { request_multicapture: 'if_available' } },
     }),
