@@ -96,24 +96,18 @@ export function transferCall(
   return { account: `${from}:test`, key: randomUUID(), input }
 }
 
-/** The same operation, whose first owner vanishes before the given step, or before it undoes what was done. */
-export function abandonedBefore<Input, T>(
+/** The same operation, with something between its steps: `before` is awaited where a step, or `undo`, is about to begin. */
+export function interrupted<Input, T>(
   { name, run }: Operation<Input, T>,
-  place: string,
+  before: (place: string) => Promise<void>,
 ): Operation<Input, unknown> {
-  let first = true
-  const vanish = async () => {
-    if (!first) return
-    first = false
-    await new Promise(() => {})
-  }
   return operation(name, (op, input: Input) => {
     const atomic: Op['atomic'] = async (step, work, options) => {
-      if (step === place) await vanish()
+      await before(step)
       return await op.atomic(step, work, options)
     }
     const undo: Op['undo'] = async (reply) => {
-      if (place === 'undo') await vanish()
+      await before('undo')
       return await op.undo(reply)
     }
     const watched = new Proxy(op, {
@@ -126,4 +120,14 @@ export function abandonedBefore<Input, T>(
     })
     return run(watched, input)
   })
+}
+
+/** Waits for ever at one place, the first time that it comes there: its owner is gone for good. */
+export function abandonAt(place: string): (here: string) => Promise<void> {
+  let first = true
+  return async (here) => {
+    if (here !== place || !first) return
+    first = false
+    await new Promise(() => {})
+  }
 }

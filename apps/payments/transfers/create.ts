@@ -1,12 +1,4 @@
-import {
-  type Op,
-  type Operation,
-  OperationReply,
-  type Outbox,
-  operation,
-  type Queryable,
-  reply,
-} from 'onlyonce'
+import { type Operation, OperationReply, type Outbox, operation, type Queryable, reply } from 'onlyonce'
 import { findAccount } from '../accounts/index.ts'
 import { isId, makeId } from '../ids.ts'
 import {
@@ -30,9 +22,9 @@ export interface CreateTransfer extends Money {
 }
 
 /**
- * Money from one account's balance to another's. Each step's own writes are those of one account, so that accounts may
- * live on different machines: the money leaves, arrives, and is settled, and in between it is in `transfers`. What
- * cannot arrive comes back by a reversal. Nothing is foreign here, so no outcome is ever in doubt.
+ * Money from one account's balance to another's. Beside the operation's own record, each step writes for one account, so that
+ * accounts may live on different machines: the money leaves, arrives, and is settled, and in between it is in `transfers`.
+ * What cannot arrive comes back by a reversal. Nothing is foreign here, so no outcome is ever in doubt.
  *
  * The debit only waits for other debits of the same balance (`read committed`, behind its lock): serializable, fifty at
  * once would collide more often than a step is repeated.
@@ -43,37 +35,49 @@ export interface CreateTransfer extends Money {
  */
 export function makeCreateTransfer({ emit }: Pick<Outbox, 'emit'>): Operation<CreateTransfer, unknown> {
   return operation('transfers.create', async (op, input: CreateTransfer) => {
-    const destination = destinationOf(op.account, input.destination)
-    const debited = await op.atomic('debited', (tx) => debit(tx, op.account, destination, input), WAITING)
+    const { account } = op
+    const destination = destinationOf(account, input.destination)
+    const debited = await op.atomic('debited', (tx) => debit(tx, account, destination, input), WAITING)
     if (debited instanceof OperationReply) return debited
     const { id } = debited
+    const aggregate = `transfer:${id}`
     let failure_code: ProblemCode = 'internal'
     op.compensate('debit_undone', async (tx) => {
-      await reverse(tx, {
-        account: op.account,
-        kind: 'transfer_return',
-        source: id,
-        of: { kind: OUT, source: id },
-      })
-      const row = await end(tx, op.account, id, 'failed', failure_code)
-      await op.emit(tx, 'transfer.failed', presentTransfer(row), { aggregate: `transfer:${id}` })
+      await reverse(tx, { account, kind: 'transfer_return', source: id, of: { kind: OUT, source: id } })
+      const row = await end(tx, account, id, 'failed', failure_code)
+      await op.emit(tx, 'transfer.failed', presentTransfer(row), { aggregate })
     })
 
-    const { credited } = await op.atomic('credited', (tx) => credit(tx, destination, id, input), WAITING)
+    // The receiver hears of it in the commit in which it arrives, as its account is not touched again.
+    const payload = presentReceived(account, debited)
+    const received = { account: destination, aggregate, payload }
+    const { credited } = await op.atomic(
+      'credited',
+      async (tx) => {
+        if ((await findAccount(tx, destination)) === null) return { credited: false }
+        const lines = transferInLines(input)
+        await post(tx, { account: destination, kind: IN, source: id, state: 'posted', lines })
+        await emit(tx, { ...received, type: 'transfer.received' })
+        return { credited: true }
+      },
+      WAITING,
+    )
     if (!credited) {
       failure_code = 'destination_unknown'
       return await op.undo(unknownDestination())
     }
-    // Whatever keeps it from being settled, money that came back must not also stay there.
-    op.compensate('credit_undone', (tx) =>
-      reverse(tx, {
-        account: destination,
-        kind: 'transfer_recall',
-        source: id,
-        of: { kind: IN, source: id },
-      }),
-    )
-    return await op.atomic('settled', (tx) => settle(tx, op, id, emit))
+    // Whatever keeps it from being settled, money that goes back must not also stay there.
+    op.compensate('credit_undone', async (tx) => {
+      const of = { kind: IN, source: id }
+      await reverse(tx, { account: destination, kind: 'transfer_recall', source: id, of })
+      await emit(tx, { ...received, type: 'transfer.recalled' })
+    })
+
+    return await op.atomic('settled', async (tx) => {
+      const transfer = presentTransfer(await end(tx, account, id, 'succeeded', null))
+      await op.emit(tx, 'transfer.succeeded', transfer, { aggregate })
+      return reply(201, transfer, { location: `/v1/transfers/${id}` })
+    })
   })
 }
 
@@ -98,7 +102,7 @@ async function debit(
     })
   }
   const id = makeId('trf')
-  await tx.query(INSERT_TRANSFER, [
+  const { rows } = await tx.query(INSERT_TRANSFER, [
     account,
     id,
     destination,
@@ -109,27 +113,7 @@ async function debit(
   ])
   const lines = transferOutLines({ amount, currency })
   await post(tx, { account, kind: OUT, source: id, state: 'posted', lines })
-  return { id }
-}
-
-async function credit(tx: Queryable, destination: string, id: string, money: Money) {
-  if ((await findAccount(tx, destination)) === null) return { credited: false }
-  const lines = transferInLines(money)
-  await post(tx, { account: destination, kind: IN, source: id, state: 'posted', lines })
-  return { credited: true }
-}
-
-async function settle(tx: Queryable, op: Op, id: string, emit: Outbox['emit']) {
-  const row = await end(tx, op.account, id, 'succeeded', null)
-  const aggregate = `transfer:${id}`
-  await op.emit(tx, 'transfer.succeeded', presentTransfer(row), { aggregate })
-  await emit(tx, {
-    account: row.destination,
-    type: 'transfer.received',
-    payload: presentReceived(row),
-    aggregate,
-  })
-  return reply(201, presentTransfer(row), { location: `/v1/transfers/${id}` })
+  return presentTransfer((rows as TransferRow[])[0]!)
 }
 
 async function end(

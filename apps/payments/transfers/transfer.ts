@@ -53,9 +53,12 @@ export function presentTransfer(row: TransferRow): Transfer {
   }
 }
 
-export function presentReceived(row: TransferRow): ReceivedTransfer {
-  const { id, amount, currency, reference, created_at } = presentTransfer(row)
-  return { id, source: accountId(row.account), amount, currency, reference, created_at }
+/** Of a transfer that this account has sent. */
+export function presentReceived(
+  account: string,
+  { id, amount, currency, reference, created_at }: Omit<ReceivedTransfer, 'source'>,
+): ReceivedTransfer {
+  return { id, source: accountId(account), amount, currency, reference, created_at }
 }
 
 /** Null where this account has sent no such transfer. */

@@ -2,8 +2,8 @@ import { completer } from 'onlyonce'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitUntil } from '../../../test/setup/wait.ts'
 import { makeId } from '../ids.ts'
-import { abandonedBefore, openTill, type Till, transferCall } from '../test/transfers.ts'
-import { findTransfer, makeCreateTransfer, presentTransfer, type Transfer } from './index.ts'
+import { abandonAt, interrupted, openTill, type Till, transferCall } from '../test/transfers.ts'
+import { findTransfer, presentTransfer, type Transfer } from './index.ts'
 
 let till: Till
 beforeAll(async () => {
@@ -122,16 +122,20 @@ describe('a transfer', () => {
     expect(rows).toEqual([{ count: 1 }])
   })
 
-  it('is undone on both sides where it cannot be settled', async () => {
+  it.each(['credited', 'settled'])('that cannot be %s is undone on both sides, once', async (step) => {
     const [from, to] = [await till.addAccount(20), await till.addAccount(1)]
-    const broken = makeCreateTransfer({ emit: () => Promise.reject(new Error('no outbox')) })
+    const broken = interrupted(till.createTransfer, async (here) => {
+      if (here === step) throw new Error('a mistake of ours')
+    })
     const call = transferCall(from, to, 15)
     const once = till.open()
     for (let attempt = 0; attempt < 2; attempt += 1) {
       await expect(once.run(broken, call)).rejects.toMatchObject({ code: 'handler_failed' })
     }
     expect(await books(from, to)).toEqual({ from: 20, to: 1, in_transit: 0 })
-    expect(await till.events(to)).toEqual([])
+    expect(await till.events(from)).toEqual(['transfer.failed'])
+    const heard = step === 'settled' ? ['transfer.received', 'transfer.recalled'] : []
+    expect(await till.events(to)).toEqual(heard)
   })
 })
 
@@ -141,7 +145,7 @@ describe('a crash', () => {
 
   it.each(['credited', 'settled'])('before it is %s: another process moves the money once', async (step) => {
     const [from, to] = [await till.addAccount(100), await till.addAccount(0)]
-    const createTransfer = abandonedBefore(till.createTransfer, step)
+    const createTransfer = interrupted(till.createTransfer, abandonAt(step))
     const call = transferCall(from, to, 40)
     await expect(till.open().run(createTransfer, { ...call, ...SHORT })).rejects.toMatchObject({
       code: 'lease_lost',
@@ -154,16 +158,17 @@ describe('a crash', () => {
     const workers = doors.map((once) => completer(once, NOW))
     await waitUntil('somebody has finished it', async () => {
       await Promise.all(workers.map((worker) => worker.runOnce()))
-      return (await till.events(to)).length > 0
+      return (await till.events(from)).length > 0
     })
     expect(await till.once.run(till.createTransfer, call)).toMatchObject({ outcome: 'replayed', status: 201 })
     expect(await books(from, to)).toEqual({ from: 60, to: 40, in_transit: 0 })
     expect(await till.events(from)).toEqual(['transfer.succeeded'])
+    expect(await till.events(to)).toEqual(['transfer.received'])
   })
 
   it('before it is undone: the retry brings the money back once', async () => {
     const from = await till.addAccount(100)
-    const createTransfer = abandonedBefore(till.createTransfer, 'undo')
+    const createTransfer = interrupted(till.createTransfer, abandonAt('undo'))
     const call = transferCall(from, makeId('acct'), 40)
     await expect(till.open().run(createTransfer, { ...call, ...SHORT })).rejects.toMatchObject({
       code: 'lease_lost',
