@@ -61,17 +61,18 @@ export interface Received {
   readonly event: Stripe.Event
 }
 
-/** Somebody who gets webhooks, and answers as told. */
-export async function openReceiver(statusOf: (nth: number) => number = () => 200) {
+/** Somebody who gets webhooks, and answers with 200 unless told otherwise. */
+export async function openReceiver() {
   const received: Received[] = []
+  const statuses: number[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     const body = Buffer.concat(chunks).toString()
     received.push({ body, signature: `${request.headers['stripe-signature']}`, event: JSON.parse(body) })
-    response.writeHead(statusOf(received.length)).end()
+    response.writeHead(statuses.shift() ?? 200).end()
   })
   const { port, close } = await listening(server)
   cleanUpLater(close)
-  return { received, url: `http://127.0.0.1:${port}/hooks` }
+  return { received, statuses, url: `http://127.0.0.1:${port}/hooks` }
 }
