@@ -12,6 +12,7 @@ import {
   WatchedStore,
 } from './observe/index.ts'
 import { Flights } from './protect/flights.ts'
+import { type Flying, type TakeOff, withTrace } from './protect/flying.ts'
 import { type Followed, follow } from './protect/follow.ts'
 import { type HandlerContext, type HandlerRequest, runHandler, type WorkEnd } from './protect/handler.ts'
 import type { Operation } from './protect/operation.ts'
@@ -21,6 +22,7 @@ import type { OperationRequest, ResumeEnd, ResumeRequest } from './protect/run-o
 import { Running } from './protect/running.ts'
 import { type Outcome, runTransaction, type TransactionRequest } from './protect/transaction.ts'
 import { runWithin } from './protect/within.ts'
+import { wouldRun } from './protect/would-run.ts'
 import type { RecordId, Reply, Stuck } from './record/index.ts'
 import { positive, Requests } from './requests.ts'
 import { Deadline } from './retry.ts'
@@ -191,6 +193,17 @@ export class Engine<Tx> {
   }
 
   /**
+   * Whether a request would begin to run now. One that is answered from what is known, that joins another's flight, or that
+   * goes on with an attempt whose owner vanished, would not. Tells at once where no record has to be looked up: then
+   * nothing comes between the answer and the call.
+   */
+  wouldRun(request: TransactionRequest): false | Promise<boolean> {
+    if (this.#ready && (this.#recent.find(request) !== null || this.#flights.has(request.id))) return false
+    const ready = this.#ready ? Promise.resolve() : this.#startForWork()
+    return ready.then(() => wouldRun(this.store, request))
+  }
+
+  /**
    * Has something that works beside the calls, such as workers, stopped when the engine is closed. Gives back how to
    * take that wish back.
    */
@@ -284,14 +297,4 @@ export class Engine<Tx> {
     await this.#running.handOver(this.store)
     await this.store.close()
   }
-}
-
-type Flying = Pick<TransactionRequest, 'id' | 'fingerprint' | 'trace' | 'deadline_ms'> &
-  Partial<Pick<HandlerRequest, 'in_progress_max_ms'>>
-
-type TakeOff<R> = (traced: R, signals: CallSignals, begin: () => void) => Promise<Outcome>
-
-/** The record is to name the span of its attempt. Untraced requests, the most, are not copied. */
-function withTrace<R extends Flying>(request: R, { trace }: CallSignals): R {
-  return trace === null ? request : { ...request, trace }
 }

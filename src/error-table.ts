@@ -171,6 +171,42 @@ export const TABLE = {
       'Somebody else has changed the record meanwhile; nothing was changed by you. Look at it again, and decide anew.',
   }),
 
+  // What a route does not admit now.
+  ...retryable(429, {
+    rate_limited:
+      'Too many requests in a short time; nothing was executed. Send the same request with the same key again after Retry-After.',
+    velocity_limited:
+      'Too many attempts for the same subject; nothing was executed. A new key does not change that: wait as long as Retry-After says.',
+    not_admitted:
+      'The request was not admitted; nothing was executed. Send the same request with the same key again later.',
+  }),
+
+  // Webhooks, on their way in and out.
+  ...final(400, {
+    webhook_unsigned: 'The webhook carries no signature of the expected form. Send its signature headers.',
+    webhook_timestamp_invalid: 'The timestamp of the webhook is not a number of seconds. Send digits alone.',
+    webhook_signature_invalid:
+      'No signature of the webhook fits its bytes and any of the secrets. Sign the very bytes that are sent, with the secret of this endpoint.',
+    webhook_too_old: 'The webhook was signed too long ago. Sign it anew for every attempt.',
+    webhook_too_new: 'The webhook was signed in the future: a clock is wrong. Set it right.',
+    webhook_payload_invalid: 'The payload of the webhook is not what its scheme wants. Send JSON with an id.',
+    webhook_url_refused: 'Webhooks are not sent to this address.',
+    webhook_endpoint_invalid: 'The webhook endpoint is not valid.',
+  }),
+  ...final(404, {
+    webhook_endpoint_unknown: 'There is no such webhook endpoint.',
+    webhook_message_unknown: 'There is no such message, or it is not kept any more.',
+  }),
+  ...final(409, {
+    webhook_endpoint_disabled: 'The webhook endpoint is disabled. Enable it first.',
+    webhook_endpoints_too_many: 'The account has as many webhook endpoints as it may have. Remove one first.',
+  }),
+  ...final(500, {
+    webhook_body_not_raw:
+      'A webhook is verified over the bytes that came in. Pass them as a Buffer or a Uint8Array, before anything parses or decodes them.',
+    webhook_secret_invalid: 'A secret of a webhook is not usable. Give it as its issuer has shown it.',
+  }),
+
   // What the HTTP boundary answers by itself.
   ...final(401, { account_missing: 'The request belongs to no account. Authenticate first.' }),
   ...final(400, {

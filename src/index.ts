@@ -5,6 +5,7 @@
  * to start with is behind `onlyonce/embedded`, what tests need behind `onlyonce/testing`. Metrics and traces are behind
  * `onlyonce/prometheus` and `onlyonce/opentelemetry`, because they need packages that not everybody has.
  */
+export type { Admission, Admit, Asked, Refusal } from './boundary/index.ts'
 export type {
   HandlerCall,
   IssueKeyCall,

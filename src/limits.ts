@@ -158,8 +158,8 @@ export const LIMITS = {
   job_backoff_max_ms: 3_600_000,
   /** How long delivered events, and done jobs that have a key, are kept. */
   delivered_retention_ms: 24 * 3_600_000,
-  /** How long messages are known: longer than any sender repeats one. */
-  inbox_retention_ms: 7 * 24 * 3_600_000,
+  /** How long messages are known: longer than any sender repeats one. Duplicates a week late have been seen. */
+  inbox_retention_ms: 30 * 24 * 3_600_000,
   /** How often they are removed, and how much of it at once: short transactions. */
   clean_every_ms: 60_000,
   clean_batches_max: 16,
@@ -222,8 +222,65 @@ export const LIMITS = {
    */
   finished_kept_min_ms: 600_000,
 
+  /** How old, or how far ahead, a signed webhook may be: the five minutes of Stripe and of Standard Webhooks. */
+  webhook_tolerance_ms: 300_000,
+  /** Secrets at once, on either side: the current one, and those that are being rotated out. */
+  webhook_secrets_max: 8,
+  /** Standard Webhooks wants 24 to 64 bytes; a secret of ours has as many as its signature. */
+  webhook_secret_bytes: 32,
+  /** How long a secret that was rotated out may go on signing. */
+  webhook_secret_kept_max_ms: 30 * 24 * 3_600_000,
+  /** Endpoints of one account: every event may become a delivery to each. */
+  webhook_endpoints_max: 50,
+  webhook_types_max: 100,
+  webhook_url_length_max: 2_048,
+  /** How long one delivery may take, resolution of the name included, until its status is there. */
+  webhook_timeout_ms: 15_000,
+  /** For how long a delivery is taken beyond its timeout: time to say how it ended. */
+  webhook_lease_margin_ms: 30_000,
+  /** Deliveries under way in one process, and those among them to one endpoint: one that hangs takes a few places. */
+  webhooks_at_once: 64,
+  webhooks_per_endpoint: 4,
+  /** The pauses between the attempts of a delivery, with jitter on top: a little more than three days in all. */
+  webhook_retry_after_ms: [
+    5_000, 60_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 50_400_000, 72_000_000, 86_400_000,
+  ],
+  /** The share of a pause that jitter may add. */
+  webhook_jitter: 0.1,
+  /** How long messages, and what became of them, are kept: so far back they can be replayed. */
+  webhook_retention_ms: 30 * 24 * 3_600_000,
+  /** Messages removed at once: with each go its deliveries and their attempts. */
+  webhook_clean_max: 200,
+  /** Messages of a range that are replayed in one transaction, and in one call. */
+  webhook_replay_batch_max: 500,
+  webhook_replay_max: 10_000,
+
   /** How long a process waits for another one that migrates. */
   migration_wait_max_ms: 120_000,
   /** The one time that a start reads the records: after a key was taken out of a ring. */
   key_check_max_ms: 60_000,
+
+  /** How long a request waits for a limiter: a limit is not worth more than the work behind it. */
+  limit_wait_max_ms: 250,
+  /** After trouble the store of a limiter is left alone so long: nobody waits for it in vain meanwhile. */
+  limit_pause_ms: 1_000,
+  /** Points of one window; together with the takes of one statement they stay an integer of the database. */
+  limit_points_max: 1_000_000,
+  /** Takes of one window in one statement. */
+  limit_batch_max: 1_000,
+  /** No window is longer; what is to be remembered for longer is not a limit of speed. */
+  limit_window_max_ms: 31 * 24 * 3_600_000,
+  /** Windows of one subject; each is a statement. */
+  limit_rules_max: 8,
+  /** Names of limiters stand in front of a digest, in a column of 255 characters. */
+  limit_name_length_max: 64,
+  /** How long a full window is known to be full without asking: another process may have given points back. */
+  limit_full_kept_ms: 100,
+  /** Full windows that a process knows of. */
+  limit_full_max: 10_000,
+  /** Ended windows that are removed at once. */
+  limit_sweep_max: 10_000,
+  /** How often it is looked how late the event loop is; its delays are sampled more often. */
+  overload_look_every_ms: 100,
+  overload_sample_every_ms: 10,
 } as const

@@ -20,13 +20,14 @@ const TEST_LINES_MAX = 400
 /**
  * They bound waiting, the age of files and of issued keys, and tell how long calls took; only the memory store's
  * records depend on what is read here. An issued key is judged before the database is asked anything, with an
- * allowance for clocks that differ. The time in an event's id orders nothing.
+ * allowance for clocks that differ. The time in an event's id orders nothing. So is the age of a webhook that comes in.
  */
 const CLOCKS_ALLOWED = [
   'src/retry.ts',
   'src/issuer.ts',
   'src/store/event-id.ts',
   'src/observe/stopwatch.ts',
+  'src/webhooks/clock.ts',
   'src/testing/',
   'src/store/embedded/',
   'src/store/memory/index.ts',
@@ -43,13 +44,18 @@ const PURE_PACKAGES = ['node:crypto', 'node:buffer', 'node:util', 'canonicalize'
 const OF_NO_ACCOUNT = /CREATE TABLE (?:key_ids|lanes|batches|cursors) \([\s\S]*?\n\)[^;]*;/g
 
 const SQL_FOLDER = 'src/store/postgres/sql/'
-const SQL_ALLOWED = [SQL_FOLDER, 'src/store/postgres/migrate.ts', 'src/store/postgres/within.ts']
+const SQL_ALLOWED = [
+  SQL_FOLDER,
+  'src/store/postgres/migrate.ts',
+  'src/store/postgres/within.ts',
+  'src/limits/sql.ts',
+]
 const SQL = /\bSELECT\b[\s\S]*\bFROM\b|\bINSERT\s+INTO\b|\bUPDATE\b[\s\S]*\bSET\b|\bDELETE\s+FROM\b/
 /** In small letters only at the start of a text: in the middle they may be English. */
 const SQL_START = /^['"`]\s*(?:select\s[\s\S]*\sfrom|insert\s+into|update\s[\s\S]*\sset|delete\s+from)\s/i
-/** The schema, a constant, columns, a duration, the number of a SET: none of them comes from a caller. */
+/** The schema, a table of ours, a constant, columns, a duration, the number of a SET: none of them comes from a caller. */
 const INTERPOLATED =
-  /^(?:schema|ms|recordColumns|[A-Z][A-Z_]*(?:\.join\(', '\))?|interval\('\$\d+'\)|ageOf\('[a-z_()]+'\))$/
+  /^(?:schema|table|ms|recordColumns|[A-Z][A-Z_]*(?:\.join\(', '\))?|interval\('\$\d+'\)|ageOf\('[a-z_()]+'\))$/
 /** Where the lists of columns are made. */
 const SQL_PARTS = `${SQL_FOLDER}columns.ts`
 
@@ -86,6 +92,7 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       sample('src/protect/a.ts', `const a = await import('../boundary/a.ts')`),
       sample('src/protect/b.ts', `export * from '../testing/index.ts'`),
       sample('src/errors.ts', `import './retry.ts'`),
+      sample('src/limits.ts', `import './limits/index.ts'`),
       sample('src/attic/a.ts', ''),
     ],
   },
@@ -99,6 +106,7 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       sample('src/adapters/fetch/index.ts', `import { routeOf } from '../hono/route.ts'`),
       sample('src/adapters/node/serve.ts', `import { PATH_METADATA } from '@nestjs/common/constants.js'`),
       sample('src/adapters/node/a.ts', `import { of } from 'rxjs/operators'`),
+      sample('src/boundary/a.ts', `import { rateLimit } from '../limits/index.ts'`),
       sample('src/index.ts', `export { Idempotent } from './adapters/nest/index.ts'`),
       sample('src/adapters/node/a.ts', `import { fastify } from 'fastify'`),
     ],

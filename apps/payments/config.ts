@@ -76,7 +76,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     secret: read.secret('ONLYONCE_SECRET'),
     encryption: read.secret('ENCRYPTION_KEY'),
     stripe: readStripe(read),
-    gateway_url: read.url('GATEWAY_URL', ['http:', 'https:']),
+    gateway_url: readGatewayUrl(read),
     host: read.text('HOST') ?? '127.0.0.1',
     port: read.whole('PORT', 0, 65_535) ?? 3_000,
     port_given: read.text('PORT') !== null,
@@ -93,7 +93,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
   if (config.stripe !== null && config.gateway_url !== null) {
     read.wrong('GATEWAY_URL', 'names a sandbox, and STRIPE_SECRET_KEY a real processor. Set one of them.')
   }
-  if (!development && role !== 'all' && config.stripe === null && config.gateway_url === null) {
+  if (role !== 'all' && config.stripe === null && config.gateway_url === null) {
     read.wrong('STRIPE_SECRET_KEY', 'or GATEWAY_URL is needed: processes side by side share one processor.')
   }
   read.finish()
@@ -129,6 +129,15 @@ function readStripe(read: Reader): Stripe | null {
   const mode = /^[sr]k_(test|live)_\w+$/.exec(secret_key)?.[1] as Mode | undefined
   if (mode === undefined) read.wrong('STRIPE_SECRET_KEY', 'begins with sk_test_ or sk_live_.')
   return { mode: mode ?? 'test', secret_key, webhook_secret }
+}
+
+function readGatewayUrl(read: Reader): string | null {
+  const url = read.url('GATEWAY_URL', ['http:', 'https:'])
+  const plain = url !== null && URL.canParse(url) && new URL(url).protocol === 'http:'
+  if (plain && !/^(?:localhost|127\.[\d.]+|\[::1\])$/.test(new URL(url).hostname)) {
+    read.wrong('GATEWAY_URL', 'begins with http:// only where the sandbox is on this machine.')
+  }
+  return url
 }
 
 function readToken(read: Reader): string | null {

@@ -11,6 +11,7 @@ import {
   type Worker,
 } from 'onlyonce'
 import type { Service } from './service.ts'
+import { openWebhooks, WEBHOOKS } from './webhooks.ts'
 
 /** What runs in the background. Each list is the one place where something is added to it. */
 export interface Background {
@@ -24,21 +25,27 @@ export interface Background {
   readonly workers: readonly Worker[]
 }
 
-export function backgroundOf(_service: Service): Background {
+export function backgroundOf(service: Service): Background {
+  const hooks = openWebhooks(service)
   return {
     operations: [],
-    destinations: {},
+    destinations: { [WEBHOOKS]: hooks.destination },
     jobs: {},
-    workers: [],
+    workers: [hooks.deliverer()],
   }
 }
 
 /** Runs all of it until it is stopped. */
-export function runWorkers(service: Service, background: Background = backgroundOf(service)): RunningWorkers {
+export function runWorkers(
+  service: Service,
+  options: { readonly background?: Background; readonly every_ms?: number } = {},
+): RunningWorkers {
   const { once } = service
+  const { background = backgroundOf(service), every_ms } = options
   const { operations, destinations, jobs, workers } = background
   const relays = Object.keys(destinations).length + Object.keys(jobs).length > 0
   return startWorkers(once, {
+    ...(every_ms !== undefined && { every_ms }),
     operations,
     workers: [
       completer(once),

@@ -8,10 +8,12 @@ import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
 import { provesNothingDone } from '../protect/proof.ts'
 import type { Outcome, TransactionRequest } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
+import { type Asked, askedOf, NotAdmitted, refusalOf, refusedReply } from './admission.ts'
 import { Context, type OnceContext } from './context.ts'
 import { operationInputOf } from './operation-input.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { problemReply } from './problem.ts'
+import { NotFinal, noting, type Ran } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply } from './reply.ts'
 import { type BoundaryRequest, headerOf, preimageOf, type RequestBody, timeLeftMs } from './request.ts'
 
@@ -86,7 +88,7 @@ export class Boundary<Tx> {
   }
 
   async #execute(prepared: Prepared, run: RunHandler<Tx>): Promise<Answer> {
-    const ran: Ran = { reply: null, thrown: null }
+    const ran: Ran = { admitted: false, reply: null, thrown: null }
     const { concurrency } = this.policy
     try {
       const decided =
@@ -97,6 +99,8 @@ export class Boundary<Tx> {
     } catch (error) {
       if (ran.thrown !== null && ran.thrown.error === error) throw error
       if (error instanceof NotFinal) return RELEASE
+      if (error instanceof NotAdmitted)
+        return { answer: 'reply', reply: refusedReply(error.refusal, this.policy) }
       // What an operation throws is for the framework too, as from a handler.
       if (this.policy.durable !== null && !(error instanceof OnlyonceError)) throw error
       return this.#problem(errorOf(error))
@@ -122,7 +126,8 @@ export class Boundary<Tx> {
     const identify = (body: RequestBody): Prepared => {
       const preimage = preimageOf(request, body, operation, policy)
       const input = policy.durable === null ? null : operationInputOf(request, body, policy)
-      return { request: requests.identified(id, bounds, preimage, false), bounds, input, left_ms }
+      const asked = policy.admit === null ? null : askedOf(request, body, { account, operation, key })
+      return { request: requests.identified(id, bounds, preimage, false), bounds, input, asked, left_ms }
     }
     const body = request.body()
     return body instanceof Promise ? body.then(identify) : identify(body)
@@ -138,7 +143,29 @@ export class Boundary<Tx> {
     }
   }
 
+  /** Routes without `admit` pay nothing for it. Nobody is asked twice about one request. */
   #attempt(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
+    if (prepared.asked === null || ran.admitted) return this.#claim(prepared, run, ran)
+    const would_run = this.#engine.wouldRun(prepared.request)
+    if (!would_run) return this.#claim(prepared, run, ran)
+    return this.#admitted(would_run, prepared.asked, ran).then(() => this.#claim(prepared, run, ran))
+  }
+
+  async #admitted(would_run: Promise<boolean>, asked: Asked, ran: Ran): Promise<void> {
+    if (!(await would_run)) return
+    let given: unknown
+    try {
+      given = await this.policy.admit!(asked)
+    } catch (error) {
+      ran.thrown = { error }
+      throw error
+    }
+    const refusal = refusalOf(given)
+    if (refusal !== null) throw new NotAdmitted(refusal)
+    ran.admitted = true
+  }
+
+  #claim(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
     const { request, bounds, input, left_ms } = prepared
     const { durable } = this.policy
     if (durable !== null) {
@@ -218,35 +245,10 @@ interface Prepared {
   readonly bounds: Bounds
   /** Of a durable operation. */
   readonly input: Buffer | null
+  /** What `admit` is asked, where the route has it. */
+  readonly asked: Asked | null
   /** Until the deadline that the client gave; null where it gave none. */
   readonly left_ms: number | null
-}
-
-/** What the handler has come to, if it ran. */
-interface Ran {
-  reply: HttpReply | null
-  thrown: { readonly error: unknown } | null
-}
-
-/** Lets the handler run, and notes what it came to. */
-async function noting<Tx>(ran: Ran, run: RunHandler<Tx>, context: Context<Tx>): Promise<HttpReply> {
-  try {
-    ran.reply = await run(context)
-    return ran.reply
-  } catch (error) {
-    ran.thrown = { error }
-    throw error
-  }
-}
-
-/** The reply lets the request run again: it is sent, and the record says that nothing happened. */
-class NotFinal extends Error {
-  readonly code: string
-
-  constructor(status: number) {
-    super(`The handler answered ${status}.`)
-    this.code = `http_${status}`
-  }
 }
 
 /** A driver's error that nobody has translated is told as our own; its text is not for clients. */

@@ -1,4 +1,5 @@
 /** The HTTP contract, free of any framework. */
+export type { Admission, Admit, Asked, Refusal } from './admission.ts'
 export { type Answer, Boundary, type RunHandler } from './boundary.ts'
 export type { OnceContext } from './context.ts'
 export type { Finality } from './final.ts'

@@ -25,20 +25,24 @@ export function operationInputOf(
   body: RequestBody,
   policy: ResolvedPolicy,
 ): Buffer {
-  const type = request.header('content-type')
-  const { json } = readMediaType(typeof type === 'string' ? type : type?.[0])
   const bytes = body.kind === 'raw' ? body.bytes : null
-  const empty = bytes !== null && bytes.length === 0
-  const value = body.kind === 'parsed' ? body.value : json && !empty ? parse(body.bytes) : undefined
+  const value = jsonOf(request, body)
   if (policy.input === null) {
-    if (body.kind === 'raw' && !json && !empty) throw new OnlyonceError('body_not_json')
+    if (bytes !== null && bytes.length > 0 && !isJson(request)) throw new OnlyonceError('body_not_json')
     return encodeValue(value).body!
   }
   const { account, path_params, query } = request
   return encodeValue(policy.input({ account: account!, body: value, bytes, path_params, query })).body!
 }
 
-/** Its form was checked when it was fingerprinted. */
-function parse(bytes: Uint8Array): unknown {
-  return JSON.parse(Buffer.from(bytes).toString('utf8'))
+/** The body where it is JSON, else undefined. Its form was checked when it was fingerprinted. */
+export function jsonOf(request: BoundaryRequest, body: RequestBody): unknown {
+  if (body.kind === 'parsed') return body.value
+  if (body.bytes.length === 0 || !isJson(request)) return undefined
+  return JSON.parse(Buffer.from(body.bytes).toString('utf8'))
+}
+
+function isJson(request: BoundaryRequest): boolean {
+  const type = request.header('content-type')
+  return readMediaType(typeof type === 'string' ? type : type?.[0]).json
 }

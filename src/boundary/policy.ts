@@ -4,6 +4,7 @@ import { LIMITS } from '../limits.ts'
 import { isNeverKept } from '../protect/never-kept.ts'
 import type { Operation } from '../protect/operation.ts'
 import type { Isolation } from '../store/contract.ts'
+import type { Admit } from './admission.ts'
 import { type Finality, type FinalRules, finalRules } from './final.ts'
 import type { OperationSource } from './operation-input.ts'
 import { PROFILES, type Profile } from './profiles.ts'
@@ -46,6 +47,14 @@ export interface RoutePolicy {
   readonly exclusive?: boolean
   /** Replies with a larger body are not kept; the request still never runs again. */
   readonly reply_size_max_bytes?: number
+  /**
+   * Whether a request may run now: rate and velocity limits, overload. Asked only about one that would run: a replay, a reused
+   * key, and what is in progress or unknown are answered as ever, and count against nothing; nor is it asked again about
+   * an attempt that has begun and whose owner vanished. A refused request claims no key and leaves no record; its answer
+   * is never stored. Two first requests with one key at the same time may both be admitted: only one of them runs.
+   * What the function throws goes to the framework, like what a handler throws, and claims no key either.
+   */
+  readonly admit?: Admit
   /** Headers that are stored and replayed beside the usual ones. */
   readonly reply_headers?: readonly string[]
   /** Sends the reply while it is made, before it is durable. Never with `transaction`. */
@@ -70,6 +79,7 @@ export interface ResolvedPolicy {
   readonly fields: CompiledFields | undefined
   readonly final: FinalRules
   readonly concurrency: 'conflict' | 'accepted' | { readonly wait_ms: number }
+  readonly admit: Admit | null
   readonly reply_size_max_bytes: number
   readonly reply_headers: ReadonlySet<string>
   readonly stream: boolean
@@ -104,6 +114,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
   if (policy.key === 'issued' && policy.scope === 'account') {
     refuse('an issued key belongs to one operation, so scope cannot be account.')
   }
+  if (policy.admit !== undefined && typeof policy.admit !== 'function') refuse('admit is a function.')
   const { lease_ms, in_progress_max_ms, retention_ms, deadline_ms } = policy
   for (const [name, value] of Object.entries({ lease_ms, in_progress_max_ms, retention_ms, deadline_ms })) {
     if (value !== undefined) whole(refuse, name, value)
@@ -125,6 +136,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
     fields: fieldsOf(policy.fingerprint),
     final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
     concurrency: concurrencyOf(refuse, policy.concurrency ?? 'conflict'),
+    admit: policy.admit ?? null,
     reply_size_max_bytes: whole(
       refuse,
       'reply_size_max_bytes',
@@ -159,6 +171,7 @@ const KNOWN = new Set<string>([
   'rerunnable',
   'isolation',
   'exclusive',
+  'admit',
   'reply_size_max_bytes',
   'reply_headers',
   'stream',

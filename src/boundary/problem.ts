@@ -1,10 +1,17 @@
-import type { OnlyonceError } from '../errors.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
 
+/** What a problem tells: an error of the table, or a refusal under a code of the route's own. */
+export interface Told {
+  readonly code: string
+  readonly status: number
+  readonly retryable: boolean
+  readonly message: string
+}
+
 /** What the boundary answers by itself: never stored, and told from the handler's own replies by its type. */
 export function problemReply(
-  error: OnlyonceError,
+  error: Told,
   policy: Pick<ResolvedPolicy, 'errors' | 'problem_base'>,
   options: { readonly retry_after_ms?: number; readonly status?: number } = {},
 ): HttpReply {
@@ -33,7 +40,7 @@ export function problemReply(
 }
 
 /** RFC 9457. `code` and `retryable` are members of ours. */
-function problemBody({ code, message, retryable }: OnlyonceError, status: number, base: string): string {
+function problemBody({ code, message, retryable }: Told, status: number, base: string): string {
   return JSON.stringify({
     type: `${base}${code}`,
     title: titleOf(code),
@@ -50,17 +57,23 @@ function titleOf(code: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-function stripeBody({ code, message, status }: OnlyonceError): string {
+function stripeBody({ code, message, status }: Told): string {
   const idempotency = ['key_reused', 'in_progress', 'outcome_pending', 'parked', 'reply_not_kept'].includes(
     code,
   )
   const type = idempotency ? 'idempotency_error' : status >= 500 ? 'api_error' : 'invalid_request_error'
   return JSON.stringify({
-    error: { type, code: code === 'in_progress' ? 'idempotency_key_in_use' : code, message },
+    error: { type, code: STRIPE_CODES[code] ?? code, message },
   })
 }
 
+/** What Stripe's clients know under another name. */
+const STRIPE_CODES: Readonly<Record<string, string>> = {
+  in_progress: 'idempotency_key_in_use',
+  rate_limited: 'rate_limit',
+}
+
 /** A reused key is a bad request there. */
-function stripeStatus({ code }: OnlyonceError, status: number): number {
+function stripeStatus({ code }: Told, status: number): number {
   return code === 'key_reused' ? 400 : status
 }

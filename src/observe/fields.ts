@@ -93,6 +93,15 @@ export function logFields(signal: Signal): LogFields {
       const duration_ms = Math.round(signal.duration_ms)
       return { signal: signal.signal, ...of, outcome, attempts, duration_ms, ...failureFields(failure) }
     }
+    case 'webhook_attempted': {
+      const { outcome, attempts, status, failure } = signal
+      const of = { account: showText(signal.account), endpoint: signal.endpoint, message: signal.message }
+      const told = { type: showText(signal.type), outcome, attempts, status }
+      const duration_ms = Math.round(signal.duration_ms)
+      return { signal: signal.signal, ...of, ...told, duration_ms, ...failureFields(failure) }
+    }
+    case 'webhook_disabled':
+      return { signal: signal.signal, account: showText(signal.account), endpoint: signal.endpoint }
     default:
       return signal satisfies never
   }

@@ -83,6 +83,13 @@ function lineOf(signal: Signal): Line | null {
       return signal.outcome === 'again'
         ? ['warn', 'a job failed and is tried again']
         : ['debug', 'a job is done']
+    case 'webhook_attempted':
+      if (signal.outcome === 'failed') return ['error', 'a webhook could not be delivered and is given up']
+      return signal.outcome === 'again'
+        ? ['warn', 'a webhook was not taken and is tried again']
+        : ['debug', 'a webhook was delivered']
+    case 'webhook_disabled':
+      return ['warn', 'an endpoint of webhooks says that it is gone and was disabled']
     default:
       return signal satisfies never
   }

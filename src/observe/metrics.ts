@@ -130,6 +130,20 @@ const TABLE = {
     help: 'How long jobs took.',
     buckets: SECONDS,
   },
+  webhook_attempted: counter(
+    'webhook.attempted',
+    ['outcome'],
+    'Attempts to deliver webhooks, by how it ended.',
+  ),
+  webhook_duration: {
+    name: 'api.idempotency.webhook.duration',
+    kind: 'histogram',
+    unit: 's',
+    labels: ['outcome'],
+    help: 'How long attempts to deliver webhooks took.',
+    buckets: SECONDS,
+  },
+  webhook_disabled: counter('webhook.disabled', [], 'Endpoints of webhooks that said that they are gone.'),
 } as const satisfies Record<string, Metric>
 
 export type MetricKey = keyof typeof TABLE
@@ -215,6 +229,15 @@ export function measure(signal: Signal): readonly Measurement[] {
         { metric: 'job_duration', value: signal.duration_ms / 1_000, labels },
       ]
     }
+    case 'webhook_attempted': {
+      const labels = { outcome: signal.outcome }
+      return [
+        { metric: 'webhook_attempted', value: 1, labels },
+        { metric: 'webhook_duration', value: signal.duration_ms / 1_000, labels },
+      ]
+    }
+    case 'webhook_disabled':
+      return [{ metric: 'webhook_disabled', value: 1, labels: {} }]
     default:
       return signal satisfies never
   }

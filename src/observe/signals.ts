@@ -43,6 +43,7 @@ export type StoreStep =
   | 'list'
   | 'decide'
   | 'outbox'
+  | 'webhook'
 
 interface OfCall {
   readonly protection: Protection
@@ -84,6 +85,24 @@ export interface JobEnded {
   /** `again`: it failed and is tried again. `parked`: so often that nobody tries any more. */
   readonly outcome: 'done' | 'again' | 'parked'
   readonly attempts: number
+  readonly failure: Failure | null
+  readonly duration_ms: number
+}
+
+/**
+ * One attempt to deliver a webhook. `again`: it failed and is tried again. `failed`: so often, or to an endpoint that is disabled, that
+ * nobody tries any more.
+ */
+export interface WebhookAttempted {
+  readonly signal: 'webhook_attempted'
+  readonly account: string
+  readonly endpoint: string
+  readonly message: string
+  readonly type: string
+  readonly outcome: 'delivered' | 'again' | 'failed'
+  readonly attempts: number
+  /** Null: there was no answer. */
+  readonly status: number | null
   readonly failure: Failure | null
   readonly duration_ms: number
 }
@@ -135,6 +154,9 @@ export type Signal =
   | { readonly signal: 'outbox_delivered'; readonly destination: string; readonly count: number }
   | OutboxFailed
   | JobEnded
+  | WebhookAttempted
+  /** An endpoint answered that it is gone, and gets nothing any more. */
+  | { readonly signal: 'webhook_disabled'; readonly account: string; readonly endpoint: string }
 
 /** One call, as it is told to whoever traces it. */
 export interface TracedCall {

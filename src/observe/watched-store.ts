@@ -19,6 +19,7 @@ import type { DecisionStore } from '../store/decisions.ts'
 import type { LockStore } from '../store/locks.ts'
 import type { OperationStore } from '../store/operations.ts'
 import type { OutboxStore } from '../store/outbox.ts'
+import type { WebhookStore } from '../store/webhooks.ts'
 import { codeOf } from './code.ts'
 import type { Observers } from './observers.ts'
 import type { StoreStep } from './signals.ts'
@@ -34,6 +35,7 @@ export class WatchedStore<Tx> implements Store<Tx> {
   readonly locks?: LockStore
   readonly operations?: OperationStore<Tx>
   readonly decisions?: DecisionStore
+  readonly webhooks?: WebhookStore
 
   constructor(store: Store<Tx>, observers: Observers) {
     this.#store = store
@@ -41,6 +43,7 @@ export class WatchedStore<Tx> implements Store<Tx> {
     if (store.operations !== undefined) this.operations = this.#watchAll(store.operations, 'operation')
     if (store.locks !== undefined) this.locks = this.#watchAll(store.locks, 'lock')
     if (store.decisions !== undefined) this.decisions = this.#watchAll(store.decisions, 'decide')
+    if (store.webhooks !== undefined) this.webhooks = this.#watchAll(store.webhooks, 'webhook')
     const watch = <T>(answer: Promise<T>) => this.#watch('outbox', null, answer)
     if (store.outbox !== undefined) this.outbox = watchOutbox(store.outbox, watch)
   }

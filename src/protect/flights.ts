@@ -51,6 +51,12 @@ export class Flights<T> {
     return this.#flights.size
   }
 
+  /** Whether whoever comes with this id now would be told by another's flight. */
+  has(id: RecordId): boolean {
+    const flight = this.#flights.get(addressOf(id))
+    return flight !== undefined && !flight.over.passed
+  }
+
   /** Resolves when all flights that are under way now have landed, well or not. */
   async landed(): Promise<void> {
     await Promise.allSettled([...this.#flights.values()].map(({ landed }) => landed))

@@ -16,6 +16,7 @@ import type { DecisionStore } from './decisions.ts'
 import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
 import type { OutboxStore } from './outbox.ts'
+import type { WebhookStore } from './webhooks.ts'
 
 /** The one method that onlyonce needs of a transaction that is not its own. pg's client has it. */
 export interface Queryable {
@@ -199,6 +200,9 @@ export interface Store<Tx> {
   readonly operations?: OperationStore<Tx>
   /** Locks on anything, where the store has them. */
   readonly locks?: LockStore | undefined
+
+  /** Endpoints of webhooks and deliveries to them, where the store has them. */
+  readonly webhooks?: WebhookStore | undefined
 
   /** What operators need, where the store has it. */
   readonly decisions?: DecisionStore | undefined

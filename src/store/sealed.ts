@@ -19,6 +19,8 @@ import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
 import type { OutboxStore } from './outbox.ts'
 import { sealedOperations } from './sealed-operations.ts'
+import { sealedWebhooks } from './sealed-webhooks.ts'
+import type { WebhookStore } from './webhooks.ts'
 
 /** Any store, with replies sealed on their way in and opened on their way out. Nothing else is changed. */
 export function sealed<Tx>(store: Store<Tx>, seal: Seal): Store<Tx> {
@@ -32,12 +34,14 @@ class SealedStore<Tx> implements Store<Tx> {
   readonly #seal: Seal
 
   readonly operations?: OperationStore<Tx>
+  readonly webhooks?: WebhookStore
 
   constructor(inner: Store<Tx>, seal: Seal) {
     this.#inner = inner
     if (inner.outbox !== undefined) this.outbox = inner.outbox
     this.#seal = seal
     if (inner.operations !== undefined) this.operations = sealedOperations(inner.operations, seal)
+    if (inner.webhooks !== undefined) this.webhooks = sealedWebhooks(inner.webhooks, seal)
   }
 
   start(keys: KeyIds): Promise<void> {

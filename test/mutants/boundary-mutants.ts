@@ -133,4 +133,23 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     tests: NODE,
     only: 'A store that is away',
   },
+  {
+    name: 'ask whether a replay is admitted',
+    file: 'src/protect/would-run.ts',
+    edits: [{ from: `return record.state === 'retryable' && matches`, to: `return matches` }],
+    tests: NODE,
+    only: 'Admission',
+  },
+  {
+    name: 'claim the key of a request that was not admitted',
+    file: BOUNDARY,
+    edits: [
+      {
+        from: `ran).then(() => this.#claim(prepared, run, ran))`,
+        to: `ran).finally(() => this.#claim(prepared, run, ran))`,
+      },
+    ],
+    tests: NODE,
+    only: 'Admission',
+  },
 ]

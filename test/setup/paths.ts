@@ -15,7 +15,11 @@ export function within(path: string, places: readonly string[]): boolean {
   return places.some((place) => path === place || (place.endsWith('/') && path.startsWith(place)))
 }
 
-/** src/store/postgres/index.ts is in `store`, src/retry.ts is `retry`. */
+/**
+ * src/store/postgres/index.ts is in `store`, src/retry.ts is `retry`. Where a file and a folder have one name, they are two
+ * rooms, and the folder's ends with a slash: src/limits.ts is `limits`, src/limits/index.ts is in `limits/`.
+ */
 export function roomOf(path: string): string {
-  return path.split('/')[1]!.replace(/\.ts$/, '')
+  const [, room = '', ...rest] = path.split('/')
+  return rest.length > 0 && room === 'limits' ? 'limits/' : room.replace(/\.ts$/, '')
 }

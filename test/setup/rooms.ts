@@ -36,6 +36,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lock: [...FRONT, 'requests', 'engine', 'onlyonce'],
   operator: [...FRONT, 'requests', 'engine', 'onlyonce'],
   workers: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
+  'limits/': [...PLUMBING, 'store', 'boundary'],
+  webhooks: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
   index: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND],
   testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND, 'index'],
 }
@@ -49,4 +51,5 @@ export const OPTIONAL: Readonly<Record<string, string>> = {
   '@nestjs/common': 'src/adapters/nest/',
   '@nestjs/core': 'src/adapters/nest/',
   rxjs: 'src/adapters/nest/',
+  'rate-limiter-flexible': 'src/limits/',
 }

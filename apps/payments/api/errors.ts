@@ -12,7 +12,7 @@ import {
 } from '../problems.ts'
 import { describeInvalid } from './invalid.ts'
 
-/** Answers with a problem. As text: an object's type would be given a charset, which this type has not. */
+/** Answers with a problem. As bytes: to text Fastify adds a charset, which this type has not. */
 export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -72,7 +72,7 @@ function send(request: FastifyRequest, reply: FastifyReply, body: Told): Fastify
     .code(body.status)
     .header('content-type', PROBLEM_TYPE)
     .header('cache-control', 'no-store')
-    .send(JSON.stringify({ ...body, request_id: request.id }))
+    .send(Buffer.from(JSON.stringify({ ...body, request_id: request.id })))
 }
 
 /** Connections that cannot be made or were cut, a server that starts, ends or is full, and a pool that is. */

@@ -7,11 +7,14 @@
 -- reads them back in a serializable transaction has locked that page of the index, or all of a small table, against
 -- everybody else who posts. As it is, who posts only inserts.
 
+-- In PL/pgSQL because that keeps its plan.
 CREATE FUNCTION payments.ledger_balances(currencies text[], amounts bigint[]) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT bool_and(total = 0) IS TRUE
-  FROM (SELECT sum(amount) AS total FROM unnest(currencies, amounts) AS line (currency, amount) GROUP BY currency) AS totals
-$$;
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+  RETURN NOT EXISTS (
+    SELECT FROM unnest(currencies, amounts) AS line (currency, amount) GROUP BY currency HAVING sum(amount) <> 0
+  );
+END $$;
 
 CREATE TABLE payments.ledger_transactions (
   account         text COLLATE "C" NOT NULL,

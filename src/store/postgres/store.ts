@@ -16,6 +16,7 @@ import type {
 } from '../contract.ts'
 import type { DecisionStore } from '../decisions.ts'
 import type { LockStore } from '../locks.ts'
+import type { WebhookStore } from '../webhooks.ts'
 import { Claims } from './claims.ts'
 import { Connections } from './connections.ts'
 import { PostgresDecisions } from './decisions.ts'
@@ -35,6 +36,7 @@ import { settle, writeRetryable } from './settle.ts'
 import { type Statements, statementsFor } from './statements.ts'
 import { transact } from './transact.ts'
 import type { PostgresTx } from './tx.ts'
+import { PostgresWebhooks } from './webhooks.ts'
 import { within } from './within.ts'
 
 /** Records in PostgreSQL. Each method is one step; what the steps mean is in `record/` and `protect/`. */
@@ -42,6 +44,7 @@ export class PostgresStore implements Store<PostgresTx> {
   readonly locks: LockStore
   readonly decisions: DecisionStore
   readonly outbox: PostgresOutbox
+  readonly webhooks: WebhookStore
   readonly #pool: Pool
   readonly #owns_pool: boolean
   readonly #settings: PostgresSettings
@@ -58,6 +61,7 @@ export class PostgresStore implements Store<PostgresTx> {
     this.#settings = settings
     this.#connections = new Connections(pool, settings)
     this.outbox = new PostgresOutbox(this.#connections)
+    this.webhooks = new PostgresWebhooks(this.#connections)
     this.#statements = statementsFor(settings.schema)
     this.locks = new PostgresLocks(this.#connections, this.#statements)
     this.decisions = new PostgresDecisions(this.#connections, this.#statements)

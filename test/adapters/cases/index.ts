@@ -1,4 +1,5 @@
 import type { Topic } from '../case.ts'
+import { admission } from './admission.ts'
 import { bodies } from './bodies.ts'
 import { concurrency } from './concurrency.ts'
 import { connections } from './connections.ts'
@@ -28,4 +29,5 @@ export const TOPICS: readonly Topic[] = [
   connections,
   streams,
   operations,
+  admission,
 ]

@@ -139,3 +139,60 @@ export const JOB_COLUMNS = [
   'j.attempts',
   fastMilliseconds('j.staged_at'),
 ]
+
+/** The columns of a webhook's endpoint that is `e`, in the order that `readEndpoint` expects. */
+export const ENDPOINT_COLUMNS = [
+  'e.id',
+  'e.url',
+  'array_to_json(e.types)',
+  'e.description',
+  'e.state',
+  'e.disabled_why',
+  milliseconds('e.created_at'),
+  milliseconds('e.changed_at'),
+]
+
+/** The columns of a message that is `m`, in the order that `readMessage` expects. */
+export const MESSAGE_COLUMNS = ['m.id', 'm.type', 'm.body', milliseconds('m.created_at')]
+
+/** The columns of a delivery that is `d`, of a message that is `m`, in the order that `readDelivery` expects. */
+export const DELIVERY_COLUMNS = [
+  'd.endpoint',
+  'd.message',
+  'm.type',
+  'd.state',
+  'd.attempts',
+  milliseconds('d.due_at'),
+  milliseconds('d.created_at'),
+  milliseconds('d.ended_at'),
+  'd.status',
+  'd.error_code',
+  'd.error_message',
+]
+
+/** The columns of a delivery that was taken, in the order that `readTaken` expects. */
+export const TAKEN_COLUMNS = [
+  'd.account',
+  'd.endpoint',
+  'd.message',
+  'd.fence',
+  'd.attempts',
+  'm.type',
+  'm.body',
+  'e.url',
+  'e.state',
+  milliseconds('clock_timestamp()'),
+]
+
+/** The columns of one attempt of a delivery, in the order that `readDeliveryAttempt` expects. */
+export const DELIVERY_ATTEMPT_COLUMNS = [
+  'fence',
+  milliseconds('ended_at'),
+  'duration_ms',
+  'status',
+  'error_code',
+  'error_message',
+]
+
+/** A secret as it is stored, without bytea's own text form. */
+export const SECRET_COLUMN = hex('s.secret')

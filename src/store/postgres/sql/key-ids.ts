@@ -18,6 +18,7 @@ WHERE CASE k.purpose
     WHERE (r.reply_key_id = k.key_id AND r.state = 'completed') OR r.input_key_id = k.key_id
       OR r.progress_key_id = k.key_id)
     OR EXISTS (SELECT FROM ${schema}.evidence AS e WHERE e.key_id = k.key_id)
+    OR EXISTS (SELECT FROM ${schema}.webhook_secrets AS s WHERE s.key_id = k.key_id)
 END
 ORDER BY k.purpose, k.key_id`
 

@@ -1,0 +1,71 @@
+import type { WebhookMessage } from 'onlyonce/webhooks'
+import { Type } from 'typebox'
+import { openWebhooks } from '../webhooks.ts'
+import { callerOf } from './auth.ts'
+import { withCursor } from './cursors.ts'
+import { API_LIMITS } from './limits.ts'
+import { PAGE_QUERY, pageSchema } from './pages.ts'
+import { IdParams, Nullable, Timestamp } from './schemas.ts'
+import type { Routes } from './type.ts'
+
+const Event = Type.Object({
+  id: Type.String(),
+  type: Type.String(),
+  data: Type.Unknown({ description: 'What the event has to say.' }),
+  aggregate: Nullable(Type.String({ description: 'What it happened to, such as payment:pay_….' })),
+  sequence: Nullable(Type.Integer({ description: 'The how manieth event of that it is.' })),
+  created_at: Timestamp,
+})
+const tags = ['events']
+
+/** What happened, as it was told to webhook endpoints, or would have been. */
+export const eventRoutes: Routes = async (app, service) => {
+  const { messages } = openWebhooks(service)
+
+  app.get(
+    '/v1/events',
+    {
+      schema: {
+        summary: 'List events, the newest first',
+        tags,
+        querystring: Type.Object(
+          {
+            ...PAGE_QUERY,
+            type: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+            from: Type.Optional(Timestamp),
+            to: Type.Optional(Timestamp),
+          },
+          { additionalProperties: false },
+        ),
+        response: { 200: pageSchema(Event) },
+      },
+    },
+    async (request) => {
+      const { limit = API_LIMITS.page_default, cursor, type, from, to } = request.query
+      const { items, after } = await withCursor(cursor, () =>
+        messages.list({
+          account: callerOf(request).account,
+          limit,
+          ...(cursor !== undefined && { after: cursor }),
+          ...(type !== undefined && { types: [type] }),
+          ...(from !== undefined && { from: Date.parse(from) }),
+          ...(to !== undefined && { to: Date.parse(to) }),
+        }),
+      )
+      return { data: items.map(present), has_more: after !== null, next_cursor: after }
+    },
+  )
+
+  app.get(
+    '/v1/events/:id',
+    { schema: { summary: 'Get an event', tags, params: IdParams, response: { 200: Event } } },
+    async (request) => {
+      const { account } = callerOf(request)
+      return present(await messages.get({ account, id: request.params.id }))
+    },
+  )
+}
+
+function present({ created_at, ...event }: WebhookMessage) {
+  return { ...event, created_at: new Date(created_at) }
+}

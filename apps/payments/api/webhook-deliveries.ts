@@ -1,0 +1,92 @@
+import { idempotent } from 'onlyonce/fastify'
+import { Type } from 'typebox'
+import { Refused } from '../problems.ts'
+import { openWebhooks } from '../webhooks.ts'
+import { callerOf } from './auth.ts'
+import { withCursor } from './cursors.ts'
+import { API_LIMITS } from './limits.ts'
+import { PAGE_QUERY, pageSchema } from './pages.ts'
+import { IdParams, Nullable, Timestamp } from './schemas.ts'
+import type { Routes } from './type.ts'
+import { Delivery, presentDelivery } from './webhook-schemas.ts'
+
+const tags = ['webhooks']
+
+/** What was sent to an endpoint, and sending it again. */
+export const webhookDeliveryRoutes: Routes = async (app, service) => {
+  const hooks = openWebhooks(service)
+
+  app.get(
+    '/v1/webhook-endpoints/:id/deliveries',
+    {
+      schema: {
+        summary: 'List what was sent to a webhook endpoint, the newest first',
+        tags,
+        params: IdParams,
+        querystring: Type.Object(PAGE_QUERY, { additionalProperties: false }),
+        response: { 200: pageSchema(Delivery) },
+      },
+    },
+    async (request) => {
+      const { account } = callerOf(request)
+      const { limit = API_LIMITS.page_default, cursor } = request.query
+      const { id } = await hooks.endpoints.get({ account, id: request.params.id })
+      const page = await withCursor(cursor, () =>
+        hooks.deliveries.list({
+          account,
+          endpoint: id,
+          limit,
+          ...(cursor !== undefined && { after: cursor }),
+        }),
+      )
+      return { data: page.items.map(presentDelivery), has_more: page.after !== null, next_cursor: page.after }
+    },
+  )
+
+  app.post(
+    '/v1/webhook-endpoints/:id/replay',
+    {
+      schema: {
+        summary: 'Send events again',
+        description:
+          'One event, or those that the endpoint wants of a time. Go on with next_cursor, and a new key, until it is null.',
+        tags,
+        params: IdParams,
+        body: Type.Object(
+          {
+            event: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
+            from: Type.Optional(Timestamp),
+            to: Type.Optional(Timestamp),
+            cursor: PAGE_QUERY.cursor,
+          },
+          { additionalProperties: false },
+        ),
+        response: { 200: Type.Object({ count: Type.Integer(), next_cursor: Nullable(Type.String()) }) },
+      },
+      preHandler: idempotent({
+        operation: 'webhook_endpoints.replay',
+        final: { '4xx': 'retry' },
+        // Receivers know events by their ids.
+        rerunnable: true,
+      }),
+    },
+    async (request) => {
+      const of = { account: callerOf(request).account, endpoint: request.params.id }
+      const { event, from, to, cursor } = request.body
+      const ranged = from !== undefined && to !== undefined
+      if ((event !== undefined) === ranged || (event !== undefined && (from ?? to ?? cursor) !== undefined)) {
+        throw new Refused('invalid_request', { detail: 'Send either event, or from and to.' })
+      }
+      if (event !== undefined) return answer(await hooks.replay({ ...of, message: event }))
+      const range = { from: Date.parse(from!), to: Date.parse(to!) }
+      if (range.from > range.to) {
+        throw new Refused('invalid_request', { field: 'to', detail: 'to must not be earlier than from.' })
+      }
+      return answer(await withCursor(cursor, () => hooks.replay({ ...of, ...range, after: cursor ?? null })))
+    },
+  )
+}
+
+function answer({ count, after }: { readonly count: number; readonly after: string | null }) {
+  return { count, next_cursor: after }
+}

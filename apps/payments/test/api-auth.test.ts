@@ -1,0 +1,146 @@
+import { describe, expect, it } from 'vitest'
+import { DEMO_API_KEY, revokeApiKey } from '../accounts/index.ts'
+import { openTestService, send, TEST_OPS_TOKEN } from './service.ts'
+
+const shared = await openTestService()
+const { ask, url, service } = shared
+const ASK = '/v1/balances'
+const ops = (path: string, body?: unknown) =>
+  ask(path, { api_key: TEST_OPS_TOKEN, ...(body !== undefined && { method: 'POST', body }) })
+
+/** The same key with something else in one place. */
+function changed(api_key: string, from: RegExp, to: string): string {
+  const other = api_key.replace(from, to)
+  expect(other).not.toBe(api_key)
+  return other
+}
+
+describe('an API key', () => {
+  it('opens what is of its account', async () => {
+    const answer = await ask(ASK)
+    expect(answer.status).toBe(200)
+    expect(answer.body).toEqual({ data: [] })
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+  })
+
+  it.each([
+    ['no header', {}],
+    ['an empty one', { authorization: '' }],
+    ['another scheme', { authorization: `Basic ${shared.api_key}` }],
+    ['no scheme', { authorization: shared.api_key }],
+    ['two keys', { authorization: `Bearer ${shared.api_key}, Bearer ${shared.api_key}` }],
+    ['two spaces', { authorization: `Bearer  ${shared.api_key}` }],
+    ['nothing that looks like a key', { authorization: 'Bearer sk_test_abc' }],
+    ['a very long one', { authorization: `Bearer ${'a'.repeat(5_000)}` }],
+    ['the key of the demo, which is not asked for', { authorization: `Bearer ${DEMO_API_KEY}` }],
+    ['the token of the operators', { authorization: `Bearer ${TEST_OPS_TOKEN}` }],
+    ['another secret', { authorization: `Bearer ${changed(shared.api_key, /.{8}$/, 'AAAAAAAA')}` }],
+    ['another mode', { authorization: `Bearer ${changed(shared.api_key, /^sk_test_/, 'sk_live_')}` }],
+  ])('is refused as a stranger: %s', async (_, headers) => {
+    const answer = await send(url, ASK, { api_key: null, headers })
+    expect(answer.status).toBe(401)
+    expect(answer.body).toMatchObject({ code: 'unauthorized', retryable: false })
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+  })
+
+  it('of one account with the name of another is a stranger', async () => {
+    const other = await shared.addCaller()
+    const mixed = shared.api_key.replace(shared.account_id, other.account_id)
+    expect((await ask(ASK, { api_key: mixed })).status).toBe(401)
+  })
+
+  it('is asked for before anything else: body, media type, route and method', async () => {
+    const stranger = { api_key: null }
+    const answers = await Promise.all([
+      ask('/v1/idempotency-keys', { ...stranger, method: 'POST', body: 'no JSON' }),
+      ask('/v1/idempotency-keys', {
+        ...stranger,
+        method: 'POST',
+        body: 'a',
+        headers: { 'content-type': 'text/plain' },
+      }),
+      ask('/v1/nothing', stranger),
+      ask('/v1/balances', { ...stranger, method: 'DELETE' }),
+      ask('/v1/balances?nonsense=1', stranger),
+    ])
+    expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401])
+  })
+
+  it('that is revoked opens nothing from the next request on, in other processes too', async () => {
+    const caller = await shared.addCaller()
+    const elsewhere = await openTestService({ database: shared.database })
+    const both = () =>
+      Promise.all([url, elsewhere.url].map((at) => send(at, ASK, { api_key: caller.api_key })))
+    expect((await both()).map(({ status }) => status)).toEqual([200, 200])
+    await revokeApiKey(service.pool, caller.account_id, 'test', caller.key_id)
+    expect((await both()).map(({ status }) => status)).toEqual([401, 401])
+  })
+
+  it('is found for each of many requests at once, and for nobody else', async () => {
+    const callers = await Promise.all([1, 2, 3].map(() => shared.addCaller()))
+    const keys = callers.flatMap(({ api_key }) => [api_key, changed(api_key, /.{4}$/, 'BBBB')])
+    const many = Array.from({ length: 120 }, (_, i) => keys[i % keys.length]!)
+    const answers = await Promise.all(many.map((api_key) => ask(ASK, { api_key })))
+    expect(answers.map(({ status }) => status)).toEqual(many.map((_, i) => (i % 2 === 0 ? 200 : 401)))
+  })
+
+  it('is kept as a hash', async () => {
+    const { rows } = await service.pool.query('SELECT row_to_json(k)::text AS row FROM payments.api_keys k')
+    const secret = shared.api_key.slice(-43)
+    expect(rows.length).toBeGreaterThan(0)
+    expect(rows.some(({ row }) => row.includes(secret))).toBe(false)
+  })
+})
+
+describe('the operators', () => {
+  it.each(['/ops/records', '/metrics', '/ops/nothing'])('have a token of their own: %s', async (path) => {
+    expect((await ask(path)).status).toBe(401)
+    expect((await ask(path, { api_key: null })).status).toBe(401)
+    expect((await ask(path, { api_key: `${TEST_OPS_TOKEN}x` })).status).toBe(401)
+    expect((await ask(path, { api_key: TEST_OPS_TOKEN })).status).not.toBe(401)
+  })
+
+  it('cannot get in where there is no token', async () => {
+    const closed = await openTestService({ config: { ops_token: null } })
+    for (const api_key of [TEST_OPS_TOKEN, 'null', '']) {
+      expect((await closed.ask('/ops/records', { api_key })).status).toBe(401)
+    }
+  })
+
+  it('create an account and a key, which works, and revoke it, which is the end of it', async () => {
+    const account = await ops('/ops/accounts', { name: 'Acme' })
+    expect(account.status, account.text).toBe(201)
+    const path = `/ops/accounts/${account.body.id}/api-keys`
+    const { status, body: made } = await ops(path, { mode: 'live' })
+    expect(status).toBe(201)
+    expect(made.api_key).toMatch(new RegExp(`^sk_live_${account.body.id}_[0-9A-Za-z]{43}$`))
+    expect((await ask(ASK, { api_key: made.api_key })).status).toBe(200)
+
+    const revoked = await ops(`${path}/live/${made.id}/revoke`, '')
+    expect(revoked.status, revoked.text).toBe(200)
+    expect((await ask(ASK, { api_key: made.api_key })).status).toBe(401)
+    const again = await ops(`${path}/live/${made.id}/revoke`, '')
+    expect(again.body.revoked_at).toBe(revoked.body.revoked_at)
+
+    const { body } = await ops(path)
+    expect(body.data).toEqual([{ ...made, api_key: undefined, revoked_at: revoked.body.revoked_at }])
+  })
+
+  it('find no key of one account, or of one mode, under another', async () => {
+    const other = await shared.addCaller()
+    const paths = [
+      `/ops/accounts/${other.account_id}/api-keys/test/${shared.key_id}/revoke`,
+      `/ops/accounts/${shared.account_id}/api-keys/live/${shared.key_id}/revoke`,
+      `/ops/accounts/${shared.account_id.replace(/.$/, 'f')}0/api-keys/test/${shared.key_id}/revoke`,
+    ]
+    const answers = await Promise.all(paths.map((path) => ops(path, '')))
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 400])
+    expect((await ask(ASK)).status).toBe(200)
+  })
+
+  it('see records that are not finished, and metrics', async () => {
+    const { body } = await ops('/ops/records?limit=5&older_than=0')
+    expect(body).toEqual({ data: [], has_more: false, next_cursor: null })
+    expect((await ops('/metrics')).text).toContain('# HELP api_idempotency')
+  })
+})

@@ -1,0 +1,116 @@
+import { ERRORS, OnlyonceError } from '../errors.ts'
+import { jsonOf } from './operation-input.ts'
+import type { ResolvedPolicy } from './policy.ts'
+import { problemReply } from './problem.ts'
+import type { HttpReply } from './reply.ts'
+import type { BoundaryRequest, RequestBody } from './request.ts'
+
+/** What `admit` is asked about: a request that would run now. */
+export interface Asked {
+  readonly account: string
+  readonly operation: string
+  readonly key: string
+  readonly path_params: Readonly<Record<string, string>>
+  /** Without the question mark. */
+  readonly query: string
+  /** The body where it is JSON; undefined where there is none, or it is not. Parsed when it is asked for. */
+  body(): unknown
+  /** A header that was sent repeatedly comes as one, joined with commas. */
+  header(name: string): string | undefined
+}
+
+/** Whether a request may run. */
+export type Admission = { readonly admit: true } | Refusal
+
+export interface Refusal {
+  readonly admit: false
+  /**
+   * What clients match on: `rate_limited`, `velocity_limited`, `overloaded`, `not_admitted`, or a code of the route's own, in
+   * snake_case. It ends the `type` of the problem.
+   */
+  readonly code: string
+  /** Default: that of the code in the table of errors; 429 for a code of the route's own. */
+  readonly status?: 429 | 503
+  /** A sentence for the client, in place of the usual one. */
+  readonly detail?: string
+  /** When it is worth another try. */
+  readonly retry_after_ms?: number
+  /** Sent beside the usual ones, and in place of those with the same name; those that describe the body stay. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export type Admit = (asked: Asked) => Admission | Promise<Admission>
+
+/** The request may not run now. Carries what is answered through everything that would have claimed its key. */
+export class NotAdmitted extends Error {
+  readonly refusal: Refusal
+
+  constructor(refusal: Refusal) {
+    super(`The request was not admitted: ${refusal.code}.`)
+    this.refusal = refusal
+  }
+}
+
+export function askedOf(
+  request: BoundaryRequest,
+  body: RequestBody,
+  id: Pick<Asked, 'account' | 'operation' | 'key'>,
+): Asked {
+  const { path_params, query } = request
+  return {
+    ...id,
+    path_params,
+    query,
+    body: () => jsonOf(request, body),
+    header: (name) => {
+      const value = request.header(name.toLowerCase())
+      return value === undefined || typeof value === 'string' ? value : value.join(', ')
+    },
+  }
+}
+
+/** Null where the request may run. What is no answer at all must not let anything through, nor pass for a refusal. */
+export function refusalOf(given: unknown): Refusal | null {
+  const said = (given ?? {}) as Partial<Refusal> | { readonly admit: true }
+  if (said.admit === true) return null
+  if (said.admit !== false) return refuse('admit has to say { admit: true } or { admit: false, code }.')
+  const { code = '', status, retry_after_ms = 1 } = said
+  if (!/^[a-z][a-z0-9_]{0,63}$/.test(code)) return refuse('the code of a refusal is a name in snake_case.')
+  // A client that matches on codes would take it for something else that has happened to its key.
+  if (code in ERRORS && !OURS.has(code)) return refuse(`${code} is the code of another error.`)
+  if (status !== undefined && status !== 429 && status !== 503)
+    return refuse('a refusal has status 429 or 503.')
+  if (!Number.isFinite(retry_after_ms)) return refuse('retry_after_ms is a number.')
+  return { ...said, admit: false, code }
+}
+
+/** What may be said of our own codes, and whether it is 429 or 503. */
+const OURS = new Map<string, { readonly status: number; readonly message: string }>(
+  (['rate_limited', 'velocity_limited', 'overloaded', 'not_admitted'] as const).map((code) => [
+    code,
+    ERRORS[code],
+  ]),
+)
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('option_invalid', { detail })
+}
+
+/** A problem like any other of the boundary's, under the code that the route has given. */
+export function refusedReply(
+  refusal: Refusal,
+  policy: Pick<ResolvedPolicy, 'errors' | 'problem_base'>,
+): HttpReply {
+  const { code, detail, retry_after_ms } = refusal
+  const { message } = OURS.get(code) ?? ERRORS.not_admitted
+  const status = refusal.status ?? OURS.get(code)?.status ?? ERRORS.not_admitted.status
+  const told = { code, status, retryable: true, message: detail ?? message }
+  const reply = problemReply(told, policy, retry_after_ms === undefined ? {} : { retry_after_ms })
+  const given = Object.entries(refusal.headers ?? {})
+    .map(([name, value]) => [name.toLowerCase(), `${value}`] as const)
+    .filter(([name]) => !OF_THE_BODY.test(name))
+  const replaced = new Set(given.map(([name]) => name))
+  return { ...reply, headers: [...reply.headers.filter(([name]) => !replaced.has(name)), ...given] }
+}
+
+const OF_THE_BODY = /^(?:content-.*|transfer-encoding|connection|idempotent-replayed)$/

@@ -1,0 +1,73 @@
+import { type BareItem, serializeList } from 'structured-headers'
+import type { Admission } from '../boundary/index.ts'
+import { refuse } from './options.ts'
+import type { Verdict } from './verdict.ts'
+
+export interface Reason {
+  /** Which limit it was, for `Stripe-Rate-Limited-Reason`: `global-rate`, `card-velocity`. Default: the limiter's name. */
+  readonly reason?: string
+}
+
+/**
+ * What a reply tells of a limit: `RateLimit-Policy` and `RateLimit` of the IETF draft (draft-ietf-httpapi-ratelimit-headers-10), and where
+ * it refuses also `Retry-After`, and what Stripe's clients go by. None of them is ever stored or replayed. Nothing is told
+ * of a window that was not counted.
+ *
+ * @example
+ * limitHeaders(verdict)['RateLimit'] // '"live";r=99;t=1'
+ */
+export function limitHeaders(
+  verdict: Verdict,
+  { reason = verdict.name }: Reason = {},
+): Record<string, string> {
+  if (!/^[\x21-\x7e]{1,100}$/.test(reason)) refuse('a reason is a word of printable ASCII.')
+  const { name, limit, per_ms, remaining, reset_ms } = verdict
+  const told: Record<string, string> = verdict.counted
+    ? {
+        'RateLimit-Policy': item(name, { q: limit, w: seconds(per_ms) }),
+        RateLimit: item(name, { r: remaining, t: seconds(reset_ms) }),
+      }
+    : {}
+  if (verdict.allowed) return told
+  return {
+    ...told,
+    'Retry-After': `${seconds(verdict.retry_after_ms)}`,
+    'Stripe-Should-Retry': 'true',
+    'Stripe-Rate-Limited-Reason': reason,
+  }
+}
+
+/**
+ * A verdict as what `admit` of a route answers.
+ *
+ * @example
+ * idempotent({ account, admit: async ({ account }) => admissionOf(await limit.take(account)) })
+ */
+export function admissionOf(
+  verdict: Verdict,
+  options: Reason & {
+    /** Default: `rate_limited`. */
+    readonly code?: string
+    readonly detail?: string
+  } = {},
+): Admission {
+  if (verdict.allowed) return { admit: true }
+  const { code = 'rate_limited', detail, ...reason } = options
+  return {
+    admit: false,
+    code,
+    status: 429,
+    retry_after_ms: verdict.retry_after_ms,
+    headers: limitHeaders(verdict, reason),
+    ...(detail === undefined ? {} : { detail }),
+  }
+}
+
+function item(name: string, parameters: Readonly<Record<string, BareItem>>): string {
+  return serializeList([[name, new Map(Object.entries(parameters))]])
+}
+
+/** Whole ones, and never none: who comes back at once comes too early. */
+function seconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1_000))
+}

@@ -1,0 +1,118 @@
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Admission } from '../boundary/index.ts'
+import { LIMITS } from '../limits.ts'
+import { refuse, whole } from './options.ts'
+
+export interface OverloadOptions {
+  /** More requests at once, each that asks included, are too many. */
+  readonly in_flight_max: number
+  /** An event loop that is later than this has too much to do. */
+  readonly lag_max_ms: number
+  /** Once it sheds, it goes on until both are below this part of their bounds. Default: 0.7. */
+  readonly calm?: number
+  /** What those who are refused are told to wait. Default: a second. */
+  readonly retry_after_ms?: number
+}
+
+/** Refuses new work before everything becomes slow. */
+export interface Overload {
+  readonly in_flight: number
+  /** How late the event loop was of late, on average. */
+  readonly lag_ms: number
+  /** Whether new work is refused now. */
+  readonly shedding: boolean
+  /** Counts a request; call what it gives back when the request is over. A second call of that changes nothing. */
+  enter(): () => void
+  /** Counts a request as long as the function runs. */
+  run<T>(work: () => Promise<T>): Promise<T>
+  /** What `admit` of a route answers. Asks nobody and waits for nothing. */
+  admit(): Admission
+  /** Ends the looking; it keeps no process alive by itself. */
+  stop(): void
+}
+
+/**
+ * Sheds new work early: a request that is refused at once costs little, and one that waits until its client has given
+ * up costs everything. As `admit` of a route it leaves replays alone, which are cheap and end the retries.
+ *
+ * @example
+ * const load = overload({ in_flight_max: 500, lag_max_ms: 200 })
+ * idempotent({ account, admit: () => load.admit() })
+ */
+export function overload(options: OverloadOptions): Overload {
+  const { in_flight_max, lag_max_ms, calm = 0.7, retry_after_ms = LIMITS.retry_after_ms } = options
+  whole('in_flight_max', in_flight_max, Number.MAX_SAFE_INTEGER)
+  whole('lag_max_ms', lag_max_ms, LIMITS.timer_max_ms)
+  whole('retry_after_ms', retry_after_ms, LIMITS.timer_max_ms)
+  if (!(calm > 0 && calm <= 1)) refuse('calm is a number above 0, at most 1.')
+  const lag = new Lag()
+  let in_flight = 0
+  let shedding = false
+  // Without two bounds it would flap: each request that is let go makes room for one that is then too many again.
+  const look = (): boolean => {
+    if (shedding) shedding = in_flight > in_flight_max * calm || lag.mean_ms > lag_max_ms * calm
+    else shedding = in_flight > in_flight_max || lag.mean_ms > lag_max_ms
+    return shedding
+  }
+  const enter = () => {
+    let inside = true
+    in_flight += 1
+    return () => {
+      if (inside) in_flight -= 1
+      inside = false
+    }
+  }
+  const refusal: Admission = { admit: false, code: 'overloaded', status: 503, retry_after_ms, headers: SHED }
+  return {
+    get in_flight() {
+      return in_flight
+    },
+    get lag_ms() {
+      return lag.mean_ms
+    },
+    get shedding() {
+      return look()
+    },
+    enter,
+    async run(work) {
+      const leave = enter()
+      try {
+        return await work()
+      } finally {
+        leave()
+      }
+    },
+    admit: () => (look() ? refusal : ADMITTED),
+    stop: () => lag.stop(),
+  }
+}
+
+const ADMITTED: Admission = { admit: true }
+const SHED = { 'Stripe-Should-Retry': 'true' }
+
+/** How late the event loop is: the mean of its delays since the last look. */
+class Lag {
+  mean_ms = 0
+  readonly #histogram: IntervalHistogram
+  readonly #timer: NodeJS.Timeout
+
+  constructor() {
+    this.#histogram = monitorEventLoopDelay({ resolution: LIMITS.overload_sample_every_ms })
+    this.#histogram.enable()
+    this.#timer = setInterval(() => this.#look(), LIMITS.overload_look_every_ms).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#histogram.disable()
+    this.mean_ms = 0
+  }
+
+  /** What is measured is the time from one sample to the next, the pause that was asked for included. */
+  #look(): void {
+    const { mean } = this.#histogram
+    this.#histogram.reset()
+    // Without a sample there was nothing to be late for.
+    this.mean_ms = Number.isNaN(mean) ? 0 : Math.max(0, mean / 1e6 - LIMITS.overload_sample_every_ms)
+  }
+}

@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto'
+import { encodeParts } from '../key/parts.ts'
+import { Guard } from './guard.ts'
+import { checkRule, checkText, type LimiterOptions, type Rule, resolveOptions, whole } from './options.ts'
+import { RATES } from './sql.ts'
+import { Takes } from './takes.ts'
+import { blindVerdict, type Verdict, verdictOf, type Window, windowOf } from './verdict.ts'
+import { Windows } from './windows.ts'
+
+export interface RateLimitOptions extends LimiterOptions, Rule {}
+
+/** A number of requests in a length of time, for each account by itself. */
+export interface RateLimit {
+  /** Makes the tables where they are missing. Safe in many processes at once; the first take does it where nobody has. */
+  start(): Promise<void>
+  /** Takes points of the account's window, or none where they do not fit. Does not throw when the store is away. */
+  take(account: string, points?: number): Promise<Verdict>
+  /** Looks without taking. Throws when the store is away. */
+  peek(account: string): Promise<Window>
+  /** Ends the window of an account at once; other processes notice within a tenth of a second. */
+  forget(account: string): Promise<void>
+}
+
+/**
+ * Limits how fast an account may be, over all processes that share a database. Windows are fixed: one begins with the first
+ * take and ends `per_ms` later by the database's clock, so in a stretch of that length that lies across two windows up to
+ * twice the points can pass.
+ *
+ * @example
+ * const limit = rateLimit({ pool, name: 'live', points: 100, per_ms: 1_000 })
+ * const verdict = await limit.take(account)
+ */
+export function rateLimit(options: RateLimitOptions): RateLimit {
+  const { pool, name, schema, named, on_error, ...rest } = resolveOptions(options)
+  const rule = checkRule(options)
+  const guard = new Guard({ pool, name, schema, named, on_error, ...rest })
+  const windows = new Windows({
+    pool,
+    schema,
+    table: RATES,
+    prefix: `${name}/${rule.per_ms}`,
+    named,
+    ...rule,
+  })
+  const takes = new Takes(windows, rest.wait_max_ms)
+  // A digest has one length, whatever an account is called.
+  const keyOf = (account: string) =>
+    createHash('sha256')
+      .update(encodeParts(checkText('account', account)))
+      .digest('base64url')
+  return {
+    start: () => guard.start(),
+    async take(account, points = 1) {
+      const key = keyOf(account)
+      whole('points', points, rule.points)
+      const take = await guard.ask(() => takes.take(key, points))
+      return take === null ? blindVerdict(name, rule, on_error) : verdictOf(name, rule, take)
+    },
+    async peek(account) {
+      const key = keyOf(account)
+      return windowOf(name, rule, await guard.demand(() => windows.get(key)))
+    },
+    async forget(account) {
+      const key = keyOf(account)
+      await guard.demand(() => windows.delete(key))
+      takes.ask(key)
+    },
+  }
+}

@@ -1,0 +1,159 @@
+import { createHmac } from 'node:crypto'
+import { OnlyonceError } from '../errors.ts'
+import { encodeParts } from '../key/parts.ts'
+import { LIMITS } from '../limits.ts'
+import { Guard } from './guard.ts'
+import {
+  checkRule,
+  checkText,
+  type LimiterOptions,
+  type Rule,
+  refuse,
+  resolveOptions,
+  whole,
+} from './options.ts'
+import { VELOCITIES } from './sql.ts'
+import { type Take, Takes } from './takes.ts'
+import { blindVerdict, type Verdict, verdictOf, type Window, windowOf } from './verdict.ts'
+import { Windows } from './windows.ts'
+
+export interface VelocityLimitOptions extends LimiterOptions {
+  /** All of them hold at once: three in a minute, and ten in a day. */
+  readonly rules: readonly Rule[]
+  /** Subjects are stored as digests under it, of at least 32 bytes. With another secret all counts begin anew. */
+  readonly secret: string | Uint8Array
+}
+
+/** How often something may be tried with one subject, such as a card, whatever keys the tries have. */
+export interface VelocityLimit {
+  /** Makes the tables where they are missing. Safe in many processes at once; the first take does it where nobody has. */
+  start(): Promise<void>
+  /** Takes points of every window of the subject, or of none. Does not throw when the store is away. */
+  take(account: string, subject: string, points?: number): Promise<Verdict>
+  /** The windows, the shortest first. Throws when the store is away. */
+  peek(account: string, subject: string): Promise<readonly Window[]>
+  /** Ends all windows of the subject at once; other processes notice within a tenth of a second. */
+  forget(account: string, subject: string): Promise<void>
+}
+
+/** A rule with its windows. */
+interface Lane {
+  readonly rule: Rule
+  readonly windows: Windows
+  readonly takes: Takes
+}
+
+/**
+ * Limits tries by what they are made with. The same card under a fresh key is the same subject, so a new key does not get
+ * around it. A refused try takes nothing: where a longer window refuses, what was taken of the shorter ones is given
+ * back, and a block ends when its window does, however often it was tried meanwhile. A process that dies in between
+ * leaves a try counted.
+ *
+ * @example
+ * const cards = velocityLimit({ pool, name: 'card', secret, rules: [{ points: 3, per_ms: 60_000 }, { points: 10, per_ms: 86_400_000 }] })
+ * const verdict = await cards.take(account, payment_method)
+ */
+export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
+  const resolved = resolveOptions(options)
+  const { name, on_error } = resolved
+  const guard = new Guard(resolved)
+  const lanes = lanesOf(options.rules, resolved)
+  const keyOf = digester(options.secret, name)
+  return {
+    start: () => guard.start(),
+    async take(account, subject, points = 1) {
+      const key = keyOf(account, subject)
+      for (const { rule } of lanes) whole('points', points, rule.points)
+      const attempt = new Attempt(name, key, points)
+      const verdict = await guard.ask(() => attempt.take(lanes))
+      if (verdict !== null) return verdict
+      if (on_error === 'refuse') attempt.abandon()
+      return blindVerdict(name, lanes[0]!.rule, on_error)
+    },
+    async peek(account, subject) {
+      const key = keyOf(account, subject)
+      const seen = guard.demand(() => Promise.all(lanes.map(({ windows }) => windows.get(key))))
+      return (await seen).map((found, index) => windowOf(name, lanes[index]!.rule, found))
+    },
+    async forget(account, subject) {
+      const key = keyOf(account, subject)
+      await guard.demand(() => Promise.all(lanes.map(({ windows }) => windows.delete(key))))
+      for (const { takes } of lanes) takes.ask(key)
+    },
+  }
+}
+
+/** One try: what it has taken so far, so that it can be given back. */
+class Attempt {
+  readonly #name: string
+  readonly #key: string
+  readonly #points: number
+  readonly #taken: { readonly lane: Lane; readonly take: Take }[] = []
+  #abandoned = false
+
+  constructor(name: string, key: string, points: number) {
+    this.#name = name
+    this.#key = key
+    this.#points = points
+  }
+
+  /** The verdict of the window that refuses, or else of the one with the least left. */
+  async take(lanes: readonly Lane[]): Promise<Verdict> {
+    for (const lane of lanes) {
+      const take = await lane.takes.take(this.#key, this.#points)
+      if (take.granted) this.#taken.push({ lane, take })
+      if (this.#abandoned || !take.granted) {
+        await this.#giveBack()
+        return verdictOf(this.#name, lane.rule, { ...take, granted: false })
+      }
+    }
+    const [least] = this.#taken.toSorted((a, b) => a.take.left - b.take.left)
+    return verdictOf(this.#name, least!.lane.rule, least!.take)
+  }
+
+  /** Nobody waits any more, and the request was refused: it is not to count, as far as that can still be had. */
+  abandon(): void {
+    this.#abandoned = true
+    void this.#giveBack()
+  }
+
+  /** Best effort: what cannot be given back stays counted until its window ends. */
+  async #giveBack(): Promise<void> {
+    const given = this.#taken.splice(0).map(async ({ lane, take }) => {
+      await lane.windows.giveBack(this.#key, this.#points, take.window).catch(() => {})
+      lane.takes.ask(this.#key)
+    })
+    await Promise.all(given)
+  }
+}
+
+/** The shortest first: it is the one that refuses a burst, and then nothing has to be given back. */
+function lanesOf(rules: readonly Rule[], resolved: ReturnType<typeof resolveOptions>): readonly Lane[] {
+  if (!Array.isArray(rules) || rules.length === 0 || rules.length > LIMITS.limit_rules_max) {
+    refuse(`rules is a list of one to ${LIMITS.limit_rules_max} rules.`)
+  }
+  const checked = rules.map(checkRule).sort((a, b) => a.per_ms - b.per_ms)
+  if (new Set(checked.map(({ per_ms }) => per_ms)).size < checked.length) {
+    refuse('two rules have the same per_ms; the smaller one is enough.')
+  }
+  const { pool, schema, named, name, wait_max_ms } = resolved
+  return checked.map((rule) => {
+    const prefix = `${name}/${rule.per_ms}`
+    const windows = new Windows({ pool, schema, table: VELOCITIES, prefix, named, ...rule })
+    return { rule, windows, takes: new Takes(windows, wait_max_ms) }
+  })
+}
+
+/** A card's token or number is in no table, and no two accounts, limiters or subjects have the same digest. */
+function digester(secret: string | Uint8Array, name: string) {
+  const bytes = typeof secret === 'string' ? Buffer.from(secret) : secret
+  if (!(bytes instanceof Uint8Array) || bytes.length < LIMITS.secret_size_min_bytes) {
+    throw new OnlyonceError('secret_invalid')
+  }
+  // A copy: the caller may wipe his.
+  const key = Buffer.from(bytes)
+  return (account: string, subject: string): string => {
+    const parts = encodeParts('limits', name, checkText('account', account), checkText('subject', subject))
+    return createHmac('sha256', key).update(parts).digest('base64url')
+  }
+}

@@ -1,0 +1,141 @@
+import type { Pool } from 'pg'
+import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
+import { LIMITS } from '../limits.ts'
+import { forget, giveBack, peek, sweep, type Table, take } from './sql.ts'
+
+/** What came of some takes of equal size from one window. */
+export interface Taken {
+  /** How many of them fitted; those who came first. */
+  readonly granted: number
+  /** Points that were left before them. */
+  readonly left_before: number
+  readonly reset_ms: number
+  /** Which window it was: points can be given back to it, and to no other. */
+  readonly window: string
+}
+
+interface Row {
+  readonly points: number
+  readonly expire: string
+  readonly left_ms: string
+}
+
+/** An answer of the limiter that also names its window. */
+class WindowRes extends RateLimiterRes {
+  readonly window: string
+
+  constructor(limit: number, changed: number, { points, expire, left_ms }: Row) {
+    super(Math.max(0, limit - points), Number(left_ms), points, points === changed)
+    this.window = expire
+  }
+}
+
+interface WindowOptions {
+  readonly pool: Pool
+  readonly schema: string
+  readonly table: Table
+  /** Names the limiter and the window in the rows. */
+  readonly prefix: string
+  readonly points: number
+  readonly per_ms: number
+  /** Behind a pooler that does not carry named statements they go without a name. */
+  readonly named: boolean
+}
+
+/**
+ * Fixed windows of rate-limiter-flexible, with statements of our own in place of three of its. Its own go by the clock of
+ * the process, so that two hosts whose clocks differ by a second end each other's windows of a second; they take the
+ * points of refused tries too; and what is given back with `reward` after the end of a window makes the next one larger.
+ * The methods that begin with an underscore are those that each of its stores brings: see its RateLimiterStoreAbstract.
+ */
+export class Windows extends RateLimiterPostgres {
+  readonly #pool: Pool
+  readonly #options: WindowOptions
+
+  constructor(options: WindowOptions) {
+    const { pool, schema, table, prefix, points, per_ms } = options
+    super({
+      storeClient: pool,
+      storeType: 'pool',
+      schemaName: schema,
+      tableName: table,
+      tableCreated: true,
+      keyPrefix: prefix,
+      points,
+      duration: per_ms / 1_000,
+      // Every five minutes, by a timer that keeps no process alive.
+      clearExpiredByTimeout: true,
+    })
+    this.#pool = pool
+    this.#options = options
+  }
+
+  /** Takes as many of `count` times `each` points as fit, in one statement. */
+  async take(key: string, each: number, count: number): Promise<Taken> {
+    const asked = each * count
+    const { consumedPoints, msBeforeNext, window } = await this.#consume(key, asked, each)
+    const left_before = Math.max(0, this.points - (consumedPoints - asked))
+    const granted = Math.min(count, Math.floor(left_before / each))
+    return { granted, left_before, reset_ms: msBeforeNext, window }
+  }
+
+  async giveBack(key: string, points: number, window: string): Promise<void> {
+    await this.reward(key, points, { window })
+  }
+
+  /** That there was too little is rejected there; errors are no answers. */
+  async #consume(key: string, asked: number, each: number): Promise<WindowRes> {
+    try {
+      return (await this.consume(key, asked, { each })) as WindowRes
+    } catch (error) {
+      if (error instanceof WindowRes) return error
+      throw error
+    }
+  }
+
+  async _upsert(
+    key: string,
+    points: number,
+    _ms: number,
+    _force: boolean,
+    options: { readonly each?: number; readonly window?: string },
+  ): Promise<{ rows: Row[] }> {
+    const { schema, table, per_ms } = this.#options
+    if (options.window === undefined) {
+      const { each = points } = options
+      const values = [key, each, points / each, this.points, per_ms]
+      return await this.#run('take', take(schema, table), values)
+    }
+    const { rows } = await this.#run('give_back', giveBack(schema, table), [key, -points, options.window])
+    // The window is over: there is nothing to give back to.
+    return { rows: rows.length > 0 ? rows : [{ points: 0, expire: options.window, left_ms: '0' }] }
+  }
+
+  async _get(key: string): Promise<{ rows: Row[] } | null> {
+    const { schema, table } = this.#options
+    const found = await this.#run('peek', peek(schema, table), [key])
+    return found.rows.length === 0 ? null : found
+  }
+
+  async _delete(key: string): Promise<boolean> {
+    const { schema, table } = this.#options
+    const { rowCount } = await this.#run('forget', forget(schema, table), [key])
+    return (rowCount ?? 0) > 0
+  }
+
+  _getRateLimiterRes(_key: string, changed: number, result: { rows: Row[] }): WindowRes {
+    return new WindowRes(this.points, changed, result.rows[0]!)
+  }
+
+  /** Best effort: whoever is left is removed next time. */
+  async clearExpired(): Promise<void> {
+    const { schema, table } = this.#options
+    await this.#run('sweep', sweep(schema, table), [LIMITS.limit_sweep_max]).catch(() => {})
+  }
+
+  #run(name: string, text: string, values: unknown[]) {
+    const { schema, table, named } = this.#options
+    const statement = { text, values, ...(named ? { name: `${schema}.${table}.${name}` } : {}) }
+    return this.#pool.query<Row>(statement)
+  }
+}

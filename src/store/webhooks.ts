@@ -1,0 +1,169 @@
+/** What a store has to do so that webhooks go out, and come in once. Optional: a store without a database has none of it. */
+import type { Failure } from '../record/index.ts'
+import type { Sealed } from '../seal/index.ts'
+import type { JobDraft, Message } from './outbox.ts'
+
+/** Somebody who wants to be told. */
+export interface WebhookEndpoint {
+  readonly id: string
+  readonly url: string
+  /** The types of events that it wants; `payment.*` is all that begin so. Null: all of them. */
+  readonly types: readonly string[] | null
+  readonly description: string | null
+  readonly state: 'enabled' | 'disabled'
+  /** `asked`: somebody disabled it. `gone`: it answered 410. */
+  readonly disabled_why: 'asked' | 'gone' | null
+  /** Milliseconds since the epoch, by the database's clock, as all times here. */
+  readonly created_at: number
+  readonly changed_at: number
+}
+
+export interface EndpointDraft {
+  readonly account: string
+  readonly id: string
+  readonly url: string
+  readonly types: readonly string[] | null
+  readonly description: string | null
+}
+
+/** What is not named stays as it is. */
+export interface EndpointChanges {
+  readonly url?: string
+  readonly types?: readonly string[] | null
+  readonly description?: string | null
+  readonly state?: 'enabled' | 'disabled'
+}
+
+/** A message on its way out; its body is the very text that is signed and sent. */
+export interface MessageDraft {
+  readonly account: string
+  readonly id: string
+  readonly type: string
+  readonly body: string
+  readonly created_at: number
+}
+
+export type StoredMessage = Omit<MessageDraft, 'account'>
+
+export interface WebhookDelivery {
+  readonly endpoint: string
+  readonly message: string
+  readonly type: string
+  readonly state: 'pending' | 'delivered' | 'failed'
+  /** Since it was last asked for. */
+  readonly attempts: number
+  /** When it is tried next; null when it has ended. */
+  readonly due_at: number | null
+  readonly created_at: number
+  readonly ended_at: number | null
+  /** Of the last attempt: what was answered, if anything was, and what was wrong. */
+  readonly status: number | null
+  readonly failure: Failure | null
+}
+
+export interface WebhookAttempt {
+  readonly fence: number
+  readonly ended_at: number
+  readonly duration_ms: number
+  readonly status: number | null
+  readonly failure: Failure | null
+}
+
+export interface DeliveryId {
+  readonly account: string
+  readonly endpoint: string
+  readonly message: string
+}
+
+/** A delivery in the hands of one deliverer. */
+export interface TakenDelivery extends DeliveryId {
+  readonly fence: number
+  /** This one included. */
+  readonly attempts: number
+  readonly type: string
+  readonly body: string
+  readonly url: string
+  readonly endpoint_state: WebhookEndpoint['state'] | 'removed'
+  /** When it was taken: what it is signed with. */
+  readonly taken_at: number
+  /** The newest first. Opened when they are read: one that cannot be opened harms no other delivery. */
+  readonly secrets: readonly Sealed[]
+}
+
+export interface TakeDeliveries {
+  readonly count_max: number
+  readonly lease_ms: number
+  readonly per_endpoint_max: number
+  /** How many the caller has of an endpoint already. */
+  readonly busy: readonly { readonly account: string; readonly endpoint: string; readonly count: number }[]
+}
+
+export interface DeliveryEnd {
+  readonly delivery: DeliveryId & { readonly fence: number }
+  readonly end: 'delivered' | 'failed' | { readonly wait_ms: number }
+  readonly status: number | null
+  readonly failure: Failure | null
+  readonly duration_ms: number
+  /** The endpoint said at this address that it is gone: it is disabled, if this is still its address. */
+  readonly gone_url: string | null
+}
+
+export interface MessageList {
+  readonly account: string
+  readonly types: readonly string[] | null
+  readonly from: number | null
+  readonly to: number | null
+  readonly after: { readonly created_at: number; readonly id: string } | null
+  readonly limit: number
+}
+
+export interface DeliveryList {
+  readonly account: string
+  readonly endpoint: string | null
+  readonly message: string | null
+  readonly after: { readonly message: string; readonly endpoint: string } | null
+  readonly limit: number
+}
+
+export interface ReplayRange {
+  readonly account: string
+  readonly endpoint: string
+  readonly from: number
+  readonly to: number
+  readonly after: { readonly created_at: number; readonly id: string } | null
+  readonly limit: number
+}
+
+export interface WebhookStore {
+  /** Null: the account has as many as it may have. */
+  createEndpoint(draft: EndpointDraft, secret: Sealed, count_max: number): Promise<WebhookEndpoint | null>
+  /** In the order of their making; there is a bounded number of them. */
+  listEndpoints(account: string): Promise<readonly WebhookEndpoint[]>
+  getEndpoint(account: string, id: string): Promise<WebhookEndpoint | null>
+  changeEndpoint(account: string, id: string, changes: EndpointChanges): Promise<WebhookEndpoint | null>
+  removeEndpoint(account: string, id: string): Promise<boolean>
+  /** The new secret is the current one; the others sign beside it for so long. */
+  rotateSecret(account: string, id: string, secret: Sealed, keep_ms: number): Promise<boolean>
+
+  /** Keeps messages, and notes a delivery to every endpoint that wants them, in one transaction. What is there already stays. */
+  fanOut(messages: readonly MessageDraft[]): Promise<void>
+  take(request: TakeDeliveries): Promise<readonly TakenDelivery[]>
+  /** False, and nothing was changed, where somebody else has taken it meanwhile. */
+  end(end: DeliveryEnd): Promise<boolean>
+
+  /** Makes a delivery due again, from its first attempt on; or makes one. False: there is no such message. */
+  replay(delivery: DeliveryId): Promise<boolean>
+  /** The same for messages of a range that the endpoint wants; answers those that were looked at, in order. */
+  replayRange(range: ReplayRange): Promise<readonly { created_at: number; id: string; replayed: boolean }[]>
+
+  listMessages(list: MessageList): Promise<readonly StoredMessage[]>
+  getMessage(account: string, id: string): Promise<StoredMessage | null>
+  listDeliveries(list: DeliveryList): Promise<readonly WebhookDelivery[]>
+  listAttempts(delivery: DeliveryId): Promise<readonly WebhookAttempt[]>
+
+  /** Notes a message that came in, and stages its job, if it is new: the job's id. In a transaction of its own. */
+  receive(message: Message, job: JobDraft): Promise<string | null>
+
+  /** Removes one bounded batch of what is older; says whether there is more. */
+  clean(retention_ms: number): Promise<boolean>
+}

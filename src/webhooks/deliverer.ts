@@ -1,0 +1,136 @@
+import type { Engine } from '../engine.ts'
+import { LIMITS } from '../limits.ts'
+import { Deadline } from '../retry.ts'
+import type { DeliveryEnd, TakenDelivery, WebhookStore } from '../store/webhooks.ts'
+import type { Ran, Worker } from '../worker.ts'
+import { attempt } from './delivery.ts'
+import type { WebhooksSettings } from './options.ts'
+
+/** A worker that delivers webhooks, and removes what is old. */
+export interface Deliverer extends Worker {
+  /** Resolves when nothing is under way any more. Call it before the process ends. */
+  drain(): Promise<void>
+}
+
+/**
+ * Takes what is due and posts it, a bounded number at once and a few of them to one endpoint: one that is slow or dead takes its few
+ * places, and nobody else's. A run does not wait for the slow ones; they go on beside the next.
+ */
+export class WebhookDeliverer<Tx> implements Deliverer {
+  readonly name = 'webhooks'
+  readonly #engine: Engine<Tx>
+  readonly #store: WebhookStore
+  readonly #settings: WebhooksSettings
+  readonly #ready: () => Promise<void>
+  readonly #under_way = new Set<Promise<void>>()
+  readonly #busy = new Map<string, { account: string; endpoint: string; count: number }>()
+  #next_clean: Deadline | null = null
+  /** Places that are promised to a question under way. */
+  #reserved = 0
+
+  constructor(
+    engine: Engine<Tx>,
+    store: WebhookStore,
+    settings: WebhooksSettings,
+    ready: () => Promise<void>,
+  ) {
+    this.#engine = engine
+    this.#store = store
+    this.#settings = settings
+    this.#ready = ready
+  }
+
+  async runOnce(): Promise<Ran> {
+    await this.#ready()
+    const cleaned = await this.#clean()
+    const taken = await this.#take()
+    for (const delivery of taken) this.#start(delivery)
+    // More may be due of the same endpoint: it is asked for when a place is free again.
+    const ended = await this.#oneEnds()
+    return { done: taken.length, more: cleaned || taken.length > 0 || ended }
+  }
+
+  async drain(): Promise<void> {
+    while (this.#under_way.size > 0) await Promise.allSettled(this.#under_way)
+  }
+
+  async #take(): Promise<readonly TakenDelivery[]> {
+    const { at_once, per_endpoint, timeout_ms } = this.#settings
+    const count_max = at_once - this.#under_way.size - this.#reserved
+    if (count_max <= 0) return []
+    this.#reserved += count_max
+    try {
+      this.#engine.crashPoint('webhooks.take.before')
+      const taken = await this.#store.take({
+        count_max,
+        lease_ms: timeout_ms + LIMITS.webhook_lease_margin_ms,
+        per_endpoint_max: per_endpoint,
+        busy: [...this.#busy.values()],
+      })
+      this.#engine.crashPoint('webhooks.take.after')
+      return taken
+    } finally {
+      this.#reserved -= count_max
+    }
+  }
+
+  #start(delivery: TakenDelivery): void {
+    const name = `${delivery.account}\0${delivery.endpoint}`
+    const busy = this.#busy.get(name) ?? { account: delivery.account, endpoint: delivery.endpoint, count: 0 }
+    busy.count += 1
+    this.#busy.set(name, busy)
+    const one = this.#deliver(delivery)
+      // The store has told its error. The lease runs out, and it is delivered once more.
+      .catch(() => {})
+      .finally(() => {
+        this.#under_way.delete(one)
+        busy.count -= 1
+        if (busy.count === 0) this.#busy.delete(name)
+      })
+    this.#under_way.add(one)
+  }
+
+  async #deliver(delivery: TakenDelivery): Promise<void> {
+    const { crashPoint } = this.#engine
+    const end = await attempt(delivery, this.#settings, crashPoint)
+    crashPoint('webhooks.end.before')
+    const ours = await this.#store.end(end)
+    crashPoint('webhooks.end.after')
+    if (ours) this.#tell(delivery, end)
+  }
+
+  #tell({ account, endpoint, message, type, attempts }: TakenDelivery, end: DeliveryEnd): void {
+    const { observers } = this.#engine
+    const { status, failure, duration_ms } = end
+    const outcome = typeof end.end === 'object' ? 'again' : end.end
+    const of = { account, endpoint, message, type }
+    observers.emit({ signal: 'webhook_attempted', ...of, outcome, attempts, status, failure, duration_ms })
+    if (end.gone_url !== null) observers.emit({ signal: 'webhook_disabled', account, endpoint })
+  }
+
+  /** Waits until a delivery has ended, but not for long. */
+  async #oneEnds(): Promise<boolean> {
+    if (this.#under_way.size === 0) return false
+    let timer: NodeJS.Timeout | undefined
+    const enough = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), LIMITS.relay_patience_ms)
+    })
+    const ended = Promise.race([...this.#under_way].map((one) => one.then(() => true)))
+    try {
+      return await Promise.race([ended, enough])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** True where there is more to remove. */
+  async #clean(): Promise<boolean> {
+    if (this.#next_clean !== null && !this.#next_clean.passed) return false
+    this.#next_clean = new Deadline(LIMITS.clean_every_ms)
+    this.#engine.crashPoint('webhooks.clean.before')
+    const more = await this.#store.clean(this.#settings.retention_ms)
+    this.#engine.crashPoint('webhooks.clean.after')
+    if (more) this.#next_clean = null
+    return more
+  }
+}

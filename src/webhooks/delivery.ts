@@ -1,0 +1,81 @@
+import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import { LIMITS } from '../limits.ts'
+import { monotonicMs } from '../observe/stopwatch.ts'
+import type { CrashPoint } from '../store/contract.ts'
+import type { DeliveryEnd, TakenDelivery } from '../store/webhooks.ts'
+import type { WebhooksSettings } from './options.ts'
+import { post } from './post.ts'
+import { showSecret } from './secret.ts'
+import { signWebhook } from './sign.ts'
+
+/** The answer that an endpoint gives for ever. */
+const GONE = 410
+
+/** Makes one attempt and says what came of it. It throws nothing: whatever goes wrong is an attempt that failed. */
+export async function attempt(
+  delivery: TakenDelivery,
+  settings: WebhooksSettings,
+  crashPoint: CrashPoint,
+): Promise<DeliveryEnd> {
+  const { attempts, endpoint_state } = delivery
+  const start_ms = monotonicMs()
+  const endWith = (
+    rest: Pick<DeliveryEnd, 'end' | 'status' | 'failure'>,
+    gone_url: string | null = null,
+  ) => ({
+    delivery,
+    duration_ms: monotonicMs() - start_ms,
+    gone_url,
+    ...rest,
+  })
+  if (endpoint_state !== 'enabled') {
+    const failure = { code: `endpoint_${endpoint_state}`, message: `The endpoint is ${endpoint_state}.` }
+    return endWith({ end: 'failed', status: null, failure })
+  }
+  // Whoever took it so often and never told how it ended did not survive it.
+  if (attempts > settings.retry_after_ms.length + 1) {
+    const failure = {
+      code: 'begun_too_often',
+      message: 'It was begun too often, and its end was never told.',
+    }
+    return endWith({ end: 'failed', status: null, failure })
+  }
+  try {
+    crashPoint('webhooks.post.before')
+    const status = await send(delivery, settings)
+    crashPoint('webhooks.post.after')
+    if (status >= 200 && status < 300) return endWith({ end: 'delivered', status, failure: null })
+    const failure = answered(status)
+    if (status === GONE) return endWith({ end: 'failed', status, failure }, delivery.url)
+    return endWith({ end: nextOf(attempts, settings), status, failure })
+  } catch (error) {
+    return endWith({ end: nextOf(attempts, settings), status: null, failure: failureOf(error) })
+  }
+}
+
+async function send(delivery: TakenDelivery, settings: WebhooksSettings): Promise<number> {
+  const { message: id, url, taken_at } = delivery
+  const body = Buffer.from(delivery.body)
+  const secrets = delivery.secrets.map(({ bytes }) => showSecret(bytes))
+  // It was removed, or rotated out, in this very moment.
+  if (secrets.length === 0) throw new OnlyonceError('webhook_secret_invalid', { detail: 'There is none.' })
+  const signed = signWebhook({ scheme: 'standard', id, body, secrets, timestamp: taken_at })
+  const headers = { 'content-type': 'application/json', 'user-agent': 'onlyonce-webhooks', ...signed }
+  return await post({ url, headers, body, timeout_ms: settings.timeout_ms }, settings)
+}
+
+function answered(status: number): { readonly code: string; readonly message: string } {
+  const redirect = status >= 300 && status < 400
+  return {
+    code: `status_${status}`,
+    message: `The answer was ${status}.${redirect ? ' Redirects are not followed.' : ''}`,
+  }
+}
+
+/** When it is tried again; later than planned by a random share, so that those who failed together do not come back together. */
+function nextOf(attempts: number, { retry_after_ms }: WebhooksSettings): DeliveryEnd['end'] {
+  const pause_ms = retry_after_ms[attempts - 1]
+  if (pause_ms === undefined) return 'failed'
+  return { wait_ms: Math.round(pause_ms * (1 + LIMITS.webhook_jitter * Math.random())) }
+}

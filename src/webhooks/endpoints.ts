@@ -1,0 +1,143 @@
+import { OnlyonceError } from '../errors.ts'
+import { isWellFormed } from '../key/parts.ts'
+import { LIMITS } from '../limits.ts'
+import { newId } from '../store/event-id.ts'
+import type { EndpointChanges, WebhookEndpoint, WebhookStore } from '../store/webhooks.ts'
+import { checkAccount, type EndpointName, isEndpointId } from './names.ts'
+import type { WebhooksSettings } from './options.ts'
+import { newSecret, showSecret } from './secret.ts'
+import { checkUrl } from './target.ts'
+
+export interface CreateEndpoint {
+  readonly account: string
+  readonly url: string
+  /** The types of events that it wants; `payment.*` is all that begin so. By default all of them. */
+  readonly types?: readonly string[] | null
+  readonly description?: string | null
+}
+
+export interface UpdateEndpoint extends EndpointName {
+  readonly url?: string
+  readonly types?: readonly string[] | null
+  readonly description?: string | null
+}
+
+export interface Endpoints {
+  /**
+   * The secret is shown here, and never again. Throws `webhook_url_refused` where webhooks are not sent to.
+   *
+   * @example
+   * const { endpoint, secret } = await endpoints.create({ account, url: 'https://shop.example/hooks', types: ['payment.*'] })
+   */
+  create(call: CreateEndpoint): Promise<{ readonly endpoint: WebhookEndpoint; readonly secret: string }>
+  /** All of an account; there is a bounded number of them. */
+  list(call: { readonly account: string }): Promise<readonly WebhookEndpoint[]>
+  /** Throws `webhook_endpoint_unknown`, as all that follow. */
+  get(name: EndpointName): Promise<WebhookEndpoint>
+  /** Changes what is named, and leaves the rest. */
+  update(call: UpdateEndpoint): Promise<WebhookEndpoint>
+  /**
+   * Makes a new secret, which is shown here, and never again. The old one goes on signing beside it for `keep_ms`; without it, not at all.
+   */
+  rotateSecret(call: EndpointName & { readonly keep_ms?: number }): Promise<{ readonly secret: string }>
+  enable(name: EndpointName): Promise<WebhookEndpoint>
+  /** What is due to it meanwhile fails, and can be replayed later. */
+  disable(name: EndpointName): Promise<WebhookEndpoint>
+  remove(name: EndpointName): Promise<void>
+}
+
+export function endpointsOf(
+  store: WebhookStore,
+  settings: WebhooksSettings,
+  ready: () => Promise<void>,
+): Endpoints {
+  const change = async ({ account, id }: EndpointName, changes: EndpointChanges) => {
+    checkAccount(account)
+    await ready()
+    return known(isEndpointId(id) ? await store.changeEndpoint(account, id, changes) : null)
+  }
+  return {
+    async create({ account, url, types = null, description = null }) {
+      const draft = {
+        account: checkAccount(account),
+        id: newId('we'),
+        url: checkUrl(url, settings).href,
+        types: checkTypes(types),
+        description: checkDescription(description),
+      }
+      await ready()
+      const secret = newSecret()
+      const stored = { bytes: secret, sealed_by: null }
+      const endpoint = await store.createEndpoint(draft, stored, LIMITS.webhook_endpoints_max)
+      if (endpoint === null) throw new OnlyonceError('webhook_endpoints_too_many')
+      return { endpoint, secret: showSecret(secret) }
+    },
+    async list({ account }) {
+      checkAccount(account)
+      await ready()
+      return await store.listEndpoints(account)
+    },
+    async get({ account, id }) {
+      checkAccount(account)
+      await ready()
+      return known(isEndpointId(id) ? await store.getEndpoint(account, id) : null)
+    },
+    async update({ url, types, description, ...name }) {
+      return await change(name, {
+        ...(url !== undefined && { url: checkUrl(url, settings).href }),
+        ...(types !== undefined && { types: checkTypes(types) }),
+        ...(description !== undefined && { description: checkDescription(description) }),
+      })
+    },
+    async rotateSecret({ account, id, keep_ms = 0 }) {
+      checkAccount(account)
+      if (!Number.isSafeInteger(keep_ms) || keep_ms < 0 || keep_ms > LIMITS.webhook_secret_kept_max_ms) {
+        refuse(`keep_ms must be from 0 to ${LIMITS.webhook_secret_kept_max_ms} milliseconds.`)
+      }
+      await ready()
+      const secret = newSecret()
+      const stored = { bytes: secret, sealed_by: null }
+      const done = isEndpointId(id) && (await store.rotateSecret(account, id, stored, keep_ms))
+      if (!done) throw new OnlyonceError('webhook_endpoint_unknown')
+      return { secret: showSecret(secret) }
+    },
+    enable: (name) => change(name, { state: 'enabled' }),
+    disable: (name) => change(name, { state: 'disabled' }),
+    async remove({ account, id }) {
+      checkAccount(account)
+      await ready()
+      const done = isEndpointId(id) && (await store.removeEndpoint(account, id))
+      if (!done) throw new OnlyonceError('webhook_endpoint_unknown')
+    },
+  }
+}
+
+function known(endpoint: WebhookEndpoint | null): WebhookEndpoint {
+  if (endpoint === null) throw new OnlyonceError('webhook_endpoint_unknown')
+  return endpoint
+}
+
+/** A star stands at the end, behind a dot, or it would promise more than is meant. */
+export function checkTypes(types: unknown): readonly string[] | null {
+  if (types === null) return null
+  if (!Array.isArray(types) || types.length === 0 || types.length > LIMITS.webhook_types_max) {
+    refuse(`types must be a list of 1 to ${LIMITS.webhook_types_max} of them; leave it out for all.`)
+  }
+  const wrong = types.find((type) => !isText(type, LIMITS.name_length_max) || /\*(?!$)|(?<!\.)\*$/.test(type))
+  if (wrong !== undefined) refuse('A type is its whole name, or its beginning and .* behind it.')
+  return [...new Set<string>(types)]
+}
+
+function checkDescription(description: unknown): string | null {
+  if (description === null || isText(description, LIMITS.why_length_max)) return description as string | null
+  return refuse(`description must be text of at most ${LIMITS.why_length_max} characters.`)
+}
+
+function isText(text: unknown, length_max: number): boolean {
+  if (typeof text !== 'string' || text.length === 0 || text.length > length_max) return false
+  return isWellFormed(text) && !text.includes('\0')
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('webhook_endpoint_invalid', { detail })
+}

@@ -1,0 +1,152 @@
+import { OnlyonceError } from '../errors.ts'
+import type {
+  DeliveryId,
+  StoredMessage,
+  WebhookAttempt,
+  WebhookDelivery,
+  WebhookStore,
+} from '../store/webhooks.ts'
+import {
+  checkAccount,
+  checkLimit,
+  checkTime,
+  cursorOf,
+  isEndpointId,
+  isMessageId,
+  isTime,
+  readCursor,
+  refuse,
+} from './names.ts'
+
+/** A message that was kept: what was told, to whoever wanted to hear it. */
+export interface WebhookMessage {
+  readonly id: string
+  readonly type: string
+  /** What the event had to say. */
+  readonly data: unknown
+  readonly aggregate: string | null
+  readonly sequence: number | null
+  /** When the event was emitted, in milliseconds since the epoch. */
+  readonly created_at: number
+}
+
+export interface WebhookPage<T> {
+  /** The newest first. */
+  readonly items: readonly T[]
+  /** Pass it as `after` for the next page; null where there is none. */
+  readonly after: string | null
+}
+
+export interface ListMessages {
+  readonly account: string
+  readonly types?: readonly string[]
+  /** From this time on, and before that one; in milliseconds since the epoch. */
+  readonly from?: number
+  readonly to?: number
+  readonly after?: string | null
+  readonly limit?: number
+}
+
+export interface ListDeliveries {
+  readonly account: string
+  readonly endpoint?: string
+  readonly message?: string
+  readonly after?: string | null
+  readonly limit?: number
+}
+
+export interface Messages {
+  list(call: ListMessages): Promise<WebhookPage<WebhookMessage>>
+  /** Throws `webhook_message_unknown`. */
+  get(call: { readonly account: string; readonly id: string }): Promise<WebhookMessage>
+}
+
+export interface Deliveries {
+  list(call: ListDeliveries): Promise<WebhookPage<WebhookDelivery>>
+  /** Every attempt of one delivery, the oldest first; at most the newest hundred. */
+  attempts(delivery: DeliveryId): Promise<readonly WebhookAttempt[]>
+}
+
+export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Messages {
+  return {
+    async list(call) {
+      const account = checkAccount(call.account)
+      const limit = checkLimit(call.limit)
+      const { types = null } = call
+      if (types !== null && !(Array.isArray(types) && types.every((type) => typeof type === 'string'))) {
+        refuse('types must be a list of names.')
+      }
+      const after = readCursor(call.after, isTime, isMessageId)
+      const from = call.from === undefined ? null : checkTime('from', call.from)
+      const to = call.to === undefined ? null : checkTime('to', call.to)
+      await ready()
+      const found = await store.listMessages({
+        account,
+        // Whoever names no type at all is told of none; and no text of PostgreSQL's holds a NUL.
+        types: types?.filter((type) => !type.includes('\0')) ?? null,
+        from,
+        to,
+        after: after === null ? null : { created_at: after[0], id: after[1] },
+        limit: limit + 1,
+      })
+      return pageOf(found, limit, ({ created_at, id }) => cursorOf(created_at, id), messageOf)
+    },
+    async get({ account, id }) {
+      checkAccount(account)
+      await ready()
+      const found = isMessageId(id) ? await store.getMessage(account, id) : null
+      if (found === null) throw new OnlyonceError('webhook_message_unknown')
+      return messageOf(found)
+    },
+  }
+}
+
+export function deliveriesOf(store: WebhookStore, ready: () => Promise<void>): Deliveries {
+  return {
+    async list({ account, endpoint, message, ...call }) {
+      checkAccount(account)
+      const limit = checkLimit(call.limit)
+      const after = readCursor(call.after, isMessageId, isEndpointId)
+      await ready()
+      const nothing =
+        (endpoint !== undefined && !isEndpointId(endpoint)) ||
+        (message !== undefined && !isMessageId(message))
+      if (nothing) return { items: [], after: null }
+      const found = await store.listDeliveries({
+        account,
+        endpoint: endpoint ?? null,
+        message: message ?? null,
+        after: after === null ? null : { message: after[0], endpoint: after[1] },
+        limit: limit + 1,
+      })
+      return pageOf(
+        found,
+        limit,
+        (one) => cursorOf(one.message, one.endpoint),
+        (one) => one,
+      )
+    },
+    async attempts({ account, endpoint, message }) {
+      checkAccount(account)
+      await ready()
+      if (!isEndpointId(endpoint) || !isMessageId(message)) return []
+      return await store.listAttempts({ account, endpoint, message })
+    },
+  }
+}
+
+/** One more than fits was asked for: it says whether there is a next page. */
+function pageOf<T, U>(
+  found: readonly T[],
+  limit: number,
+  cursor: (one: T) => string,
+  show: (one: T) => U,
+): WebhookPage<U> {
+  const shown = found.slice(0, limit)
+  return { items: shown.map(show), after: found.length > limit ? cursor(shown.at(-1)!) : null }
+}
+
+function messageOf({ id, type, body, created_at }: StoredMessage): WebhookMessage {
+  const { data, aggregate, sequence } = JSON.parse(body)
+  return { id, type, data, aggregate, sequence, created_at }
+}

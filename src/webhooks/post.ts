@@ -1,0 +1,65 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { checkUrl, pinnedLookup, resolveTarget, type TargetRules } from './target.ts'
+
+export interface Post {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  readonly timeout_ms: number
+}
+
+/**
+ * Posts once, and gives the status of the answer. No redirect is followed, and nothing of the answer's body is read: it may be endless.
+ * The address is judged again, because rules change and names mean something else today.
+ */
+export async function post(
+  { url: given, headers, body, timeout_ms }: Post,
+  rules: TargetRules,
+): Promise<number> {
+  const stop = new AbortController()
+  const late = new Error(`There was no answer within ${timeout_ms} ms.`)
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(late)
+      stop.abort(late)
+    }, timeout_ms)
+  })
+  try {
+    const url = checkUrl(given, rules)
+    // A resolver cannot be stopped; it is not waited for either.
+    const addresses = await Promise.race([resolveTarget(url, rules), timeout])
+    return await Promise.race([send(url, addresses, headers, body, stop.signal), timeout])
+  } finally {
+    clearTimeout(timer)
+    stop.abort()
+  }
+}
+
+function send(
+  url: URL,
+  addresses: readonly string[],
+  headers: Post['headers'],
+  body: Buffer,
+  signal: AbortSignal,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = url.protocol === 'https:' ? httpsRequest : httpRequest
+    const sent = request(url, {
+      method: 'POST',
+      lookup: pinnedLookup(addresses),
+      // A connection of its own: none that was made to an address which nobody would judge again.
+      agent: false,
+      signal,
+      headers: { ...headers, 'content-length': `${body.length}`, connection: 'close' },
+    })
+    sent.on('error', reject)
+    sent.on('response', (response: IncomingMessage) => {
+      response.on('error', () => {})
+      resolve(response.statusCode!)
+      response.destroy()
+    })
+    sent.end(body)
+  })
+}

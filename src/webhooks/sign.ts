@@ -1,0 +1,46 @@
+import { OnlyonceError } from '../errors.ts'
+import { nowMs } from './clock.ts'
+import { schemeOf, type WebhookScheme } from './scheme.ts'
+import { checkSecrets } from './secret.ts'
+import { rawBytes } from './verify.ts'
+
+export interface SignOptions {
+  readonly scheme: WebhookScheme
+  /** The bytes that will be sent. */
+  readonly body: Uint8Array
+  /** With several of them there are several signatures, so that either secret verifies it. */
+  readonly secrets: string | readonly string[]
+  /** Of the message, the same on every attempt. `stripe` has it inside the body. */
+  readonly id?: string
+  /** Milliseconds since the epoch; signed and sent in whole seconds. */
+  readonly timestamp?: number
+}
+
+/** What an id may be: it stands in a header, and what is signed is joined by dots. */
+const ID = /^[\x21-\x2d\x2f-\x7e]{1,255}$/
+
+/**
+ * The headers that tell a receiver who sent these bytes, and when.
+ *
+ * @example
+ * const headers = signWebhook({ scheme: 'standard', id: 'msg_1', body, secrets: 'whsec_…' })
+ */
+export function signWebhook(options: SignOptions): Readonly<Record<string, string>> {
+  const scheme = schemeOf(options.scheme)
+  const secrets = checkSecrets(options.secrets)
+  const body = rawBytes(options.body)
+  const { timestamp: at_ms = nowMs(), id = null } = options
+  if (!Number.isFinite(at_ms) || at_ms < 0) refuse('timestamp is in milliseconds since the epoch.')
+  if (options.scheme === 'standard' && (id === null || !ID.test(id))) {
+    refuse('A webhook needs an id of 1 to 255 visible ASCII characters, without a dot.')
+  }
+  const claimed = { id, timestamp: `${Math.floor(at_ms / 1_000)}` }
+  return scheme.write(
+    claimed,
+    secrets.map((secret) => scheme.sign(claimed, body, secret)),
+  )
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('option_invalid', { detail })
+}

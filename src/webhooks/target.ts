@@ -1,0 +1,81 @@
+import { lookup } from 'node:dns/promises'
+import { isIP, type LookupFunction } from 'node:net'
+import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
+import { isPublicAddress } from './address.ts'
+
+/** The addresses behind a name. For tests, and for a resolver of your own. */
+export type ResolveName = (hostname: string) => Promise<readonly string[]>
+
+export interface TargetRules {
+  /** For development alone: also private addresses, any port, and http. */
+  readonly allow_private: boolean
+  readonly resolve: ResolveName
+}
+
+/** What is resolved by the operating system, all of it. */
+export const resolveName: ResolveName = async (hostname) => {
+  const found = await lookup(hostname, { all: true, verbatim: true })
+  return found.map(({ address }) => address)
+}
+
+/** Names that never mean a host of somebody else. What they resolve to is refused too; this says so at once. */
+const OWN_NAMES = /(?:^|\.)(?:localhost|local|internal|home\.arpa|lan|intranet|corp|private)$/
+
+/** The address of an endpoint as its owner gave it, judged by its letters: what its name resolves to is judged at every delivery. */
+export function checkUrl(given: unknown, { allow_private }: Pick<TargetRules, 'allow_private'>): URL {
+  if (typeof given !== 'string' || given.length > LIMITS.webhook_url_length_max) {
+    refuse(`It must be text of at most ${LIMITS.webhook_url_length_max} characters.`)
+  }
+  // What the parser would silently take out is not what somebody meant.
+  if (/[^!-[\]-~\u00a1-\uffff]/.test(given)) refuse('It holds spaces, control characters or backslashes.')
+  if (!URL.canParse(given)) refuse('It is no URL.')
+  const url = new URL(given)
+  if (url.protocol !== 'https:' && !(allow_private && url.protocol === 'http:'))
+    refuse('It must begin with https.')
+  if (url.username !== '' || url.password !== '') refuse('It must not hold a user or a password.')
+  if (url.hash !== '') refuse('It must not hold a fragment.')
+  if (allow_private) return url
+  const port = url.port === '' ? 443 : Number(url.port)
+  if (port < 1_024 && port !== 443 && port !== 80) refuse(`Port ${port} is that of another service.`)
+  const host = hostOf(url)
+  if (isIP(host) === 0) {
+    const name = host.replace(/\.$/, '')
+    if (!name.includes('.') || OWN_NAMES.test(name)) refuse(`${host} is no public name.`)
+  } else if (!isPublicAddress(host)) refuse(`${host} is no public address.`)
+  return url
+}
+
+/**
+ * The addresses to connect to, and no others: whoever connects asks nobody again, so that a name cannot mean one thing when
+ * it is judged and another one when it is used. One address that is refused refuses all of them.
+ */
+export async function resolveTarget(url: URL, rules: TargetRules): Promise<readonly string[]> {
+  const host = hostOf(url)
+  const addresses = isIP(host) === 0 ? await rules.resolve(host) : [host]
+  if (addresses.length === 0 || addresses.some((address) => isIP(address) === 0)) {
+    refuse(`${host} resolves to nothing.`)
+  }
+  const wrong = rules.allow_private ? undefined : addresses.find((address) => !isPublicAddress(address))
+  // Which one is not told: the owner of an endpoint would learn about a network that is not theirs.
+  if (wrong !== undefined) refuse(`${host} resolves to an address that is not public.`)
+  return addresses
+}
+
+/** A lookup for sockets that knows these addresses and asks nobody. */
+export function pinnedLookup(addresses: readonly string[]): LookupFunction {
+  const all = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (_hostname, options, callback) => {
+    if (options.all === true) callback(null, all)
+    else callback(null, all[0]!.address, all[0]!.family)
+  }
+}
+
+/** Without the brackets of IPv6. */
+function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '')
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('webhook_url_refused', { detail })
+}

@@ -1,0 +1,206 @@
+import { describe, expect, it } from 'vitest'
+import { webhooks } from '../../src/webhooks/index.ts'
+import { runDry } from '../outbox/office.ts'
+import { account, openDesk, openReceiver } from './desk.ts'
+
+const other = 'acct_2:test'
+const ALL = { from: 0, to: 9_000_000_000_000 }
+const badOption = { code: 'option_invalid' }
+
+describe('messages', () => {
+  it('are listed newest first, in pages, by type and by time, of one account', async () => {
+    const desk = await openDesk()
+    const ids = [...(await desk.emit(4)), ...(await desk.emit(3, { type: 'refund.created' }))]
+    const [foreign] = await desk.emit(1, { account: other })
+    await desk.fanOut()
+    // All in one millisecond but the last three: the id decides.
+    await desk.shop.observer.query(
+      `UPDATE onlyonce.webhook_messages SET created_at = to_timestamp(CASE type WHEN 'refund.created' THEN 2 ELSE 1 END)`,
+    )
+    const { list, get } = desk.hooks.messages
+    const seen: string[] = []
+    let after: string | null = null
+    do {
+      const page = await list({ account, after, limit: 2 })
+      expect(page.items.length).toBeLessThanOrEqual(2)
+      seen.push(...page.items.map(({ id }) => id))
+      after = page.after
+    } while (after !== null)
+    const sorted = [...ids.slice(4).sort().reverse(), ...ids.slice(0, 4).sort().reverse()]
+    expect(seen).toEqual(sorted)
+    const idsOf = async (call: object) => (await list({ account, ...call })).items.map(({ id }) => id)
+    expect(await idsOf({ types: ['refund.created'] })).toEqual(sorted.slice(0, 3))
+    expect(await idsOf({ types: [] })).toEqual([])
+    expect(await idsOf({ from: 2_000 })).toEqual(sorted.slice(0, 3))
+    expect(await idsOf({ to: 2_000 })).toEqual(sorted.slice(3))
+    expect(await get({ account, id: ids[0]! })).toEqual({
+      id: ids[0],
+      type: 'payment.captured',
+      data: { n: 0, amount: 1_050, note: 'größe' },
+      aggregate: 'payment:0',
+      sequence: 1,
+      created_at: 1_000,
+    })
+    const unknown = { code: 'webhook_message_unknown', status: 404 }
+    await expect(get({ account, id: foreign! })).rejects.toMatchObject(unknown)
+    await expect(get({ account, id: 'evt_1' })).rejects.toMatchObject(unknown)
+    for (const wrong of [
+      { limit: 0 },
+      { limit: 501 },
+      { after: 'x' },
+      { after: 'WzEsMl0' },
+      { from: -1 },
+      { to: 1.5 },
+      { types: 'a' },
+    ]) {
+      await expect(list({ account, ...(wrong as object) })).rejects.toMatchObject(badOption)
+    }
+  })
+})
+
+describe('deliveries', () => {
+  it('are listed by endpoint and by message, in pages, of one account', async () => {
+    const desk = await openDesk()
+    const receiver = await openReceiver()
+    const [one, two] = [
+      await desk.hooks.endpoints.create({ account, url: receiver.url }),
+      await desk.hooks.endpoints.create({ account, url: receiver.url }),
+    ].map(({ endpoint }) => endpoint.id)
+    const ids = await desk.send(3)
+    const { list, attempts } = desk.hooks.deliveries
+    const seen: string[] = []
+    let after: string | null = null
+    do {
+      const page = await list({ account, after, limit: 4 })
+      seen.push(...page.items.map(({ message, endpoint }) => `${message} ${endpoint}`))
+      after = page.after
+    } while (after !== null)
+    expect(seen).toEqual(
+      ids
+        .flatMap((id) => [`${id} ${one}`, `${id} ${two}`])
+        .sort()
+        .reverse(),
+    )
+    const ofTwo = await list({ account, endpoint: two!, limit: 2 })
+    expect(ofTwo.items.map(({ message }) => message)).toEqual([...ids].sort().reverse().slice(0, 2))
+    expect((await list({ account, endpoint: two!, after: ofTwo.after })).items).toHaveLength(1)
+    expect((await list({ account, message: ids[0]! })).items).toHaveLength(2)
+    expect((await list({ account, message: ids[0]!, endpoint: one! })).items).toMatchObject([
+      { endpoint: one },
+    ])
+    expect((await list({ account: other })).items).toEqual([])
+    expect((await list({ account: other, message: ids[0]!, endpoint: one! })).items).toEqual([])
+    expect((await list({ account, endpoint: 'we_1' })).items).toEqual([])
+    const of = { endpoint: one!, message: ids[0]! }
+    expect(await attempts({ account, ...of })).toEqual([
+      { fence: 1, ended_at: expect.any(Number), duration_ms: expect.any(Number), status: 204, failure: null },
+    ])
+    expect(await attempts({ account: other, ...of })).toEqual([])
+  })
+})
+
+describe('a replay', () => {
+  it('of one message delivers the same bytes again, also to an endpoint that never got it', async () => {
+    const desk = await openDesk()
+    const [first, late] = [await openReceiver(), await openReceiver()]
+    const { endpoint } = await desk.hooks.endpoints.create({ account, url: first.url })
+    const [message] = await desk.send(1)
+    const { replay, endpoints } = desk.hooks
+    expect(await replay({ account, endpoint: endpoint.id, message: message! })).toEqual({
+      count: 1,
+      after: null,
+    })
+    await desk.deliver()
+    expect(first.got).toHaveLength(2)
+    expect(first.got[1]!.body).toEqual(first.got[0]!.body)
+    const { endpoint: second } = await endpoints.create({ account, url: late.url, types: ['other'] })
+    await replay({ account, endpoint: second.id, message: message! })
+    await desk.deliver()
+    expect(late.ids()).toEqual([message])
+    const unknown = replay({
+      account,
+      endpoint: endpoint.id,
+      message: 'evt_019a0000-0000-7000-8000-000000000001',
+    })
+    await expect(unknown).rejects.toMatchObject({ code: 'webhook_message_unknown' })
+    const [foreign] = await desk.send(1, { account: other })
+    const stolen = replay({ account, endpoint: endpoint.id, message: foreign! })
+    await expect(stolen).rejects.toMatchObject({ code: 'webhook_message_unknown' })
+    expect(await desk.rows('webhook_attempts')).toHaveLength(3)
+  })
+
+  it('of one that failed begins with its first attempt', async () => {
+    const desk = await openDesk({ retry_after_ms: [60_000] })
+    const receiver = await openReceiver()
+    receiver.answer = (_, response) => void response.writeHead(503).end()
+    const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
+    const [message] = await desk.send(1)
+    await desk.hurry()
+    await desk.deliver()
+    const list = async () => (await desk.hooks.deliveries.list({ account })).items
+    expect(await list()).toMatchObject([{ state: 'failed', attempts: 2 }])
+    await desk.hooks.replay({ account, endpoint: endpoint.id, message: message! })
+    expect(await list()).toMatchObject([{ state: 'pending', attempts: 0, ended_at: null }])
+    await desk.deliver()
+    expect(await list()).toMatchObject([{ state: 'pending', attempts: 1 }])
+    expect(await desk.rows('webhook_attempts')).toHaveLength(3)
+  })
+
+  it('of a range takes what the endpoint wants, batch by batch, and goes on where it stopped', async () => {
+    const desk = await openDesk()
+    const receiver = await openReceiver()
+    await desk.emit(1_200)
+    await desk.emit(3, { type: 'refund.created' })
+    await desk.fanOut()
+    const { endpoint } = await desk.hooks.endpoints.create({
+      account,
+      url: receiver.url,
+      types: ['payment.*'],
+    })
+    const range = { account, endpoint: endpoint.id, ...ALL }
+    expect(await desk.hooks.replay(range)).toEqual({ count: 1_200, after: null })
+    expect(await desk.rows('webhook_deliveries')).toHaveLength(1_200)
+    const { items } = await desk.hooks.messages.list({ account, limit: 500 })
+    const { id, created_at } = items.at(-1)!
+    const after = Buffer.from(JSON.stringify([created_at, id])).toString('base64url')
+    expect((await desk.hooks.replay({ ...range, after })).count).toBe(499 - 3)
+    expect(await desk.hooks.replay({ ...range, to: 1 })).toEqual({ count: 0, after: null })
+    await expect(desk.hooks.replay({ ...range, from: 2, to: 1 })).rejects.toMatchObject(badOption)
+    await expect(desk.hooks.replay({ ...range, from: 'a' as unknown as number })).rejects.toMatchObject(
+      badOption,
+    )
+  })
+})
+
+it('what is older than its retention is removed, but nothing that still waits, and removed endpoints at last', async () => {
+  const desk = await openDesk({ retention_ms: 3_600_000 })
+  const receiver = await openReceiver()
+  const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
+  const [old, waiting, young] = await desk.send(3)
+  const age = `created_at = created_at - interval '2 hours'`
+  await desk.shop.observer.query(`UPDATE onlyonce.webhook_messages SET ${age} WHERE id <> $1`, [
+    young!.slice(4),
+  ])
+  receiver.answer = (_, response) => void response.writeHead(500).end()
+  await desk.hooks.replay({ account, endpoint: endpoint.id, message: waiting! })
+  const again = () =>
+    runDry(webhooks(desk.once, { allow_private: true, retention_ms: 3_600_000 }).deliverer())
+  await again()
+  const left = async () => (await desk.hooks.messages.list({ account })).items.map(({ id }) => id)
+  expect([...(await left())].sort()).toEqual([waiting, young].sort())
+  await expect(desk.hooks.messages.get({ account, id: old! })).rejects.toMatchObject({ status: 404 })
+  expect(await desk.rows('webhook_attempts')).toHaveLength(3)
+  await desk.hooks.endpoints.remove({ account, id: endpoint.id })
+  await desk.shop.observer.query(
+    `UPDATE onlyonce.webhook_endpoints SET changed_at = changed_at - interval '2 hours'`,
+  )
+  await desk.hurry()
+  await again()
+  expect(await desk.rows('webhook_endpoints')).toHaveLength(1)
+  await desk.shop.observer.query(`UPDATE onlyonce.webhook_messages SET ${age}`)
+  await again()
+  await again()
+  expect(await desk.rows('webhook_messages')).toEqual([])
+  expect(await desk.rows('webhook_deliveries')).toEqual([])
+  expect(await desk.rows('webhook_endpoints')).toEqual([])
+})
