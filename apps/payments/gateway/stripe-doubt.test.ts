@@ -80,6 +80,7 @@ const ROWS: [what: string, script: Script | string, order?: AuthorizeOrder][] = 
   ['500 with an error', answer(500, { error: { type: 'api_error', message: 'sk_test_1' } })],
   ['500 with the object', answer(500, intent())],
   ['200 with an error', answer(200, cardError())],
+  ['a decline of what was taken', answer(402, cardError({ payment_intent: intent() }))],
   ['503', answer(503, { error: { type: 'api_error' } })],
   ['424', answer(424, { error: { type: 'api_error' } })],
   ['a stored 500', answer(500, { error: { type: 'api_error' } }, { 'Idempotent-Replayed': 'true' })],

@@ -45,11 +45,6 @@ describe('evidence', () => {
         gateway_id: 'pi_1',
       },
     ],
-    [
-      'payment_intent.requires_action',
-      intent({ status: 'requires_action' }),
-      { status: 'declined', code: 'authentication_required' },
-    ],
     ['refund.created', refund(), { status: 'refunded', gateway_id: 're_1', amount: 300, currency: 'EUR' }],
     ['refund.failed', refund({ status: 'failed' }), { status: 'declined', code: 'refund_failed' }],
   ])('of a call by the key in the metadata: %s', (type, object, result) => {
@@ -90,6 +85,11 @@ describe('evidence', () => {
   it.each<[string, string, Changes, (string | null)?]>([
     ['an intent of somebody else', 'payment_intent.succeeded', intent({ metadata: {} })],
     ['an intent that is under way', 'payment_intent.succeeded', intent({ status: 'processing' })],
+    [
+      'an intent that waits for its customer',
+      'payment_intent.requires_action',
+      intent({ status: 'requires_action', amount_received: 0 }),
+    ],
     ['an intent that contradicts itself', 'payment_intent.succeeded', intent({ amount_received: 999 })],
     [
       'what was held, and taken by nobody of ours',

@@ -123,6 +123,9 @@ describe('what is sent', () => {
     server.script = () => answer(200, held({ status: 'canceled' }))
     const order = { gateway_id: 'pi_1', reason: 'abandoned' } as const
     expect(await gateway.void(order, context())).toEqual({ status: 'voided', gateway_id: 'pi_1' })
+    // The rest of what was taken in part.
+    server.script = () => answer(200, partly({ status: 'succeeded', amount_capturable: 0 }))
+    expect(await gateway.void(order, context())).toEqual({ status: 'voided', gateway_id: 'pi_1' })
     server.script = () => answer(200, refund())
     expect(await gateway.refund(REFUND, context())).toEqual({
       status: 'refunded',
@@ -130,7 +133,7 @@ describe('what is sent', () => {
       amount: 300,
       currency: 'EUR',
     })
-    const [cancel, back] = server.seen
+    const [cancel, , back] = server.seen
     expect([cancel!.path, cancel!.body.get('cancellation_reason')]).toEqual([
       '/v1/payment_intents/pi_1/cancel',
       'abandoned',

@@ -41,7 +41,6 @@ function proved(event: Stripe.Event): readonly Evidence[] {
     case 'payment_intent.amount_capturable_updated':
     case 'payment_intent.succeeded':
     case 'payment_intent.payment_failed':
-    case 'payment_intent.requires_action':
       return [...authorizations(event.data.object), ...captures(event.data.object)]
     case 'payment_intent.canceled':
       return [...captures(event.data.object), ...voids(event, event.data.object)]

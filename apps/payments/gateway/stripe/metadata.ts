@@ -5,6 +5,7 @@
 export const KEY_ENTRY = 'onlyonce_key'
 /** Whose it is: a webhook is about one of many accounts. */
 export const ACCOUNT_ENTRY = 'account'
+export const METADATA_VALUE_MAX = 500
 
 const CAPTURE_PREFIX = 'capture_'
 

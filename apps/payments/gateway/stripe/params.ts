@@ -1,7 +1,7 @@
 /** What is sent to Stripe. The same order gives the same parameters, always: its keys are bound to them. */
 import type Stripe from 'stripe'
 import type { AuthorizeOrder, CaptureOrder, RefundOrder } from '../index.ts'
-import { ACCOUNT_ENTRY, captureMetadata, KEY_ENTRY } from './metadata.ts'
+import { ACCOUNT_ENTRY, captureMetadata, KEY_ENTRY, METADATA_VALUE_MAX } from './metadata.ts'
 
 export function authorizeParams(
   order: AuthorizeOrder,
@@ -22,7 +22,7 @@ export function authorizeParams(
       [KEY_ENTRY]: key,
       [ACCOUNT_ENTRY]: account,
       payment,
-      ...(reference !== null && { reference }),
+      ...(reference !== null && { reference: reference.slice(0, METADATA_VALUE_MAX) }),
     },
     ...(capture === 'manual' && {
       payment_method_options: { card: { request_multicapture: 'if_available' } },
