@@ -6,6 +6,7 @@ export const OTHER_KEY = '9meU4tFsE9rBAvy4M940nRsi9ZXNosyR74cozq-3LLg'
 export const ENTRY = `capture_${KEY.slice(0, 30)}`
 
 export const ORDER: AuthorizeOrder = {
+  account: 'acct_1:test',
   payment: 'pay_1',
   amount: 1_000,
   currency: 'EUR',
@@ -22,6 +23,7 @@ export const CAPTURE: CaptureOrder = {
   final: false,
 }
 export const REFUND: RefundOrder = {
+  account: 'acct_1:test',
   gateway_id: 'pi_1',
   refund: 'ref_1',
   amount: 300,
@@ -46,7 +48,7 @@ export function intent(changes: Changes = {}) {
     created: 1_700_000_000,
     last_payment_error: null,
     latest_charge: 'ch_1',
-    metadata: { onlyonce_key: KEY, payment: 'pay_1', reference: 'order 7' },
+    metadata: { onlyonce_key: KEY, account: 'acct_1:test', payment: 'pay_1', reference: 'order 7' },
     ...changes,
   }
 }
@@ -67,7 +69,12 @@ export function partly(changes: Changes = {}) {
   return held({
     amount_received: 400,
     amount_capturable: 600,
-    metadata: { onlyonce_key: OTHER_KEY, payment: 'pay_1', [ENTRY]: `400 cap_1 ${KEY}` },
+    metadata: {
+      onlyonce_key: OTHER_KEY,
+      account: 'acct_1:test',
+      payment: 'pay_1',
+      [ENTRY]: `400 cap_1 ${KEY}`,
+    },
     ...changes,
   })
 }
@@ -81,7 +88,7 @@ export function refund(changes: Changes = {}) {
     payment_intent: 'pi_1',
     status: 'succeeded',
     created: 1_700_000_000,
-    metadata: { onlyonce_key: KEY, refund: 'ref_1' },
+    metadata: { onlyonce_key: KEY, account: 'acct_1:test', refund: 'ref_1' },
     ...changes,
   }
 }

@@ -8,7 +8,7 @@ export function authorizeParams(
   key: string,
   payment_method_types: string[],
 ): Stripe.PaymentIntentCreateParams {
-  const { amount, currency, payment_method, capture, payment, reference } = order
+  const { account, amount, currency, payment_method, capture, payment, reference } = order
   return {
     amount,
     currency: currency.toLowerCase(),
@@ -20,6 +20,7 @@ export function authorizeParams(
     error_on_requires_action: true,
     metadata: {
       [KEY_ENTRY]: key,
+      account,
       payment,
       ...(reference !== null && { reference: reference.slice(0, METADATA_VALUE_MAX) }),
     },
@@ -41,11 +42,11 @@ export function captureParams(order: CaptureOrder, key: string): Stripe.PaymentI
 }
 
 export function refundParams(order: RefundOrder, key: string): Stripe.RefundCreateParams {
-  const { gateway_id, amount, reason, refund } = order
+  const { account, gateway_id, amount, reason, refund } = order
   return {
     payment_intent: gateway_id,
     amount,
     ...(reason !== null && { reason }),
-    metadata: { [KEY_ENTRY]: key, refund },
+    metadata: { [KEY_ENTRY]: key, account, refund },
   }
 }
