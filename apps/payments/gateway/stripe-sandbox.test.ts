@@ -19,6 +19,7 @@ import { openReceiver } from '../../gateway/test/under-test.ts'
 import type { Authorized, AuthorizeOrder, Gateway, Movement } from './index.ts'
 import { evidenceOf, stripeGateway } from './stripe.ts'
 
+const ACCOUNT = 'acct_1:test'
 const LOOKS = Array.from({ length: 30 }, () => 20)
 let sandbox: GatewayProcess
 let gateway: Gateway
@@ -42,7 +43,7 @@ beforeAll(async () => {
 })
 
 const order = (changes: Partial<AuthorizeOrder> = {}): AuthorizeOrder => ({
-  account: 'acct_1:test',
+  account: ACCOUNT,
   payment: 'pay_1',
   amount: 1_000,
   currency: 'EUR',
@@ -90,14 +91,7 @@ const pay = operation('payments.life', async (op, _: null) => {
       find: (by) => gateway.findCapture(part, by),
     })
   }
-  const back = {
-    account: 'acct_1:test',
-    gateway_id,
-    refund: 'ref_1',
-    amount: 200,
-    currency: 'EUR',
-    reason: null,
-  }
+  const back = { account: ACCOUNT, gateway_id, refund: 'ref_1', amount: 200, currency: 'EUR', reason: null }
   const refunded = await op.foreign('refunded', {
     ...limits,
     call: (by) => gateway.refund(back, by),
@@ -111,7 +105,7 @@ const DONE = ['authorization 1000', 'capture 300', 'capture 500', 'refund 200']
 
 /** A payment to be made, and the keys that its calls will have. */
 function makeCall() {
-  const call = { account: 'acct_1:test', key: randomUUID(), input: null }
+  const call = { account: ACCOUNT, key: randomUUID(), input: null }
   return { call, keyOf: (step: string) => derivedKey({ ...call, operation: 'payments.life', step }) }
 }
 
@@ -146,14 +140,7 @@ describe('with the sandbox', () => {
       code: 'amount_too_large',
     })
 
-    const back = {
-      account: 'acct_1:test',
-      gateway_id,
-      refund: 'ref_1',
-      amount: 100,
-      currency: 'EUR',
-      reason: null,
-    }
+    const back = { account: ACCOUNT, gateway_id, refund: 'ref_1', amount: 100, currency: 'EUR', reason: null }
     const given = context()
     const refunded = await gateway.refund(back, given)
     expect(refunded).toMatchObject({ status: 'refunded', amount: 100 })
@@ -291,7 +278,7 @@ describe('webhooks of the sandbox', () => {
       take,
     )
     const refunded = await gateway.refund(
-      { account: 'acct_1:test', gateway_id, refund: 'ref_1', amount: 50, currency: 'EUR', reason: null },
+      { account: ACCOUNT, gateway_id, refund: 'ref_1', amount: 50, currency: 'EUR', reason: null },
       back,
     )
     const other = (await gateway.authorize(order(), context())) as Authorized
@@ -318,7 +305,7 @@ describe('webhooks of the sandbox', () => {
     await waitUntil('it is settled', async () => {
       const proofs = events.received.flatMap(({ event }) => evidenceOf(event))
       for (const proof of proofs.filter((known) => known.key === key)) {
-        await addEvidence(once, { account: call.account, ...proof })
+        await addEvidence(once, proof)
       }
       await reconciler(once).runOnce()
       const result = await once.run(pay, call)
