@@ -33,6 +33,8 @@ export interface ServerOptions {
 
 export const API_KEY = 'sk_test_sandbox'
 const PORT = 4010
+/** What the program ends with when somebody else listens on its port. */
+export const PORT_TAKEN = 3
 
 /** What the program is called with. */
 export interface Arguments extends ServerOptions {

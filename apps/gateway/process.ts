@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { readJournal } from './journal.ts'
-import { API_KEY, argumentsOf, type GatewayOptions } from './options.ts'
+import { API_KEY, argumentsOf, type GatewayOptions, PORT_TAKEN } from './options.ts'
 import type { FaultRule, GatewayState, JournalEntry, JournalLine, SeenRequest } from './wire.ts'
 
 const PROGRAM = fileURLToPath(new URL('./program.ts', import.meta.url))
@@ -114,7 +114,8 @@ async function startAnywhere(
     try {
       return { port, child: await startAt(port) }
     } catch (error) {
-      if (tries === STARTS_MAX) throw error
+      const isTaken = error instanceof NotStarted && error.exit_code === PORT_TAKEN
+      if (!isTaken || tries === STARTS_MAX) throw error
     }
   }
 }
@@ -128,9 +129,19 @@ async function start(args: readonly string[]): Promise<ChildProcess> {
   const lines = createInterface({ input: child.stdout! })
   await new Promise<void>((resolve, reject) => {
     lines.once('line', () => resolve())
-    lines.once('close', () => reject(new Error('The gateway did not start.')))
+    child.once('exit', (exit_code) => reject(new NotStarted(exit_code)))
   })
   return child
+}
+
+/** Why is on its standard error, which is ours. */
+class NotStarted extends Error {
+  readonly exit_code: number | null
+
+  constructor(exit_code: number | null) {
+    super(`The gateway did not start: it ended with ${exit_code}.`)
+    this.exit_code = exit_code
+  }
 }
 
 async function ask<Answer>(url: string, method: string, command: string, body?: object): Promise<Answer> {

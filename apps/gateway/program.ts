@@ -1,28 +1,34 @@
 /** The gateway as a process of its own. Says on its first line where it listens. */
 import type { AddressInfo } from 'node:net'
-import { readArguments } from './options.ts'
+import { PORT_TAKEN, readArguments } from './options.ts'
 import { GatewayServer } from './server.ts'
 
 /** How long requests may still take once it was told to end. */
-const DRAIN_MAX_MS = 5_000
+const DRAIN_MAX_MS = 1_000
 
-const { host, port, with_parent, ...options } = readArguments(process.argv.slice(2))
-const gateway = new GatewayServer(options)
-const server = await gateway.listen(host, port)
-const { address, port: bound } = server.address() as AddressInfo
-process.stdout.write(
-  `The sandbox gateway listens on http://${address}:${bound} with the key ${options.api_key}\n`,
-)
-
-const end = () => {
-  // What is held, or waits for a clock, is answered by nobody: the connection ends, as when a process dies.
-  setTimeout(() => server.closeAllConnections(), DRAIN_MAX_MS).unref()
-  server.close(async () => {
-    await gateway.close()
-    process.exit(0)
-  })
-  server.closeIdleConnections()
+async function main(): Promise<void> {
+  const { host, port, with_parent, ...options } = readArguments(process.argv.slice(2))
+  const gateway = new GatewayServer(options)
+  const server = await gateway.listen(host, port)
+  const { address, port: bound } = server.address() as AddressInfo
+  process.stdout.write(
+    `The sandbox gateway listens on http://${address}:${bound}, API key ${options.api_key}\n`,
+  )
+  const end = () => {
+    // What is held, or waits for a clock, is answered by nobody: its connection ends, as when a process dies.
+    setTimeout(() => server.closeAllConnections(), DRAIN_MAX_MS).unref()
+    server.close(async () => {
+      await gateway.close()
+      process.exit(0)
+    })
+    server.closeIdleConnections()
+  }
+  process.once('SIGTERM', end).once('SIGINT', end)
+  // Whoever started it holds its standard input, and lets go of it by dying.
+  if (with_parent) process.stdin.resume().on('end', () => process.exit(0))
 }
-process.once('SIGTERM', end).once('SIGINT', end)
-// Whoever started it holds its standard input, and lets go of it by dying.
-if (with_parent) process.stdin.resume().on('end', () => process.exit(0))
+
+main().catch((error: NodeJS.ErrnoException) => {
+  process.stderr.write(`The sandbox gateway did not start: ${error.message}\n`)
+  process.exit(error.code === 'EADDRINUSE' ? PORT_TAKEN : 1)
+})

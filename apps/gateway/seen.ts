@@ -33,6 +33,10 @@ export class SeenRequests {
     return { seen, nth, written: this.#journal.add(seen) }
   }
 
+  async close(): Promise<void> {
+    await this.#journal.close()
+  }
+
   #keep(seen: SeenRequest): number {
     const arrivals = this.#by_key.get(seen.key) ?? { count: 0, requests: [] }
     if (arrivals.count === 0) this.#by_key.set(seen.key, arrivals)

@@ -55,6 +55,7 @@ export class GatewayServer {
   async close(): Promise<void> {
     clearInterval(this.#expiry)
     await this.processor.close()
+    await this.seen.close()
   }
 
   state(): GatewayState {

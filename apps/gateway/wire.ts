@@ -17,7 +17,7 @@ export interface JournalEntry {
   readonly amount: number
   /** In small letters, as in Stripe's objects. */
   readonly currency: string
-  /** What the request brought; that of the payment intent where it brought none. */
+  /** What the request brought; of a void, that of the payment intent. */
   readonly metadata: Readonly<Record<string, string>>
   /**
    * `automatic` on a capture that is the whole payment: held and taken in one step, in one line, so that no crash comes

@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util'
 import { LIMITS, type Secret } from 'onlyonce'
+import type { Rule } from 'onlyonce/limits'
 import type { Mode } from './gateway/index.ts'
+import { LIMITS as SERVICE_LIMITS } from './limits.ts'
 
 export type Role = 'api' | 'worker' | 'all'
 
@@ -23,6 +25,8 @@ export interface Config {
   /** Opens /ops and /metrics. Null: nobody may, or, in development, one is made and kept in the folder. */
   readonly ops_token: string | null
   readonly webhooks_allow_private: boolean
+  readonly limits: LimitsConfig
+  readonly timing: Timing
   readonly log_level: LogLevel
   /** An account whose API key everybody knows. */
   readonly demo: boolean
@@ -39,6 +43,32 @@ export type Database =
       readonly pooler: 'none' | 'transaction'
     }
 
+/** How long things may take. */
+export interface Timing {
+  /** How long the process that works on a payment is presumed to live without a word. */
+  readonly lease_ms: number
+  /** How long one call to the processor may take; at most two thirds of the lease. */
+  readonly gateway_timeout_ms: number
+  /** How long its lookups may miss what was done. Null: as the adapter knows it. */
+  readonly gateway_settle_ms: number | null
+  /** How long a client has to come back by itself after a lease ran out. */
+  readonly grace_ms: number
+  /** When somebody looks at what is in doubt, each counted from the look before. Null: as the library does. */
+  readonly reconcile_after_ms: readonly number[] | null
+}
+
+/** How much is let through. */
+export interface LimitsConfig {
+  /** Requests of an account in a second. */
+  readonly rate_live: number
+  readonly rate_test: number
+  /** How often one card of an account, and an account, may be charged. */
+  readonly velocity_card: readonly Rule[]
+  readonly velocity_account: readonly Rule[]
+  /** Requests at once in one process. */
+  readonly in_flight_max: number
+}
+
 export interface Stripe {
   readonly mode: Mode
   readonly secret_key: string
@@ -53,6 +83,16 @@ const POOLERS = ['none', 'transaction'] as const
 const TOKEN_LENGTH_MIN = 24
 const POOL_SIZE_DEFAULT = 10
 const POOL_SIZE_MAX = 1_000
+
+const RATE_MAX = 1_000_000
+const MINUTE_MS = 60_000
+const DAY_MS = 1_440 * MINUTE_MS
+/** A person pays a few times an hour with one card; a card that is tested by thieves is tried hundreds of times. */
+const VELOCITY_CARD: readonly Rule[] = [
+  { points: 30, per_ms: MINUTE_MS },
+  { points: 300, per_ms: DAY_MS },
+]
+const VELOCITY_ACCOUNT: readonly Rule[] = [{ points: 5_000, per_ms: MINUTE_MS }]
 
 /** What is wrong with the configuration: all of it, and by name. */
 export class ConfigError extends Error {
@@ -82,6 +122,8 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     port_given: read.text('PORT') !== null,
     ops_token: readToken(read),
     webhooks_allow_private: read.flag('WEBHOOKS_ALLOW_PRIVATE') ?? false,
+    limits: readLimits(read),
+    timing: readTiming(read),
     log_level: read.oneOf('LOG_LEVEL', LOG_LEVELS) ?? (development ? 'warn' : 'info'),
     // Its key is in the source for everybody to read, so a database that may be real never has it unasked.
     demo: read.flag('DEMO_ACCOUNT') ?? development,
@@ -140,6 +182,31 @@ function readGatewayUrl(read: Reader): string | null {
   return url
 }
 
+function readLimits(read: Reader): LimitsConfig {
+  return {
+    rate_live: read.whole('RATE_LIMIT_LIVE', 1, RATE_MAX) ?? 100,
+    rate_test: read.whole('RATE_LIMIT_TEST', 1, RATE_MAX) ?? 25,
+    velocity_card: read.rules('VELOCITY_CARD') ?? VELOCITY_CARD,
+    velocity_account: read.rules('VELOCITY_ACCOUNT') ?? VELOCITY_ACCOUNT,
+    in_flight_max: read.whole('REQUESTS_AT_ONCE', 1, RATE_MAX) ?? 1_000,
+  }
+}
+
+function readTiming(read: Reader): Timing {
+  const lease_ms = read.whole('LEASE_MS', 100, DAY_MS) ?? LIMITS.lease_ms
+  const gateway_timeout_ms = read.whole('GATEWAY_TIMEOUT_MS', 1, DAY_MS) ?? LIMITS.call_timeout_ms
+  if (gateway_timeout_ms * 3 > lease_ms * 2) {
+    read.wrong('GATEWAY_TIMEOUT_MS', 'is at most two thirds of LEASE_MS: a call has to end before its lease.')
+  }
+  return {
+    lease_ms,
+    gateway_timeout_ms,
+    gateway_settle_ms: read.whole('GATEWAY_SETTLE_MS', 1, DAY_MS),
+    grace_ms: read.whole('GRACE_MS', 1, DAY_MS) ?? LIMITS.grace_ms,
+    reconcile_after_ms: read.seconds('RECONCILE_AFTER_SECONDS'),
+  }
+}
+
 function readToken(read: Reader): string | null {
   const token = read.text('OPS_TOKEN')
   if (token !== null && !/^[!-~]+$/.test(token)) read.wrong('OPS_TOKEN', 'is printable ASCII without spaces.')
@@ -191,6 +258,25 @@ class Reader {
     const found = allowed.find((value) => value === text)
     if (text !== null && found === undefined) this.wrong(name, `is one of ${allowed.join(', ')}.`)
     return found ?? null
+  }
+
+  /** `30/60,300/86400`: thirty in a minute, and three hundred in a day. */
+  rules(name: string): readonly Rule[] | null {
+    const text = this.text(name)
+    if (text === null) return null
+    const parts = text.split(',').map((part) => /^(\d{1,7})\/(\d{1,7})$/.exec(part))
+    const fits = parts.length <= SERVICE_LIMITS.velocity_rules_max && parts.every((part) => part !== null)
+    if (!fits) this.wrong(name, 'is a list of points/seconds, such as 30/60,300/86400.')
+    return fits ? parts.map((part) => ({ points: Number(part![1]), per_ms: Number(part![2]) * 1_000 })) : []
+  }
+
+  /** `60,300,3600`. */
+  seconds(name: string): readonly number[] | null {
+    const text = this.text(name)
+    if (text === null) return null
+    const fits = /^\d{1,6}(?:\.\d{1,3})?(?:,\d{1,6}(?:\.\d{1,3})?)*$/.test(text)
+    if (!fits) this.wrong(name, 'is a list of seconds, such as 60,300,3600.')
+    return fits ? text.split(',').map((part) => Number(part) * 1_000) : null
   }
 
   url(name: string, protocols: readonly string[]): string | null {

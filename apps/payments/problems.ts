@@ -25,6 +25,9 @@ export const PROBLEMS = {
     status: 402,
     title: 'The payment was declined. Do not send it again with this method.',
   },
+  capture_failed: { status: 422, title: 'The processor did not capture it. Nothing was taken.' },
+  cancel_failed: { status: 422, title: 'The processor did not let go of it.' },
+  refund_failed: { status: 422, title: 'The processor did not refund it. Nothing was given back.' },
   rate_limited: { status: 429, title: 'Too many requests. Send the same key again after Retry-After.' },
   velocity_limited: { status: 429, title: 'Too many payments in a short time. Try again after Retry-After.' },
   overloaded: {

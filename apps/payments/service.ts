@@ -12,12 +12,14 @@ import { startEmbeddedPostgres } from 'onlyonce/embedded'
 import { prometheus } from 'onlyonce/prometheus'
 import pg from 'pg'
 import { Registry } from 'prom-client'
+import { openLimits, type ServiceLimits } from './admission.ts'
 import type { Config } from './config.ts'
 import { migrate } from './database/migrate.ts'
 import type { Gateway } from './gateway/index.ts'
 import { type OpenGateways, openGateways } from './gateways.ts'
 import { keptSecret } from './kept-secret.ts'
 import { openLog } from './log.ts'
+import { operationsOf, type ServiceOperations } from './operations.ts'
 
 /** By mode. Without one for its mode, a request is refused as `mode_unavailable`. */
 export interface Gateways {
@@ -31,6 +33,8 @@ export interface Service {
   readonly pool: pg.Pool
   readonly once: Onlyonce<PostgresTx>
   readonly gateways: Gateways
+  readonly operations: ServiceOperations
+  readonly limits: ServiceLimits
   readonly log: FastifyBaseLogger
   readonly metrics: Registry
   /** Opens /ops and /metrics. Null: nobody may. */
@@ -62,10 +66,14 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     const metrics = new Registry()
     const pool = await openPool(config, log, opened)
     await migrate(pool)
+    const secret = config.secret ?? (await keptSecret(config.folder, 'onlyonce-secret'))
     const once = onlyonce({
       store: postgres({ pool, pooler: poolerOf(config) }),
-      secret: config.secret ?? (await keptSecret(config.folder, 'onlyonce-secret')),
+      secret,
       ...(config.encryption !== null && { encryption: config.encryption }),
+      ...(config.timing.reconcile_after_ms !== null && {
+        reconcile_after_ms: config.timing.reconcile_after_ms,
+      }),
       observe: [prometheus({ registry: metrics }), logTo(log)],
       ...options.once,
     })
@@ -76,7 +84,16 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       config.database.kind === 'url'
         ? config.ops_token
         : (config.ops_token ?? (await keptSecret(config.folder, 'ops-token')))
-    return { config, pool, once, gateways, log, metrics, ops_token, close }
+    const limits = openLimits({
+      config: config.limits,
+      secret,
+      pool,
+      pooler: poolerOf(config),
+      on_trouble: (error) => log.warn({ err: error }, 'nothing is limited: the limits cannot be counted'),
+    })
+    opened.push(async () => limits.stop())
+    const operations = operationsOf(gateways)
+    return { config, pool, once, gateways, operations, limits, log, metrics, ops_token, close }
   } catch (error) {
     await close().catch(() => {})
     throw error

@@ -10,6 +10,7 @@ import {
   startWorkers,
   type Worker,
 } from 'onlyonce'
+import { expirer, marker, sweeper } from './payments/index.ts'
 import type { Service } from './service.ts'
 import { openWebhooks, WEBHOOKS } from './webhooks.ts'
 
@@ -28,10 +29,10 @@ export interface Background {
 export function backgroundOf(service: Service): Background {
   const hooks = openWebhooks(service)
   return {
-    operations: [],
+    operations: Object.values(service.operations),
     destinations: { [WEBHOOKS]: hooks.destination },
     jobs: {},
-    workers: [hooks.deliverer()],
+    workers: [hooks.deliverer(), expirer(service), marker(service), sweeper(service)],
   }
 }
 
@@ -40,7 +41,7 @@ export function runWorkers(
   service: Service,
   options: { readonly background?: Background; readonly every_ms?: number } = {},
 ): RunningWorkers {
-  const { once } = service
+  const { once, config } = service
   const { background = backgroundOf(service), every_ms } = options
   const { operations, destinations, jobs, workers } = background
   const relays = Object.keys(destinations).length + Object.keys(jobs).length > 0
@@ -48,8 +49,8 @@ export function runWorkers(
     ...(every_ms !== undefined && { every_ms }),
     operations,
     workers: [
-      completer(once),
-      reconciler(once),
+      completer(once, { grace_ms: config.timing.grace_ms, lease_ms: config.timing.lease_ms }),
+      reconciler(once, { lease_ms: config.timing.lease_ms }),
       reaper(once, { mode: 'delete' }),
       ...(relays ? [relay(once, { destinations, jobs })] : []),
       ...workers,

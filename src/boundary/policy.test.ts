@@ -25,6 +25,7 @@ const WRONG: Readonly<Record<string, unknown>> = {
   'admit is a function': { admit: true },
   'Stripe-Should-Retry is never stored or replayed': { reply_headers: ['Stripe-Should-Retry'] },
   'RateLimit-Policy is never stored or replayed': { reply_headers: ['RateLimit-Policy'] },
+  'Retry-After is never stored or replayed': { reply_headers: ['Retry-After'] },
   'Set-Cookie is never stored or replayed': { reply_headers: ['Set-Cookie'] },
   'X-RateLimit-Limit is never stored or replayed': { reply_headers: ['X-RateLimit-Limit'] },
   'traceparent is never stored or replayed': { reply_headers: ['traceparent'] },

@@ -233,7 +233,8 @@ function headerNames(refuse: Refuse, option: string, given: string | readonly st
     if (typeof name !== 'string' || !/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) {
       refuse(`${option} holds ${JSON.stringify(name)}, which is not the name of a header.`)
     }
-    if (option === 'reply_headers' && isNeverKept(name)) {
+    // A wait is counted from the reply that it came with.
+    if (option === 'reply_headers' && (isNeverKept(name) || /^retry-after$/i.test(name))) {
       refuse(`${name} is never stored or replayed.`)
     }
   }

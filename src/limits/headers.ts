@@ -9,8 +9,8 @@ export interface Reason {
 }
 
 /**
- * What a reply tells of a limit: `RateLimit-Policy` and `RateLimit` of the IETF draft (draft-ietf-httpapi-ratelimit-headers-10), and where
- * it refuses also `Retry-After`, and what Stripe's clients go by. None of them is ever stored or replayed. Nothing is told
+ * What a reply tells of a limit: `RateLimit-Policy` and `RateLimit` of the IETF draft (draft-ietf-httpapi-ratelimit-headers, since its version 08), and
+ * where it refuses also `Retry-After`, and what Stripe's clients go by. None of them is ever stored or replayed. Nothing is told
  * of a window that was not counted.
  *
  * @example

@@ -95,6 +95,8 @@ class Lag {
   mean_ms = 0
   readonly #histogram: IntervalHistogram
   readonly #timer: NodeJS.Timeout
+  #count = 0
+  #sum_ms = 0
 
   constructor() {
     this.#histogram = monitorEventLoopDelay({ resolution: LIMITS.overload_sample_every_ms })
@@ -108,11 +110,17 @@ class Lag {
     this.mean_ms = 0
   }
 
-  /** What is measured is the time from one sample to the next, the pause that was asked for included. */
+  /**
+   * What is measured is the time from one sample to the next, the pause that was asked for included. Never reset: the first
+   * sample after that is lost, and a loop that is late has few.
+   */
   #look(): void {
-    const { mean } = this.#histogram
-    this.#histogram.reset()
-    // Without a sample there was nothing to be late for.
-    this.mean_ms = Number.isNaN(mean) ? 0 : Math.max(0, mean / 1e6 - LIMITS.overload_sample_every_ms)
+    const { count, mean } = this.#histogram
+    const new_ones = count - this.#count
+    if (new_ones === 0) return
+    const sum_ms = (mean * count) / 1e6
+    this.mean_ms = Math.max(0, (sum_ms - this.#sum_ms) / new_ones - LIMITS.overload_sample_every_ms)
+    this.#count = count
+    this.#sum_ms = sum_ms
   }
 }

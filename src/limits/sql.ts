@@ -12,11 +12,13 @@ export const VELOCITIES = 'velocity_limits'
 export type Table = typeof RATES | typeof VELOCITIES
 
 /**
- * All in one transaction, as one message: CREATE IF NOT EXISTS fails when two do it at once. Half of each page stays
+ * All in one transaction, as one message: CREATE IF NOT EXISTS fails when two do it at once. A session learns what
+ * others have made when it opens a table and not when it gets a lock like this, so one is opened in between. Half of each page stays
  * free, so that a count is written beside the one before it.
  */
 export const install = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtextextended('onlyonce limits of ${schema}', 0));
+  SELECT FROM pg_catalog.pg_namespace LIMIT 1;
   CREATE SCHEMA IF NOT EXISTS ${schema};
   CREATE UNLOGGED TABLE IF NOT EXISTS ${schema}.${RATES} (
     key varchar(255) PRIMARY KEY,

@@ -99,6 +99,11 @@ class Attempt {
 
   /** The verdict of the window that refuses, or else of the one with the least left. */
   async take(lanes: readonly Lane[]): Promise<Verdict> {
+    // Where one is known to refuse, nothing has to be taken of the others first.
+    for (const { rule, takes } of lanes) {
+      const refused = takes.refused(this.#key, this.#points)
+      if (refused !== null) return verdictOf(this.#name, rule, refused)
+    }
     for (const lane of lanes) {
       const take = await lane.takes.take(this.#key, this.#points)
       if (take.granted) this.#taken.push({ lane, take })

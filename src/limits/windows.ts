@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Pool } from 'pg'
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import { LIMITS } from '../limits.ts'
@@ -50,7 +51,8 @@ interface WindowOptions {
  */
 export class Windows extends RateLimiterPostgres {
   readonly #pool: Pool
-  readonly #options: WindowOptions
+  readonly #per_ms: number
+  readonly #statements: Readonly<Record<keyof typeof STATEMENTS, Statement>>
 
   constructor(options: WindowOptions) {
     const { pool, schema, table, prefix, points, per_ms } = options
@@ -67,7 +69,8 @@ export class Windows extends RateLimiterPostgres {
       clearExpiredByTimeout: true,
     })
     this.#pool = pool
-    this.#options = options
+    this.#per_ms = per_ms
+    this.#statements = statementsOf(options)
   }
 
   /** Takes as many of `count` times `each` points as fit, in one statement. */
@@ -100,26 +103,22 @@ export class Windows extends RateLimiterPostgres {
     _force: boolean,
     options: { readonly each?: number; readonly window?: string },
   ): Promise<{ rows: Row[] }> {
-    const { schema, table, per_ms } = this.#options
     if (options.window === undefined) {
       const { each = points } = options
-      const values = [key, each, points / each, this.points, per_ms]
-      return await this.#run('take', take(schema, table), values)
+      return await this.#run('take', [key, each, points / each, this.points, this.#per_ms])
     }
-    const { rows } = await this.#run('give_back', giveBack(schema, table), [key, -points, options.window])
+    const { rows } = await this.#run('giveBack', [key, -points, options.window])
     // The window is over: there is nothing to give back to.
     return { rows: rows.length > 0 ? rows : [{ points: 0, expire: options.window, left_ms: '0' }] }
   }
 
   async _get(key: string): Promise<{ rows: Row[] } | null> {
-    const { schema, table } = this.#options
-    const found = await this.#run('peek', peek(schema, table), [key])
+    const found = await this.#run('peek', [key])
     return found.rows.length === 0 ? null : found
   }
 
   async _delete(key: string): Promise<boolean> {
-    const { schema, table } = this.#options
-    const { rowCount } = await this.#run('forget', forget(schema, table), [key])
+    const { rowCount } = await this.#run('forget', [key])
     return (rowCount ?? 0) > 0
   }
 
@@ -129,13 +128,27 @@ export class Windows extends RateLimiterPostgres {
 
   /** Best effort: whoever is left is removed next time. */
   async clearExpired(): Promise<void> {
-    const { schema, table } = this.#options
-    await this.#run('sweep', sweep(schema, table), [LIMITS.limit_sweep_max]).catch(() => {})
+    await this.#run('sweep', [LIMITS.limit_sweep_max]).catch(() => {})
   }
 
-  #run(name: string, text: string, values: unknown[]) {
-    const { schema, table, named } = this.#options
-    const statement = { text, values, ...(named ? { name: `${schema}.${table}.${name}` } : {}) }
-    return this.#pool.query<Row>(statement)
+  #run(name: keyof typeof STATEMENTS, values: unknown[]) {
+    return this.#pool.query<Row>({ ...this.#statements[name], values })
   }
 }
+
+interface Statement {
+  readonly text: string
+  readonly name?: string
+}
+
+/** Named by their text: two schemas on one pool have two statements, and a name has room for 63 characters. */
+function statementsOf({ schema, table, named }: WindowOptions) {
+  const statements = Object.entries(STATEMENTS).map(([name, make]): [string, Statement] => {
+    const text = make(schema, table)
+    const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
+    return [name, named ? { text, name: `onlyonce_limits_${digest}` } : { text }]
+  })
+  return Object.fromEntries(statements) as Record<keyof typeof STATEMENTS, Statement>
+}
+
+const STATEMENTS = { take, giveBack, peek, forget, sweep } as const

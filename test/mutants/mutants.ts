@@ -3,6 +3,7 @@ import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
+import { LIMIT_MUTANTS } from './limit-mutants.ts'
 import { OBSERVE_MUTANTS } from './observe-mutants.ts'
 import { OPERATION_CALL_MUTANTS } from './operation-call-mutants.ts'
 import { OPERATION_MUTANTS } from './operation-mutants.ts'
@@ -242,6 +243,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...OBSERVE_MUTANTS,
   ...OUTBOX_MUTANTS,
   ...KEY_MUTANTS,
+  ...LIMIT_MUTANTS,
   ...HANDLER_MUTANTS,
   ...ISSUED_KEY_MUTANTS,
   ...BOUNDARY_MUTANTS,

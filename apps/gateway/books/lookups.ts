@@ -9,8 +9,7 @@ import { matches, parseQuery } from './query.ts'
 const LIMIT = 10
 const LIMIT_MAX = 100
 
-const RETRIEVE = { expand }
-const PAGE = { limit: positive, starting_after: text, created, expand }
+const PAGE = { limit: positive, starting_after: text, created }
 const SEARCH = { query: text, limit: positive, page: text, expand }
 
 /** Everything that is asked and changes nothing. Answers tell what lookups may see at the moment, which can be less than there is. */
@@ -24,21 +23,21 @@ export class Lookups {
   }
 
   intent(id: string, form: ParameterMap, now: number) {
-    const { expand } = readParameters(form, RETRIEVE)
+    const read = readParameters(form, { expand })
     const intent = seenAs(this.#books.intent(id), now)
     if (intent === null) throw missing('payment_intent', id, 'intent', 404)
-    return presentIntent(intent, expands(expand, 'latest_charge'))
+    return presentIntent(intent, expands(read.expand, 'latest_charge'))
   }
 
   refund(id: string, form: ParameterMap, now: number) {
-    readParameters(form, RETRIEVE)
+    readParameters(form, {})
     const refund = this.#books.refund(id)
     if (refund === undefined || refund.visible_at > now) throw missing('refund', id, 'refund', 404)
     return presentRefund(refund)
   }
 
   event(id: string, form: ParameterMap, now: number) {
-    readParameters(form, RETRIEVE)
+    readParameters(form, {})
     const effect = this.#books.effects[this.#eventPlace(id)]
     const event = effect && eventsOf(effect).find((event) => event.id === id)
     if (event === undefined || (effect?.entry.visible_at ?? 0) > now) throw missing('event', id, 'id', 404)
@@ -46,7 +45,7 @@ export class Lookups {
   }
 
   intents(form: ParameterMap, now: number) {
-    const read = readParameters(form, PAGE)
+    const read = readParameters(form, { ...PAGE, expand })
     const { books, from, limit } = this.#from(read, (id) => this.#books.intent(id)?.place, 'intent')
     const { from_s, before_s } = read.created ?? ALWAYS
     const expanded = expands(read.expand, 'data.latest_charge')

@@ -41,6 +41,7 @@ const CREATE = {
   description: text,
   off_session: tolerated,
   payment_method_types: tolerated,
+  allowed_payment_method_types: tolerated,
   automatic_payment_methods: tolerated,
   payment_method_options: tolerated,
   confirmation_method: tolerated,
@@ -58,7 +59,6 @@ const REFUND = {
   amount: positive,
   reason: oneOf('duplicate', 'fraudulent', 'requested_by_customer'),
   metadata,
-  expand,
 }
 
 export function readCreate(form: ParameterMap): Order {
@@ -80,6 +80,7 @@ export function readCreate(form: ParameterMap): Order {
   if (card === undefined) throw missing('PaymentMethod', payment_method, 'payment_method', 400)
   const capture_method = read.capture_method === 'manual' ? 'manual' : 'automatic'
   const brought = read.metadata ?? {}
+  const told = expanded(read.expand)
   return {
     metadata: brought,
     carryOut: (_, nonce) => ({
@@ -91,13 +92,14 @@ export function readCreate(form: ParameterMap): Order {
       capture_method,
       payment_method,
       description: read.description ?? null,
-      ...expanded(read.expand),
+      ...told,
     }),
   }
 }
 
 export function readCapture(form: ParameterMap, id: string): Order {
   const read = readParameters(form, CAPTURE)
+  const told = expanded(read.expand)
   return {
     metadata: read.metadata ?? {},
     carryOut(books) {
@@ -115,7 +117,7 @@ export function readCapture(form: ParameterMap, id: string): Order {
         amount,
         final: read.final_capture !== false || amount === intent.capturable,
         metadata: read.metadata ?? {},
-        ...expanded(read.expand),
+        ...told,
       }
     },
   }
@@ -123,13 +125,14 @@ export function readCapture(form: ParameterMap, id: string): Order {
 
 export function readCancel(form: ParameterMap, id: string): Order {
   const read = readParameters(form, CANCEL)
+  const told = expanded(read.expand)
   return {
     metadata: {},
     carryOut(books) {
       const intent = found(books, id)
       const open = ['requires_payment_method', 'requires_capture'] as const
       if (!open.some((status) => status === intent.status)) throw unexpected(intent, 'canceled', open)
-      return { ...voided(intent, read.cancellation_reason ?? null), ...expanded(read.expand) }
+      return { ...voided(intent, read.cancellation_reason ?? null), ...told }
     },
   }
 }

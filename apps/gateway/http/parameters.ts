@@ -80,7 +80,7 @@ export const currency: Reader<string> = (value, name) => {
 
 /** An empty value means that the name is taken away. */
 export const metadata: Reader<Readonly<Record<string, string>>> = (value, name) => {
-  // metadata= takes all names away.
+  // What the SDK makes of null.
   if (value === '') return {}
   if (typeof value === 'string') throw invalidRequest('Invalid hash', undefined, name)
   if (value.size > METADATA_MAX) throw invalidRequest('Metadata has too many names.', undefined, name)

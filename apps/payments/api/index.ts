@@ -49,6 +49,10 @@ export async function buildApi(service: Service): Promise<Api> {
 /** An API key is asked for before anything else, and an Idempotency-Key for every write. */
 async function addV1(v1: Api, service: Service): Promise<void> {
   v1.addHook('onRequest', requireApiKey(service))
+  v1.addHook('onRequest', async (request, reply) => {
+    service.limits.countRequest(request, reply)
+    await service.limits.limitRate(callerOf(request), reply)
+  })
   v1.addHook('onRequest', async (_, reply) => {
     reply.header('cache-control', 'no-store')
   })
@@ -56,6 +60,7 @@ async function addV1(v1: Api, service: Service): Promise<void> {
     once: service.once,
     account: (request) => callerOf(request).account,
     methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
+    lease_ms: service.config.timing.lease_ms,
   })
   await addRoutes(v1, service, V1_ROUTES)
 }

@@ -3,6 +3,7 @@ import { eventRoutes } from './events.ts'
 import { healthRoutes } from './health.ts'
 import { idempotencyKeyRoutes } from './idempotency-keys.ts'
 import { opsRoutes } from './ops.ts'
+import { paymentRoutes } from './payments.ts'
 import type { Routes } from './type.ts'
 import { webhookDeliveryRoutes } from './webhook-deliveries.ts'
 import { webhookEndpointRoutes } from './webhook-endpoints.ts'
@@ -11,6 +12,7 @@ import { webhookEndpointRoutes } from './webhook-endpoints.ts'
 export const V1_ROUTES: readonly Routes[] = [
   balanceRoutes,
   idempotencyKeyRoutes,
+  paymentRoutes,
   webhookEndpointRoutes,
   webhookDeliveryRoutes,
   eventRoutes,

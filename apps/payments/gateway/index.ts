@@ -10,7 +10,8 @@ export interface Money {
 }
 
 export interface AuthorizeOrder extends Money {
-  /** The payment that it is for: told to the processor, so that both sides' books can be compared. */
+  /** Whose, and what for: told to the processor, so that its webhooks say so and both sides' books can be compared. */
+  readonly account: string
   readonly payment: string
   /** A token of the processor's. Card numbers never come here. */
   readonly payment_method: string
@@ -62,6 +63,8 @@ export interface Voided {
 }
 
 export interface RefundOrder extends Money {
+  /** Whose: as for a payment. */
+  readonly account: string
   /** What the payment is called at the processor. */
   readonly gateway_id: string
   readonly refund: string

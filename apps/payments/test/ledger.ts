@@ -33,9 +33,20 @@ export async function transact<T>(
 }
 
 /** Without any trigger or foreign key, as whoever owns the database could. */
-export function corrupt(pool: pg.Pool, text: string, values: unknown[] = []): Promise<void> {
-  return transact(pool, async (tx) => {
-    await tx.query('SET LOCAL session_replication_role = replica')
-    await tx.query(text, values)
-  })
+export async function corrupt(tx: pg.PoolClient, text: string): Promise<void> {
+  await tx.query('SET LOCAL session_replication_role = replica')
+  await tx.query(text)
+  await tx.query('SET LOCAL session_replication_role = DEFAULT')
+}
+
+/** What can be seen in a transaction that is rolled back: all that is wrong in it is gone with it. */
+export async function rolledBack<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  try {
+    await client.query('BEGIN')
+    return await work(client)
+  } finally {
+    await client.query('ROLLBACK')
+    client.release()
+  }
 }

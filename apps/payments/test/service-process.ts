@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
 import type { FreshDatabase } from '../../../test/setup/database.ts'
-import { type Answer, type Ask, send, TEST_OPS_TOKEN, TEST_SECRET } from './service.ts'
+import { type Answer, type Ask, send, TEST_OPS_TOKEN, TEST_SECRET, UNLIMITED } from './service.ts'
 
 const PROGRAM = fileURLToPath(new URL('../main.ts', import.meta.url))
 
@@ -54,6 +54,7 @@ export async function startServiceProcess(options: ProcessOptions): Promise<Serv
       ONLYONCE_SECRET: TEST_SECRET,
       OPS_TOKEN: TEST_OPS_TOKEN,
       LOG_LEVEL: 'error',
+      ...UNLIMITED,
       ...(role !== 'worker' && { PORT: '0' }),
       ...env,
     },

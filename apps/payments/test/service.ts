@@ -20,6 +20,14 @@ export interface TestOptions extends OpenOptions {
   readonly prepare?: (service: Service) => Promise<void>
 }
 
+/** Tests that are not about limits meet none. */
+export const UNLIMITED = {
+  RATE_LIMIT_TEST: '1000000',
+  RATE_LIMIT_LIVE: '1000000',
+  VELOCITY_CARD: '1000000/60',
+  VELOCITY_ACCOUNT: '1000000/60',
+}
+
 /** A caller with a key of its own. */
 export interface TestCaller {
   readonly account_id: string
@@ -111,6 +119,7 @@ export function testConfig(
     OPS_TOKEN: TEST_OPS_TOKEN,
     LOG_LEVEL: 'silent',
     PORT: '0',
+    ...UNLIMITED,
     ...env,
   })
 }

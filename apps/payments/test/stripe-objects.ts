@@ -6,6 +6,7 @@ export const OTHER_KEY = '9meU4tFsE9rBAvy4M940nRsi9ZXNosyR74cozq-3LLg'
 export const ENTRY = `capture_${KEY.slice(0, 30)}`
 
 export const ORDER: AuthorizeOrder = {
+  account: 'acct_1:test',
   payment: 'pay_1',
   amount: 1_000,
   currency: 'EUR',
@@ -22,6 +23,7 @@ export const CAPTURE: CaptureOrder = {
   final: false,
 }
 export const REFUND: RefundOrder = {
+  account: 'acct_1:test',
   gateway_id: 'pi_1',
   refund: 'ref_1',
   amount: 300,

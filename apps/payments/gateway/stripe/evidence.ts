@@ -1,7 +1,7 @@
 /** What a webhook proves about a call of ours. */
 import type Stripe from 'stripe'
 import type { Authorized, Captured, Decline, Refunded, Voided } from '../index.ts'
-import { capturesOf, KEY_ENTRY } from './metadata.ts'
+import { ACCOUNT_ENTRY, capturesOf, KEY_ENTRY } from './metadata.ts'
 import { authorizationIn, type Intent, refundIn } from './results.ts'
 
 export interface Evidence {
@@ -28,6 +28,12 @@ export function evidenceOf(event: Stripe.Event): readonly Evidence[] {
     // An object that contradicts itself is no proof of anything.
     return []
   }
+}
+
+/** Whose call an event is about; null for what we have not made. */
+export function accountIn(event: Stripe.Event): string | null {
+  const { metadata } = event.data.object as { metadata?: Record<string, string> | null }
+  return metadata?.[ACCOUNT_ENTRY] ?? null
 }
 
 function proved(event: Stripe.Event): readonly Evidence[] {

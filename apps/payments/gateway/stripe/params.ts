@@ -1,14 +1,14 @@
 /** What is sent to Stripe. The same order gives the same parameters, always: its keys are bound to them. */
 import type Stripe from 'stripe'
 import type { AuthorizeOrder, CaptureOrder, RefundOrder } from '../index.ts'
-import { captureMetadata, KEY_ENTRY } from './metadata.ts'
+import { ACCOUNT_ENTRY, captureMetadata, KEY_ENTRY } from './metadata.ts'
 
 export function authorizeParams(
   order: AuthorizeOrder,
   key: string,
   payment_method_types: string[],
 ): Stripe.PaymentIntentCreateParams {
-  const { amount, currency, payment_method, capture, payment, reference } = order
+  const { account, amount, currency, payment_method, capture, payment, reference } = order
   return {
     amount,
     currency: currency.toLowerCase(),
@@ -18,7 +18,12 @@ export function authorizeParams(
     confirm: true,
     // Nobody is there to authenticate: a card that asks for it declines at once, and no intent stays open.
     error_on_requires_action: true,
-    metadata: { [KEY_ENTRY]: key, payment, ...(reference !== null && { reference }) },
+    metadata: {
+      [KEY_ENTRY]: key,
+      [ACCOUNT_ENTRY]: account,
+      payment,
+      ...(reference !== null && { reference }),
+    },
     ...(capture === 'manual' && {
       payment_method_options: { card: { request_multicapture: 'if_available' } },
     }),
@@ -37,11 +42,11 @@ export function captureParams(order: CaptureOrder, key: string): Stripe.PaymentI
 }
 
 export function refundParams(order: RefundOrder, key: string): Stripe.RefundCreateParams {
-  const { gateway_id, amount, reason, refund } = order
+  const { account, gateway_id, amount, reason, refund } = order
   return {
     payment_intent: gateway_id,
     amount,
     ...(reason !== null && { reason }),
-    metadata: { [KEY_ENTRY]: key, refund },
+    metadata: { [KEY_ENTRY]: key, [ACCOUNT_ENTRY]: account, refund },
   }
 }

@@ -194,5 +194,9 @@ export const DELIVERY_ATTEMPT_COLUMNS = [
   'error_message',
 ]
 
+/** Where a list of ids begins and ends: a place in it that is always given can be found by an index. */
+export const FIRST_ID = `'00000000-0000-0000-0000-000000000000'::uuid`
+export const LAST_ID = `'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid`
+
 /** A secret as it is stored, without bytea's own text form. */
 export const SECRET_COLUMN = hex('s.secret')

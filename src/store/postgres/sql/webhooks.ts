@@ -4,6 +4,7 @@ import {
   DELIVERY_COLUMNS,
   ENDPOINT_COLUMNS,
   interval,
+  LAST_ID,
   MESSAGE_COLUMNS,
 } from './columns.ts'
 
@@ -89,7 +90,7 @@ SELECT ${MESSAGE_COLUMNS.join(', ')} FROM ${schema}.webhook_messages AS m
 WHERE m.account = $1 AND ($2::text[] IS NULL OR m.type = ANY ($2::text[]))
   AND m.created_at >= coalesce(to_timestamp($3::float8 / 1000), '-infinity')
   AND m.created_at < coalesce(to_timestamp($4::float8 / 1000), 'infinity')
-  AND ($5::float8 IS NULL OR (m.created_at, m.id) < (to_timestamp($5::float8 / 1000), $6::uuid))
+  AND (m.created_at, m.id) < (coalesce(to_timestamp($5::float8 / 1000), 'infinity'), coalesce($6::uuid, ${LAST_ID}))
 ORDER BY m.created_at DESC, m.id DESC LIMIT $7::int`
 
 export const getMessage = (schema: string) => `
@@ -101,7 +102,7 @@ export const listDeliveries = (schema: string) => `
 SELECT ${DELIVERY_COLUMNS.join(', ')}
 FROM ${schema}.webhook_deliveries AS d
 JOIN ${schema}.webhook_messages AS m ON m.account = d.account AND m.id = d.message
-WHERE d.account = $1 AND ($2::uuid IS NULL OR (d.message, d.endpoint) < ($2::uuid, $3::uuid))
+WHERE d.account = $1 AND (d.message, d.endpoint) < (coalesce($2::uuid, ${LAST_ID}), coalesce($3::uuid, ${LAST_ID}))
 ORDER BY d.message DESC, d.endpoint DESC LIMIT $4::int`
 
 /** Parameters: the same, 5 endpoint. */
@@ -109,7 +110,7 @@ export const listDeliveriesTo = (schema: string) => `
 SELECT ${DELIVERY_COLUMNS.join(', ')}
 FROM ${schema}.webhook_deliveries AS d
 JOIN ${schema}.webhook_messages AS m ON m.account = d.account AND m.id = d.message
-WHERE d.account = $1 AND d.endpoint = $5::uuid AND ($2::uuid IS NULL OR (d.message, d.endpoint) < ($2::uuid, $3::uuid))
+WHERE d.account = $1 AND d.endpoint = $5::uuid AND (d.message, d.endpoint) < (coalesce($2::uuid, ${LAST_ID}), coalesce($3::uuid, ${LAST_ID}))
 ORDER BY d.message DESC, d.endpoint DESC LIMIT $4::int`
 
 /** Parameters: the same, 5 endpoint or NULL, 6 message. */
@@ -118,7 +119,7 @@ SELECT ${DELIVERY_COLUMNS.join(', ')}
 FROM ${schema}.webhook_deliveries AS d
 JOIN ${schema}.webhook_messages AS m ON m.account = d.account AND m.id = d.message
 WHERE d.account = $1 AND d.message = $6::uuid AND ($5::uuid IS NULL OR d.endpoint = $5::uuid)
-  AND ($2::uuid IS NULL OR (d.message, d.endpoint) < ($2::uuid, $3::uuid))
+  AND (d.message, d.endpoint) < (coalesce($2::uuid, ${LAST_ID}), coalesce($3::uuid, ${LAST_ID}))
 ORDER BY d.message DESC, d.endpoint DESC LIMIT $4::int`
 
 export const listAttempts = (schema: string) => `

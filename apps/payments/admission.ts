@@ -1,0 +1,71 @@
+/** Who may go on: how fast an account may be, how often a card may be tried, and how much this process takes on at once. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Admission, Asked, Secret } from 'onlyonce'
+import {
+  admissionOf,
+  type LimiterOptions,
+  limitHeaders,
+  overload,
+  rateLimit,
+  velocityLimit,
+} from 'onlyonce/limits'
+import type { Caller } from './accounts/index.ts'
+import type { LimitsConfig } from './config.ts'
+import type { Mode } from './gateway/index.ts'
+import { LIMITS } from './limits.ts'
+import { Refused } from './problems.ts'
+
+export interface ServiceLimits {
+  /** For every request under /v1: so many in a second. Throws; nothing is claimed by then. */
+  limitRate(caller: Caller, reply: FastifyReply): Promise<void>
+  /** For work that would begin. Replays are not asked about. */
+  readonly admitWork: () => Admission
+  /** The same for a payment, and how often its card and its account were charged. */
+  readonly admitPayment: (asked: Asked) => Promise<Admission>
+  /** Counts what is under way. */
+  countRequest(request: FastifyRequest, reply: FastifyReply): void
+  stop(): void
+}
+
+interface LimitsOptions extends Pick<LimiterOptions, 'pool' | 'pooler' | 'on_trouble'> {
+  readonly config: LimitsConfig
+  readonly secret: Secret
+}
+
+export function openLimits({ config, secret, ...shared }: LimitsOptions): ServiceLimits {
+  const rates = {
+    live: rateLimit({ ...shared, name: 'live', points: config.rate_live, per_ms: 1_000 }),
+    test: rateLimit({ ...shared, name: 'test', points: config.rate_test, per_ms: 1_000 }),
+  } satisfies Record<Mode, unknown>
+  const bytes =
+    typeof secret === 'string' || secret instanceof Uint8Array ? secret : secret.keys[secret.current]!
+  const cards = velocityLimit({ ...shared, name: 'card', secret: bytes, rules: config.velocity_card })
+  const accounts = velocityLimit({
+    ...shared,
+    name: 'account',
+    secret: bytes,
+    rules: config.velocity_account,
+  })
+  const load = overload({ in_flight_max: config.in_flight_max, lag_max_ms: LIMITS.overload_lag_max_ms })
+  return {
+    async limitRate({ account, mode }, reply) {
+      const verdict = await rates[mode].take(account)
+      reply.headers(limitHeaders(verdict, { reason: 'account-rate' }))
+      if (!verdict.allowed) throw new Refused('rate_limited')
+    },
+    admitWork: () => load.admit(),
+    async admitPayment(asked) {
+      const calm = load.admit()
+      if (!calm.admit) return calm
+      const { payment_method } = asked.body() as { payment_method: string }
+      const card = await cards.take(asked.account, payment_method)
+      if (!card.allowed) return admissionOf(card, { code: 'velocity_limited', reason: 'card-velocity' })
+      const account = await accounts.take(asked.account, asked.account)
+      return admissionOf(account, { code: 'velocity_limited', reason: 'account-velocity' })
+    },
+    countRequest(_, reply) {
+      reply.raw.once('close', load.enter())
+    },
+    stop: () => load.stop(),
+  }
+}

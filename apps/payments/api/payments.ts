@@ -1,0 +1,189 @@
+import { idempotent } from 'onlyonce/fastify'
+import { Type } from 'typebox'
+import { parseAmount, parseCurrency } from '../money/index.ts'
+import { findPayment, listPayments, listRefunds, type PaymentFilter } from '../payments/index.ts'
+import {
+  CancelBody,
+  CaptureBody,
+  CreatePaymentBody,
+  Payment,
+  PaymentId,
+  Refund,
+  RefundBody,
+} from '../payments/schemas.ts'
+import { STATUSES } from '../payments/state.ts'
+import { Refused } from '../problems.ts'
+import type { Service } from '../service.ts'
+import { callerOf } from './auth.ts'
+import { BY_ID, PAGE_QUERY, pageOf, pageSchema, readPage } from './pages.ts'
+import type { Api } from './type.ts'
+
+const Params = Type.Object({ payment: PaymentId })
+const PAYMENTS = BY_ID('payments', 'pay')
+const REFUNDS = BY_ID('refunds', 'ref')
+const Time = Type.String({
+  maxLength: 40,
+  pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,6})?(Z|[+-]\\d\\d:\\d\\d)$',
+})
+
+const ListQuery = Type.Object(
+  {
+    ...PAGE_QUERY,
+    status: Type.Optional(Type.Enum([...STATUSES])),
+    reference: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+    created_from: Type.Optional(Time),
+    created_to: Type.Optional(Time),
+  },
+  {
+    additionalProperties: false,
+    patternProperties: {
+      '^metadata\\[[A-Za-z0-9_.-]{1,40}\\]$': { type: 'string', maxLength: 500 },
+    },
+  },
+)
+
+/** `POST /v1/payments` and what can be done with a payment. The operations answer: none of these handlers is run. */
+export async function paymentRoutes(app: Api, service: Service): Promise<void> {
+  const { createPayment, capturePayment, cancelPayment, refundPayment } = service.operations
+  const { admitPayment, admitWork } = service.limits
+
+  app.post(
+    '/v1/payments',
+    {
+      schema: { body: CreatePaymentBody, response: { 201: Payment }, tags: ['payments'] },
+      preHandler: idempotent({
+        operation: createPayment,
+        admit: admitPayment,
+        input: ({ body }) => readCreate(body as CreatePaymentBody),
+      }),
+    },
+    answeredByOperation,
+  )
+
+  app.get(
+    '/v1/payments',
+    { schema: { querystring: ListQuery, response: { 200: pageSchema(Payment) }, tags: ['payments'] } },
+    async (request) => {
+      const { limit, after } = readPage(PAYMENTS, request.query)
+      const filter = readFilter(request.query)
+      const before = after?.[0] ?? null
+      const found = await listPayments(service.pool, callerOf(request).account, filter, before, limit + 1)
+      return pageOf(PAYMENTS, found, limit, ({ id }) => [id])
+    },
+  )
+
+  app.get(
+    '/v1/payments/:payment',
+    { schema: { params: Params, response: { 200: Payment }, tags: ['payments'] } },
+    async (request) => {
+      const found = await findPayment(service, callerOf(request).account, request.params.payment)
+      if (found === null) throw new Refused('not_found')
+      return found
+    },
+  )
+
+  app.post(
+    '/v1/payments/:payment/capture',
+    {
+      schema: { params: Params, body: CaptureBody, response: { 200: Payment }, tags: ['payments'] },
+      preHandler: idempotent({
+        operation: capturePayment,
+        admit: admitWork,
+        input: ({ body, path_params }) => {
+          const { amount = null, final = null } = body as CaptureBody
+          return { payment: path_params.payment!, amount, final }
+        },
+      }),
+    },
+    answeredByOperation,
+  )
+
+  app.post(
+    '/v1/payments/:payment/cancel',
+    {
+      schema: { params: Params, body: CancelBody, response: { 200: Payment }, tags: ['payments'] },
+      preHandler: idempotent({
+        operation: cancelPayment,
+        admit: admitWork,
+        input: ({ body, path_params }) => {
+          const { reason = null } = body as CancelBody
+          return { payment: path_params.payment!, reason }
+        },
+      }),
+    },
+    answeredByOperation,
+  )
+
+  app.post(
+    '/v1/payments/:payment/refunds',
+    {
+      schema: { params: Params, body: RefundBody, response: { 201: Refund }, tags: ['refunds'] },
+      preHandler: idempotent({
+        operation: refundPayment,
+        admit: admitWork,
+        input: ({ body, path_params }) => {
+          const { amount = null, reason = null, metadata = {} } = body as RefundBody
+          return { payment: path_params.payment!, amount, reason, metadata }
+        },
+      }),
+    },
+    answeredByOperation,
+  )
+
+  app.get(
+    '/v1/payments/:payment/refunds',
+    {
+      schema: {
+        params: Params,
+        querystring: Type.Object(PAGE_QUERY, { additionalProperties: false }),
+        response: { 200: pageSchema(Refund) },
+        tags: ['refunds'],
+      },
+    },
+    async (request) => {
+      const { payment } = request.params
+      const account = callerOf(request).account
+      if ((await findPayment(service, account, payment)) === null) throw new Refused('not_found')
+      const { limit, after } = readPage(REFUNDS, request.query)
+      const found = await listRefunds(service.pool, account, payment, after?.[0] ?? null, limit + 1)
+      return pageOf(REFUNDS, found, limit, ({ id }) => [id])
+    },
+  )
+}
+
+/** The form of the body is checked by then; whether there is such a currency, and such an amount in it, is not. */
+function readCreate(body: CreatePaymentBody) {
+  const currency = parseCurrency(body.currency)
+  const { payment_method, capture_method = 'automatic', payer = null, reference = null, metadata = {} } = body
+  const amount = parseAmount(body.amount, currency)
+  return { amount, currency, payment_method, capture_method, payer, reference, metadata }
+}
+
+function readFilter(query: Record<string, unknown>): PaymentFilter {
+  const metadata: Record<string, string> = {}
+  for (const [name, value] of Object.entries(query)) {
+    const inner = /^metadata\[(.*)\]$/.exec(name)?.[1]
+    if (inner !== undefined) metadata[inner] = value as string
+  }
+  return {
+    status: (query.status as PaymentFilter['status']) ?? null,
+    reference: (query.reference as string | undefined) ?? null,
+    metadata: Object.keys(metadata).length === 0 ? null : metadata,
+    from: readTime(query, 'created_from'),
+    to: readTime(query, 'created_to'),
+  }
+}
+
+function readTime(query: Record<string, unknown>, field: string): string | null {
+  const text = query[field] as string | undefined
+  if (text === undefined) return null
+  if (Number.isNaN(Date.parse(text))) {
+    throw new Refused('invalid_request', { field, detail: `${field} is no such day or time.` })
+  }
+  return text
+}
+
+/** Never run: the route's operation answers in its place. */
+async function answeredByOperation(): Promise<never> {
+  throw new Error('An operation has let its handler run.')
+}

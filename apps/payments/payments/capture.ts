@@ -1,0 +1,107 @@
+import { type Op, operation, type Queryable, reply } from 'onlyonce'
+import type { Captured, Decline } from '../gateway/index.ts'
+import { makeId } from '../ids.ts'
+import { captureLines, post } from '../ledger/index.ts'
+import { problemReply } from '../problems.ts'
+import { type Gateways, gatewayOf } from './gateways.ts'
+import { releaseHeld } from './held.ts'
+import { closingBy, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
+import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
+import { RESERVE_CAPTURE, SETTLE_CAPTURE } from './sql.ts'
+import { afterCapture } from './state.ts'
+
+export interface CapturePayment {
+  readonly payment: string
+  /** Null is all that is left. */
+  readonly amount: number | null
+  /** Lets go of the rest. Null: when nothing is left of it. */
+  readonly final: boolean | null
+}
+
+interface Reserved {
+  readonly capture: string
+  readonly gateway_id: string
+  readonly amount: number
+  readonly currency: string
+  readonly final: boolean
+}
+
+/** A capture: so much is reserved, taken at the processor, settled. What others have reserved is not there to be taken. */
+export const capturePaymentWith = (gateways: Gateways) =>
+  operation('payments.capture', async (op, input: CapturePayment) => {
+    const reserved = await op.atomic('reserved', (tx) => reserve(tx, op, input), ONE_AT_A_TIME)
+    if ('status' in reserved) return reserved
+    const gateway = gatewayOf(gateways, op.account)
+    const order = reserved
+    const captured = await op.foreign('captured', {
+      call: (context) => gateway.capture(order, context),
+      find: (context) => gateway.findCapture(order, context),
+      timeout_ms: gateway.timeout_ms,
+      settle_ms: gateway.settle_ms,
+      key_lifetime_ms: gateway.key_lifetime_ms,
+    })
+    return op.atomic('settled', (tx) => settle(tx, op, input.payment, reserved, captured), ONE_AT_A_TIME)
+  })
+
+async function reserve(tx: Queryable, op: Op, { payment: id, amount, final }: CapturePayment) {
+  const payment = await lockPayment(tx, op, id)
+  if (payment === null) return paymentNotFound()
+  const refused = refuseClosed(payment)
+  if (refused !== null) return refused
+  const left = payment.amount - payment.captured - payment.capturing
+  const wanted = amount ?? left
+  if (wanted > left || left === 0) {
+    const detail = `${left} of ${payment.amount} can still be captured.`
+    return problemReply('amount_too_large', { detail, field: 'amount', more: { amount_capturable: left } })
+  }
+  const reserved: Reserved = {
+    capture: makeId('cap'),
+    gateway_id: payment.gateway_id!,
+    amount: wanted,
+    currency: payment.currency,
+    final: final ?? wanted === left,
+  }
+  const closing = reserved.final ? closingBy(op) : null
+  await tx.query(RESERVE_CAPTURE, [op.account, id, wanted, reserved.final, reserved.capture, op.key, closing])
+  return reserved
+}
+
+async function settle(tx: Queryable, op: Op, id: string, reserved: Reserved, result: Captured | Decline) {
+  const before = (await lockPayment(tx, op, id))!
+  const declined = result.status === 'declined'
+  const captured = declined ? 0 : reserved.amount
+  const released = declined ? 0 : reserved.final ? before.held : Math.min(captured, before.held)
+  const { rows } = await tx.query(SETTLE_CAPTURE, [
+    op.account,
+    id,
+    reserved.capture,
+    declined ? 'failed' : 'succeeded',
+    declined ? JSON.stringify(viewDecline(result)) : null,
+    reserved.amount,
+    captured,
+    released,
+    declined ? before.status : statusAfter(before, captured, reserved.final),
+    reserved.final ? null : before.closing,
+  ])
+  const payment = rows[0] as PaymentRow
+  const view = presentPayment(payment)
+  if (declined) {
+    return problemReply('capture_failed', {
+      detail: result.message,
+      more: { decline: viewDecline(result), payment: view },
+    })
+  }
+  const { account } = op
+  const { capture: source, currency } = reserved
+  const lines = captureLines({ amount: captured, currency })
+  await post(tx, { account, kind: 'capture', source, state: 'posted', lines })
+  if (released > 0) await releaseHeld(tx, { account, payment: id, source, amount: released })
+  await op.emit(tx, 'payment.captured', view, { aggregate: `payment:${id}` })
+  return reply(200, view)
+}
+
+/** One that was under way beside the final one may end after it: the payment has succeeded by then, and stays so. */
+function statusAfter(before: PaymentRow, captured: number, final: boolean) {
+  if (before.status === 'succeeded') return before.status
+  return afterCapture(before.captured + captured, before.amount, final)
+}

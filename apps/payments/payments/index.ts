@@ -1,0 +1,23 @@
+/** Payments: the operations that move money, what clients read, and the workers behind them. */
+import { capturePaymentWith } from './capture.ts'
+import { createPaymentWith } from './create.ts'
+import type { Gateways } from './gateways.ts'
+import { cancelPaymentWith, expirePaymentWith } from './let-go.ts'
+import { refundPaymentWith } from './refund.ts'
+
+export { type Gateways, gatewayOf, modeOf } from './gateways.ts'
+export { findPayment, listPayments, listRefunds, type PaymentFilter } from './read.ts'
+export { expirer, marker, sweeper } from './workers.ts'
+
+/** All operations of payments, given the processors that they work with. */
+export function paymentOperations(gateways: Gateways) {
+  return {
+    createPayment: createPaymentWith(gateways),
+    capturePayment: capturePaymentWith(gateways),
+    cancelPayment: cancelPaymentWith(gateways),
+    refundPayment: refundPaymentWith(gateways),
+    expirePayment: expirePaymentWith(gateways),
+  }
+}
+
+export type PaymentOperations = ReturnType<typeof paymentOperations>

@@ -1,0 +1,83 @@
+import { type Op, operation, type Queryable, reply } from 'onlyonce'
+import type { Decline, Voided, VoidOrder } from '../gateway/index.ts'
+import { LIMITS } from '../limits.ts'
+import { problemReply } from '../problems.ts'
+import { type Gateways, gatewayOf } from './gateways.ts'
+import { releaseHeld } from './held.ts'
+import { closingBy, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
+import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
+import { CLOSE_PAYMENT, REOPEN_PAYMENT, SETTLE_VOID } from './sql.ts'
+import { afterLettingGo } from './state.ts'
+
+export interface CancelPayment {
+  readonly payment: string
+  readonly reason: VoidOrder['reason']
+}
+
+/** A client does not want the money any more that is held. */
+export const cancelPaymentWith = (gateways: Gateways) =>
+  operation('payments.cancel', (op, { payment, reason }: CancelPayment) =>
+    letGo(op, gateways, payment, reason, 'canceled'),
+  )
+
+/** The processor holds it no longer than this; a worker asks for it. */
+export const expirePaymentWith = (gateways: Gateways) =>
+  operation('payments.expire', (op, { payment }: { readonly payment: string }) =>
+    letGo(op, gateways, payment, 'abandoned', 'expired'),
+  )
+
+/** The payment is closed to captures, let go of at the processor, settled. */
+async function letGo(
+  op: Op,
+  gateways: Gateways,
+  id: string,
+  reason: VoidOrder['reason'],
+  why: 'canceled' | 'expired',
+) {
+  const closed = await op.atomic('closed', (tx) => close(tx, op, id), ONE_AT_A_TIME)
+  if ('status' in closed) return closed
+  const gateway = gatewayOf(gateways, op.account)
+  const order = { gateway_id: closed.gateway_id, reason }
+  const voided = await op.foreign('voided', {
+    call: (context) => gateway.void(order, context),
+    find: (context) => gateway.findVoid(order, context),
+    timeout_ms: gateway.timeout_ms,
+    settle_ms: gateway.settle_ms,
+    key_lifetime_ms: gateway.key_lifetime_ms,
+  })
+  return await op.atomic('settled', (tx) => settle(tx, op, id, voided, why), ONE_AT_A_TIME)
+}
+
+async function close(tx: Queryable, op: Op, id: string) {
+  const payment = await lockPayment(tx, op, id)
+  if (payment === null) return paymentNotFound()
+  const refused = refuseClosed(payment)
+  if (refused !== null) return refused
+  if (payment.capturing > 0) {
+    return problemReply('payment_state', { detail: 'A capture of the payment is under way.' })
+  }
+  await tx.query(CLOSE_PAYMENT, [op.account, id, closingBy(op)])
+  return { gateway_id: payment.gateway_id! }
+}
+
+async function settle(
+  tx: Queryable,
+  op: Op,
+  id: string,
+  result: Voided | Decline,
+  why: 'canceled' | 'expired',
+) {
+  const { account } = op
+  if (result.status === 'declined') {
+    const { rows } = await tx.query(REOPEN_PAYMENT, [account, id, LIMITS.expiry_retry_hours])
+    const payment = presentPayment(rows[0] as PaymentRow)
+    const decline = viewDecline(result)
+    return problemReply('cancel_failed', { detail: result.message, more: { decline, payment } })
+  }
+  const before = (await lockPayment(tx, op, id))!
+  const { rows } = await tx.query(SETTLE_VOID, [account, id, afterLettingGo(before.captured, why)])
+  await releaseHeld(tx, { account, payment: id, source: id, amount: before.held })
+  const view = presentPayment(rows[0] as PaymentRow)
+  await op.emit(tx, `payment.${why}`, view, { aggregate: `payment:${id}` })
+  return reply(200, view)
+}

@@ -1,0 +1,51 @@
+import type { Onlyonce, PostgresTx, Queryable } from 'onlyonce'
+import { type Metadata, type PaymentRow, presentPayment, presentRefund, type RefundRow } from './rows.ts'
+import { LIST_PAYMENTS, LIST_REFUNDS, SELECT_PAYMENT } from './sql.ts'
+import type { Status } from './state.ts'
+
+/** A payment as it is now. One whose outcome nobody knows is shown so at once, before a worker has noted it. */
+export async function findPayment(
+  { once, pool }: { readonly once: Onlyonce<PostgresTx>; readonly pool: Queryable },
+  account: string,
+  id: string,
+) {
+  const { rows } = await pool.query(SELECT_PAYMENT, [account, id])
+  const row = rows[0] as PaymentRow | undefined
+  if (row === undefined) return null
+  if (row.status !== 'processing') return presentPayment(row)
+  const { state } = await once.explain({ account, operation: 'payments.create', key: row.idempotency_key })
+  const in_doubt = state === 'unknown' || state === 'parked'
+  return presentPayment(in_doubt ? { ...row, status: 'unknown' } : row)
+}
+
+export interface PaymentFilter {
+  readonly status: Status | null
+  readonly reference: string | null
+  readonly metadata: Metadata | null
+  readonly from: string | null
+  readonly to: string | null
+}
+
+/** Newest first, those behind `before`. */
+export async function listPayments(
+  tx: Queryable,
+  account: string,
+  { status, reference, metadata, from, to }: PaymentFilter,
+  before: string | null,
+  limit: number,
+) {
+  const wanted = metadata === null ? null : JSON.stringify(metadata)
+  const values = [account, status, reference, wanted, from, to, before, limit]
+  return ((await tx.query(LIST_PAYMENTS, values)).rows as PaymentRow[]).map(presentPayment)
+}
+
+export async function listRefunds(
+  tx: Queryable,
+  account: string,
+  payment: string,
+  before: string | null,
+  limit: number,
+) {
+  const { rows } = await tx.query(LIST_REFUNDS, [account, payment, before, limit])
+  return (rows as RefundRow[]).map(presentRefund)
+}

@@ -1,0 +1,99 @@
+import { type Op, operation, type Queryable, reply } from 'onlyonce'
+import type { Decline, Refunded, RefundOrder } from '../gateway/index.ts'
+import { makeId } from '../ids.ts'
+import { post, refundLines } from '../ledger/index.ts'
+import { problemReply } from '../problems.ts'
+import { type Gateways, gatewayOf } from './gateways.ts'
+import { lockPayment, ONE_AT_A_TIME, paymentNotFound } from './locked.ts'
+import { type Metadata, presentRefund, type RefundRow, viewDecline } from './rows.ts'
+import { RESERVE_REFUND, SETTLE_REFUND } from './sql.ts'
+
+export interface RefundPayment {
+  readonly payment: string
+  /** Null is all that is left. */
+  readonly amount: number | null
+  readonly reason: RefundOrder['reason']
+  readonly metadata: Metadata
+}
+
+interface Reserved {
+  readonly refund: string
+  readonly gateway_id: string
+  readonly amount: number
+  readonly currency: string
+}
+
+/** A refund: so much is reserved, given back at the processor, settled. */
+export const refundPaymentWith = (gateways: Gateways) =>
+  operation('refunds.create', async (op, input: RefundPayment) => {
+    const reserved = await op.atomic('reserved', (tx) => reserve(tx, op, input), ONE_AT_A_TIME)
+    if ('status' in reserved) return reserved
+    const gateway = gatewayOf(gateways, op.account)
+    const order = { account: op.account, reason: input.reason, ...reserved }
+    const refunded = await op.foreign('refunded', {
+      call: (context) => gateway.refund(order, context),
+      find: (context) => gateway.findRefund(order, context),
+      timeout_ms: gateway.timeout_ms,
+      settle_ms: gateway.settle_ms,
+      key_lifetime_ms: gateway.key_lifetime_ms,
+    })
+    return op.atomic('settled', (tx) => settle(tx, op, input.payment, reserved, refunded), ONE_AT_A_TIME)
+  })
+
+async function reserve(tx: Queryable, op: Op, { payment: id, amount, reason, metadata }: RefundPayment) {
+  const payment = await lockPayment(tx, op, id)
+  if (payment === null) return paymentNotFound()
+  if (payment.captured === 0) {
+    const detail = `The payment is ${payment.status}: nothing was taken that could be given back.`
+    return problemReply('payment_state', { detail, more: { payment_status: payment.status } })
+  }
+  const left = payment.captured - payment.refunded - payment.refunding
+  const wanted = amount ?? left
+  if (wanted > left || left === 0) {
+    const detail = `${left} of ${payment.captured} can still be refunded.`
+    return problemReply('amount_too_large', { detail, field: 'amount', more: { amount_refundable: left } })
+  }
+  const reserved: Reserved = {
+    refund: makeId('ref'),
+    gateway_id: payment.gateway_id!,
+    amount: wanted,
+    currency: payment.currency,
+  }
+  const values = [op.account, id, wanted, reserved.refund, reason, JSON.stringify(metadata), op.key]
+  await tx.query(RESERVE_REFUND, values)
+  return reserved
+}
+
+async function settle(tx: Queryable, op: Op, id: string, reserved: Reserved, result: Refunded | Decline) {
+  const { account } = op
+  const { refund: source, amount, currency } = reserved
+  const declined = result.status === 'declined'
+  const { rows } = await tx.query(SETTLE_REFUND, [
+    account,
+    id,
+    source,
+    declined ? 'failed' : 'succeeded',
+    declined ? JSON.stringify(viewDecline(result)) : null,
+    amount,
+    declined ? 0 : amount,
+    result.gateway_id,
+  ])
+  const view = presentRefund(rows[0] as RefundRow)
+  const aggregate = `payment:${id}`
+  if (declined) {
+    await op.emit(tx, 'refund.failed', view, { aggregate })
+    return problemReply('refund_failed', {
+      detail: result.message,
+      more: { decline: view.decline, refund: view },
+    })
+  }
+  await post(tx, {
+    account,
+    kind: 'refund',
+    source,
+    state: 'posted',
+    lines: refundLines({ amount, currency }),
+  })
+  await op.emit(tx, 'payment.refunded', view, { aggregate })
+  return reply(201, view, { location: `/v1/payments/${id}/refunds/${source}` })
+}

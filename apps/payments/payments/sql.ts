@@ -1,0 +1,207 @@
+/** Statements of payments. Whatever may exceed something is a condition of the UPDATE: the row is the judge. */
+
+const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+/** Amounts are far below 2^53, so a double holds them exactly. */
+const COLUMNS = `
+  p.account, p.id, p.status, p.amount::float8, p.currency, p.capture_method, p.payment_method, p.payer, p.reference,
+  p.metadata, p.idempotency_key, p.gateway, p.gateway_id, p.captured::float8, p.capturing::float8,
+  p.refunded::float8, p.refunding::float8, p.held::float8, p.closing, p.decline, p.duplicate_of,
+  ${time('p.capture_before')} AS capture_before, ${time('p.created_at')} AS created_at,
+  ${time('p.updated_at')} AS updated_at`
+
+const ATTEMPTS = `
+  (SELECT coalesce(json_agg(json_build_object('number', a.number, 'gateway', a.gateway, 'gateway_id', a.gateway_id,
+     'status', a.status, 'decline', a.decline) ORDER BY a.number), '[]')
+   FROM payments.attempts a WHERE a.account = p.account AND a.payment = p.id) AS attempts`
+
+/** 1 account, 2 id, 3 amount, 4 currency, 5 capture method, 6 payment method, 7 payer, 8 reference, 9 metadata, 10 key, 11 gateway. */
+export const INSERT_PAYMENT = `
+WITH attempt AS (
+  INSERT INTO payments.attempts (account, payment, number, gateway) VALUES ($1, $2, 1, $11)
+)
+INSERT INTO payments.payments
+  (account, id, amount, currency, capture_method, payment_method, payer, reference, metadata, idempotency_key, gateway)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+
+/**
+ * What the processor said about a new payment. A payment of the same payer, amount and reference that came shortly before is
+ * named, and nothing more: two honest payments look like that, too.
+ * 1 account, 2 id, 3 status, 4 gateway id, 5 captured, 6 held, 7 capture before, 8 decline, 9 status of the attempt, 10 minutes.
+ */
+export const SETTLE_PAYMENT = `
+WITH attempt AS (
+  UPDATE payments.attempts SET status = $9, gateway_id = $4, decline = $8, ended_at = now()
+  WHERE account = $1 AND payment = $2 AND number = 1
+)
+UPDATE payments.payments AS p
+SET status = $3, gateway_id = $4, captured = $5, held = $6, capture_before = $7, decline = $8, updated_at = now(),
+    duplicate_of = CASE WHEN p.reference IS NOT NULL THEN (
+      SELECT o.id FROM payments.payments o
+      WHERE o.account = $1 AND o.reference = p.reference AND o.id < p.id AND o.amount = p.amount
+        AND o.currency = p.currency AND coalesce(o.payer, o.payment_method) = coalesce(p.payer, p.payment_method)
+        AND o.created_at > p.created_at - $10 * interval '1 minute'
+        AND o.status NOT IN ('failed', 'canceled', 'expired')
+      ORDER BY o.id DESC LIMIT 1) END
+WHERE p.account = $1 AND p.id = $2 AND p.status IN ('processing', 'unknown')
+RETURNING ${COLUMNS},
+  json_build_array(json_build_object('number', 1, 'gateway', p.gateway, 'gateway_id', $4::text, 'status', $9::text,
+    'decline', $8::jsonb)) AS attempts`
+
+/** A payment that nobody else changes until the step ends. 1 account, 2 payment. */
+export const LOCK_PAYMENT = `
+SELECT ${COLUMNS}, ${ATTEMPTS} FROM payments.payments p WHERE p.account = $1 AND p.id = $2 FOR UPDATE`
+
+/** 1 account, 2 payment, 3 amount, 4 final, 5 id, 6 key, 7 who is closing it, if anybody. */
+export const RESERVE_CAPTURE = `
+WITH capture AS (
+  INSERT INTO payments.captures (account, payment, id, amount, final, idempotency_key) VALUES ($1, $2, $5, $3, $4, $6)
+)
+UPDATE payments.payments SET capturing = capturing + $3, closing = $7, updated_at = now()
+WHERE account = $1 AND id = $2`
+
+/** 1 account, 2 payment, 3 capture, 4 status of the capture, 5 decline. */
+const END_CAPTURE = `
+WITH capture AS (
+  UPDATE payments.captures SET status = $4, decline = $5
+  WHERE account = $1 AND payment = $2 AND id = $3 AND status = 'processing'
+)`
+
+/** 6 reserved before, 7 captured now, 8 released, 9 status, 10 closing. */
+export const SETTLE_CAPTURE = `${END_CAPTURE}
+UPDATE payments.payments AS p
+SET capturing = capturing - $6, captured = captured + $7, held = held - $8, status = $9, closing = $10,
+    updated_at = now()
+WHERE p.account = $1 AND p.id = $2
+RETURNING ${COLUMNS}, ${ATTEMPTS}`
+
+/** No capture may begin from now on. 1 account, 2 payment, 3 who is closing it. */
+export const CLOSE_PAYMENT = `
+UPDATE payments.payments SET closing = $3, updated_at = now() WHERE account = $1 AND id = $2`
+
+/** The rest was let go of. 1 account, 2 payment, 3 status. */
+export const SETTLE_VOID = `
+UPDATE payments.payments AS p SET status = $3, held = 0, closing = NULL, updated_at = now()
+WHERE p.account = $1 AND p.id = $2
+RETURNING ${COLUMNS}, ${ATTEMPTS}`
+
+/** The processor did not let go of it. 1 account, 2 payment, 3 hours until it is tried again where it was due. */
+export const REOPEN_PAYMENT = `
+UPDATE payments.payments AS p SET closing = NULL, updated_at = now(),
+  capture_before = CASE WHEN p.capture_before <= now() THEN now() + $3 * interval '1 hour' ELSE p.capture_before END
+WHERE p.account = $1 AND p.id = $2
+RETURNING ${COLUMNS}, ${ATTEMPTS}`
+
+/** 1 account, 2 payment, 3 amount, 4 id, 5 reason, 6 metadata, 7 key. */
+export const RESERVE_REFUND = `
+WITH payment AS (
+  UPDATE payments.payments SET refunding = refunding + $3, updated_at = now() WHERE account = $1 AND id = $2
+)
+INSERT INTO payments.refunds (account, payment, id, amount, reason, metadata, idempotency_key)
+VALUES ($1, $2, $4, $3, $5, $6, $7)`
+
+const REFUND_COLUMNS = `
+  r.id, r.payment, r.amount::float8, p.currency, r.reason, r.metadata, r.status, r.decline,
+  ${time('r.created_at')} AS created_at`
+
+/** 1 account, 2 payment, 3 refund, 4 status, 5 decline, 6 reserved before, 7 refunded now, 8 gateway id. */
+export const SETTLE_REFUND = `
+WITH payment AS (
+  UPDATE payments.payments SET refunding = refunding - $6, refunded = refunded + $7, updated_at = now()
+  WHERE account = $1 AND id = $2
+)
+UPDATE payments.refunds AS r SET status = $4, decline = $5, gateway_id = $8
+FROM payments.payments p
+WHERE r.account = $1 AND r.payment = $2 AND r.id = $3 AND p.account = $1 AND p.id = $2
+RETURNING ${REFUND_COLUMNS}`
+
+/** 1 account, 2 payment. */
+export const SELECT_PAYMENT = `
+SELECT ${COLUMNS}, ${ATTEMPTS} FROM payments.payments p WHERE p.account = $1 AND p.id = $2`
+
+/** Newest first. 1 account, 2 status, 3 reference, 4 metadata, 5 from, 6 to, 7 before this id, 8 how many; null is any. */
+export const LIST_PAYMENTS = `
+SELECT ${COLUMNS}, ${ATTEMPTS} FROM payments.payments p
+WHERE p.account = $1
+  AND ($2::text IS NULL OR p.status = $2) AND ($3::text IS NULL OR p.reference = $3)
+  AND ($4::jsonb IS NULL OR (p.metadata <> '{}' AND p.metadata @> $4))
+  AND ($5::timestamptz IS NULL OR p.created_at >= $5) AND ($6::timestamptz IS NULL OR p.created_at < $6)
+  AND ($7::text IS NULL OR p.id < $7)
+ORDER BY p.id DESC LIMIT $8`
+
+/** 1 account, 2 payment, 3 before this id, 4 how many. */
+export const LIST_REFUNDS = `
+SELECT ${REFUND_COLUMNS}
+FROM payments.refunds r JOIN payments.payments p ON p.account = r.account AND p.id = r.payment
+WHERE r.account = $1 AND r.payment = $2 AND ($3::text IS NULL OR r.id < $3)
+ORDER BY r.id DESC LIMIT $4`
+
+/** Held longer than the processor holds it. Over all accounts. 1 how many. */
+export const DUE_PAYMENTS = `
+SELECT account, id, ${time('capture_before')} AS capture_before FROM payments.payments
+WHERE status IN ('requires_capture', 'partially_captured') AND capture_before <= now()
+  AND (closing IS NULL OR starts_with(closing, 'payments.expire '))
+ORDER BY capture_before LIMIT $1`
+
+/** Nobody has settled them for a while. Over all accounts. 1 age in seconds, 2 after this time, 3 how many. */
+export const UNSETTLED_PAYMENTS = `
+SELECT account, id, status, idempotency_key, ${time('created_at')} AS created_at FROM payments.payments
+WHERE status IN ('processing', 'unknown') AND created_at < now() - $1 * interval '1 second'
+  AND ($2::timestamptz IS NULL OR created_at > $2)
+ORDER BY created_at LIMIT $3`
+
+/** Captures, refunds and whoever closes a payment, that nobody has settled for so long. 1 age in seconds, 2 how many. */
+export const UNSETTLED_RESERVATIONS = `
+(SELECT 'capture' AS kind, account, payment, id, 'payments.capture' AS operation, idempotency_key AS key
+ FROM payments.captures WHERE status = 'processing' AND created_at < now() - $1 * interval '1 second'
+ ORDER BY created_at LIMIT $2)
+UNION ALL
+(SELECT 'refund', account, payment, id, 'refunds.create', idempotency_key
+ FROM payments.refunds WHERE status = 'processing' AND created_at < now() - $1 * interval '1 second'
+ ORDER BY created_at LIMIT $2)
+UNION ALL
+(SELECT 'closing', account, id, id, split_part(closing, ' ', 1), substr(closing, strpos(closing, ' ') + 1)
+ FROM payments.payments WHERE closing IS NOT NULL AND updated_at < now() - $1 * interval '1 second'
+ ORDER BY updated_at LIMIT $2)`
+
+/** Nothing became of it, and nobody can come back to it. 1 account, 2 payment, 3 capture, 4 why. */
+export const DROP_CAPTURE = `
+WITH capture AS (
+  UPDATE payments.captures SET status = 'failed', decline = $4
+  WHERE account = $1 AND payment = $2 AND id = $3 AND status = 'processing'
+  RETURNING amount, final
+)
+UPDATE payments.payments p SET capturing = capturing - c.amount, updated_at = now(),
+  closing = CASE WHEN c.final THEN NULL ELSE p.closing END
+FROM capture c WHERE p.account = $1 AND p.id = $2`
+
+/** 1 account, 2 payment, 3 refund, 4 why. */
+export const DROP_REFUND = `
+WITH refund AS (
+  UPDATE payments.refunds SET status = 'failed', decline = $4
+  WHERE account = $1 AND payment = $2 AND id = $3 AND status = 'processing'
+  RETURNING amount
+)
+UPDATE payments.payments p SET refunding = refunding - r.amount, updated_at = now()
+FROM refund r WHERE p.account = $1 AND p.id = $2`
+
+/** 1 account, 2 payment, 3 who was closing it. */
+export const DROP_CLOSING = `
+UPDATE payments.payments SET closing = NULL, updated_at = now()
+WHERE account = $1 AND id = $2 AND closing = $3 AND capturing = 0`
+
+/** 1 account, 2 payment, 3 why. */
+export const DROP_PAYMENT = `
+WITH attempt AS (
+  UPDATE payments.attempts SET status = 'declined', decline = $3, ended_at = now()
+  WHERE account = $1 AND payment = $2 AND status = 'processing'
+)
+UPDATE payments.payments AS p SET status = 'failed', decline = $3, updated_at = now()
+WHERE p.account = $1 AND p.id = $2 AND p.status = 'processing'
+RETURNING ${COLUMNS}, ${ATTEMPTS}`
+
+/** 1 account, 2 payment. */
+export const MARK_UNKNOWN = `
+UPDATE payments.payments AS p SET status = 'unknown', updated_at = now()
+WHERE p.account = $1 AND p.id = $2 AND p.status = 'processing'
+RETURNING ${COLUMNS}, ${ATTEMPTS}`

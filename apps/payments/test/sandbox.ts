@@ -1,0 +1,35 @@
+import { cleanUpLater } from '../../../test/setup/clean-up.ts'
+import { type GatewayOptions, type GatewayProcess, startGateway } from '../../gateway/index.ts'
+import type { Gateway } from '../gateway/index.ts'
+import { type StripeOptions, stripeGateway } from '../gateway/stripe.ts'
+
+export interface Sandbox {
+  readonly gateway: GatewayProcess
+  /** The service's side of it. */
+  readonly client: Gateway
+}
+
+/** A sandbox processor in a process of its own, with a journal of its own. It ends with the test, or with the file. */
+export async function openSandbox(
+  options: GatewayOptions = {},
+  client: Partial<StripeOptions> = {},
+): Promise<Sandbox> {
+  const gateway = await startGateway(options)
+  cleanUpLater(() => gateway.stop())
+  return { gateway, client: clientOf(gateway, client) }
+}
+
+/** With short times: what takes an hour at Stripe takes a second here. */
+export function clientOf(gateway: GatewayProcess, options: Partial<StripeOptions> = {}): Gateway {
+  const { host, port, api_key } = gateway
+  return stripeGateway({
+    secret_key: api_key,
+    mode: 'test',
+    host,
+    port,
+    protocol: 'http',
+    timeout_ms: 2_000,
+    settle_ms: 1_000,
+    ...options,
+  })
+}

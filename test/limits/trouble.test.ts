@@ -1,0 +1,86 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { rateLimit, velocityLimit } from '../../src/limits/index.ts'
+import { openProxy, openShop, type Shop } from '../contract/shop.ts'
+import { POOLER } from '../setup/pooler.ts'
+import { waitUntil } from '../setup/wait.ts'
+
+const RULE = { points: 2, per_ms: 60_000 }
+const SECRET = 'the-secret-of-the-tests-of-limits-0123456789'
+let shop: Shop
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+describe.each(['allow', 'refuse'] as const)('a store that is away, with on_error %s', (on_error) => {
+  const allowed = on_error === 'allow'
+
+  it('is told, decides nothing, and counts again when it is back', async () => {
+    const { proxy, pool, heal } = await openProxy(shop)
+    pool.on('error', () => {})
+    const told: unknown[] = []
+    const options = { pool, pooler: POOLER, on_error, on_trouble: (error: unknown) => told.push(error) }
+    const rate = rateLimit({ name: `rate_${on_error}`, ...RULE, ...options })
+    const cards = velocityLimit({ name: `cards_${on_error}`, rules: [RULE], secret: SECRET, ...options })
+    await Promise.all([rate.start(), cards.start()])
+    proxy.setFault({ kind: 'reset' })
+    await proxy.waitFor(({ connections_open }) => connections_open === 0)
+    proxy.setFault({ kind: 'refuse' })
+    for (const ask of [() => rate.take('a'), () => cards.take('a', 'b')]) {
+      const verdict = await ask()
+      expect(verdict).toMatchObject({ allowed, counted: false })
+      if (!verdict.allowed) expect(verdict.retry_after_ms).toBeGreaterThan(0)
+      // Left alone for a moment, and not told again.
+      const known = told.length
+      expect(await ask()).toMatchObject({ allowed, counted: false })
+      expect(told).toHaveLength(known)
+    }
+    expect(told).toHaveLength(2)
+    await expect(rate.peek('a')).rejects.toMatchObject({ code: 'store_unavailable' })
+    heal()
+    await waitUntil('it counts again', async () => (await rate.take('a')).counted)
+    await waitUntil('it counts again', async () => (await cards.take('a', 'b')).counted)
+  })
+
+  it('keeps nobody waiting when it does not answer', async () => {
+    const holder = await shop.database.direct({ max: 1 }).connect()
+    const pool = shop.database.pool({ max: 4 })
+    const name = `held_${on_error}`
+    const rate = rateLimit({ pool, name, ...RULE, pooler: POOLER, on_error, wait_max_ms: 100 })
+    await rate.start()
+    await holder.query('BEGIN')
+    await holder.query('LOCK TABLE onlyonce.rate_limits IN ACCESS EXCLUSIVE MODE')
+    const began = performance.now()
+    const verdicts = await Promise.all(Array.from({ length: 20 }, () => rate.take('a')))
+    expect(performance.now() - began).toBeLessThan(5_000)
+    for (const verdict of verdicts) expect(verdict).toMatchObject({ allowed, counted: false })
+    await holder.query('ROLLBACK')
+    holder.release()
+  })
+})
+
+it('a listener that throws harms no request', async () => {
+  const pool = shop.database.pool({ max: 1, connectionString: 'postgres://nobody@127.0.0.1:1/none' })
+  const on_trouble = () => {
+    throw new Error('a bug')
+  }
+  const rate = rateLimit({ pool, name: 'a', ...RULE, on_trouble })
+  expect(await rate.take('a')).toMatchObject({ allowed: true, counted: false })
+})
+
+it('a refused velocity take that the store did not answer in time is given back', async () => {
+  const pool = shop.database.pool({ max: 4 })
+  const rules = [RULE, { points: 5, per_ms: 120_000 }]
+  const options = { pool, name: 'late', rules, secret: SECRET, pooler: POOLER } as const
+  const hasty = velocityLimit({ ...options, on_error: 'refuse', wait_max_ms: 300 })
+  const patient = velocityLimit({ ...options, wait_max_ms: 10_000 })
+  expect((await patient.take('a', 'b')).allowed).toBe(true)
+  const holder = await shop.database.direct({ max: 1 }).connect()
+  await holder.query('BEGIN')
+  // Only the longer window: the shorter one gives its point, and then nobody answers.
+  await holder.query(`SELECT FROM onlyonce.velocity_limits WHERE key LIKE 'late/120000:%' FOR UPDATE`)
+  expect(await hasty.take('a', 'b')).toMatchObject({ allowed: false, counted: false })
+  await holder.query('ROLLBACK')
+  holder.release()
+  const left = async () => (await patient.peek('a', 'b')).map(({ remaining }) => remaining)
+  await waitUntil('the shorter window has its point again', async () => (await left())[0] === 1)
+})

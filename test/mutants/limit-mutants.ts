@@ -1,0 +1,33 @@
+import type { Mutant } from './mutants.ts'
+
+const SQL = 'src/limits/sql.ts'
+
+/** Faults in limits: what passes that must not, and what is refused for too long. */
+export const LIMIT_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'take the points of a refused try',
+    file: SQL,
+    edits: [{ from: `ELSE w.points + \${MORE} END`, to: `ELSE w.points + $2::int * $3::int END` }],
+    tests: ['test/limits/rate-limit.test.ts'],
+  },
+  {
+    name: 'give points back to a window that they were not taken of',
+    file: SQL,
+    edits: [{ from: `WHERE key = $1 AND expire = $3::bigint`, to: `WHERE key = $1 AND $3::bigint > 0` }],
+    tests: ['test/limits/velocity-limit.test.ts'],
+  },
+  {
+    name: 'keep what shorter windows gave where a longer one refuses',
+    file: 'src/limits/velocity-limit.ts',
+    edits: [
+      { from: `        await this.#giveBack()\n        return verdictOf`, to: `        return verdictOf` },
+    ],
+    tests: ['test/limits/velocity-limit.test.ts'],
+  },
+  {
+    name: 'let everybody of a group pass where some of it fits',
+    file: 'src/limits/takes.ts',
+    edits: [{ from: `const fits = index < granted`, to: `const fits = granted > 0` }],
+    tests: ['test/limits/rate-limit.test.ts'],
+  },
+]
