@@ -3,6 +3,7 @@ import { fastify, LogController } from 'fastify'
 import { idempotency } from 'onlyonce/fastify'
 import type { Service } from '../service.ts'
 import { callerOf, requireApiKey, requireOpsToken } from './auth.ts'
+import { closeConnectionsWhenDone } from './closing.ts'
 import { answerClientError, answerError } from './errors.ts'
 import { healthRoutes } from './health.ts'
 import { readJsonOnly } from './json.ts'
@@ -27,6 +28,7 @@ export async function buildApi(service: Service): Promise<Api> {
   const app = openFastify(service)
   answerUnknownRoutes(app, { '/v1/': requireApiKey(service), '/ops/': requireOpsToken(service) })
   app.setErrorHandler(answerError)
+  closeConnectionsWhenDone(app)
   readJsonOnly(app)
   // A member that a schema has forgotten is answered all the same: schemas of replies describe, and do not cut.
   app.setSerializerCompiler(() => JSON.stringify)
