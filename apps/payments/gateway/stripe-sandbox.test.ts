@@ -258,6 +258,21 @@ describe('whatever goes wrong with a call', () => {
     expect(await Promise.all(ends)).toEqual(payments.map(({ fault, step }) => ({ fault, step, moved: DONE })))
   })
 
+  it('a processor that dies after it charged, and comes back, has charged once', async () => {
+    const once = openOnce()
+    const { call, keyOf } = makeCall()
+    await sandbox.fault({ fault: 'kill_after_journal', key: keyOf('authorized') })
+    // The first call is in doubt. That the next ones are not executed says nothing about it.
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
+    await sandbox.restart()
+    await waitUntil('it is settled', async () => {
+      await reconciler(once).runOnce()
+      const result = await once.run(pay, call)
+      return 'status' in result && result.status === 201
+    })
+    expect(await movedBy(STEPS.map(keyOf))).toEqual(DONE)
+  })
+
   it('a stored 500 of something that was never done stays in doubt, and nothing is charged', async () => {
     const once = openOnce()
     const { call, keyOf } = makeCall()
