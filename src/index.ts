@@ -39,6 +39,7 @@ export {
   type StoreStep,
   type TracedCall,
   type TraceLink,
+  type WebhookAttempted,
 } from './observe/index.ts'
 export { onlyonce } from './onlyonce.ts'
 export {

@@ -55,6 +55,8 @@ function send(
       headers: { ...headers, 'content-length': `${body.length}`, connection: 'close' },
     })
     sent.on('error', reject)
+    // Also where there was no error to tell, for example after an answer of 101.
+    sent.on('close', () => reject(new Error('The connection was closed before an answer came.')))
     sent.on('response', (response: IncomingMessage) => {
       response.on('error', () => {})
       resolve(response.statusCode!)
