@@ -4,19 +4,19 @@ import { askDns, askSystem, type ResolveName, type TargetRules } from './target.
 
 export interface WebhooksOptions {
   /** For development alone: also to private addresses, to any port, and over http. */
-  readonly allow_private?: boolean
+  readonly allow_private?: boolean | undefined
   /** How names are resolved; by default DNS is asked; with `allow_private`, the operating system. What it answers is judged all the same. */
-  readonly resolve?: ResolveName
+  readonly resolve?: ResolveName | undefined
   /** How long one delivery may take. */
-  readonly timeout_ms?: number
+  readonly timeout_ms?: number | undefined
   /** The pauses between attempts; after the last attempt the delivery has failed. */
-  readonly retry_after_ms?: readonly number[]
+  readonly retry_after_ms?: readonly number[] | undefined
   /** Deliveries under way at once, in one deliverer. */
-  readonly at_once?: number
+  readonly at_once?: number | undefined
   /** Those among them to one endpoint. */
-  readonly per_endpoint?: number
+  readonly per_endpoint?: number | undefined
   /** How long messages and their deliveries are kept. */
-  readonly retention_ms?: number
+  readonly retention_ms?: number | undefined
 }
 
 export interface WebhooksSettings extends TargetRules {
