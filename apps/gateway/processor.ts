@@ -68,7 +68,7 @@ export class Processor {
   expire(): void {
     const now = this.clock.now()
     for (let intent = this.books.expired(now); intent !== null; intent = this.books.expired(now)) {
-      const by = { key: null, request: '', fingerprint: '' }
+      const by = { key: null, request: null, fingerprint: '' }
       const entry = { ...voided(intent, 'automatic'), ...by, at: now, nonce: drawNonce() }
       const effect = this.books.apply(entry)
       void this.#journal.add(entry).then(() => this.webhooks.announce(effect))
@@ -186,7 +186,7 @@ function replyOf(remembered: Exclude<Remembered, { state: 'running' }>, isReplay
 
 function marked(reply: Reply, { request }: JournalEntry | RefusalEntry, isReplay: boolean): Reply {
   const { status, body } = reply
-  return isReplay ? { status, body, replayed_of: request } : { status, body }
+  return isReplay && request !== null ? { status, body, replayed_of: request } : { status, body }
 }
 
 function storedAnswer(effect: Effect): Reply {

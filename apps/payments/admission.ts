@@ -12,7 +12,6 @@ import {
 import type { Caller } from './accounts/index.ts'
 import type { LimitsConfig } from './config.ts'
 import type { Mode } from './gateway/index.ts'
-import { LIMITS } from './limits.ts'
 import { Refused } from './problems.ts'
 
 export interface ServiceLimits {
@@ -46,7 +45,7 @@ export function openLimits({ config, secret, ...shared }: LimitsOptions): Servic
     secret: bytes,
     rules: config.velocity_account,
   })
-  const load = overload({ in_flight_max: config.in_flight_max, lag_max_ms: LIMITS.overload_lag_max_ms })
+  const load = overload({ in_flight_max: config.in_flight_max, lag_max_ms: config.lag_max_ms })
   return {
     async limitRate({ account, mode }, reply) {
       const verdict = await rates[mode].take(account)

@@ -91,6 +91,15 @@ describe('a name is refused by what it resolves to', () => {
     }
   })
 
+  it('its letters are judged again, whatever was allowed when the endpoint was made', async () => {
+    for (const url of ['http://shop.example/', 'https://shop.example:22/', 'https://a@shop.example/']) {
+      const asked: string[] = []
+      const resolve = async (hostname: string) => [`10.0.0.${asked.push(hostname)}`]
+      await expect(send(url, { ...strict, resolve })).rejects.toEqual(refused)
+      expect(asked).toEqual([])
+    }
+  })
+
   it('the refusal does not tell which address it was', async () => {
     const told = await send('https://shop.example/', resolvingTo('10.20.30.40')).catch(
       (error) => error.message,

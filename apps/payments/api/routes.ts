@@ -4,6 +4,7 @@ import { healthRoutes } from './health.ts'
 import { idempotencyKeyRoutes } from './idempotency-keys.ts'
 import { opsRoutes } from './ops.ts'
 import { paymentRoutes } from './payments.ts'
+import { transferRoutes } from './transfers.ts'
 import type { Routes } from './type.ts'
 import { webhookDeliveryRoutes } from './webhook-deliveries.ts'
 import { webhookEndpointRoutes } from './webhook-endpoints.ts'
@@ -13,6 +14,7 @@ export const V1_ROUTES: readonly Routes[] = [
   balanceRoutes,
   idempotencyKeyRoutes,
   paymentRoutes,
+  transferRoutes,
   webhookEndpointRoutes,
   webhookDeliveryRoutes,
   eventRoutes,

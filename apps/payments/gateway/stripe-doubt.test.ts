@@ -31,6 +31,7 @@ afterAll(() => {
   expect(unhandled).toEqual([])
 })
 
+const OURS = intent().metadata
 const whole = answer(200, intent())
 const html = (status: number) =>
   answer(status, '<html><body>sk_test_1 4242424242424242</body></html>', { 'Content-Type': 'text/html' })
@@ -80,6 +81,7 @@ const ROWS: [what: string, script: Script | string, order?: AuthorizeOrder][] = 
   ['500 with an error', answer(500, { error: { type: 'api_error', message: 'sk_test_1' } })],
   ['500 with the object', answer(500, intent())],
   ['200 with an error', answer(200, cardError())],
+  ['a decline of what was taken', answer(402, cardError({ payment_intent: intent() }))],
   ['503', answer(503, { error: { type: 'api_error' } })],
   ['424', answer(424, { error: { type: 'api_error' } })],
   ['a stored 500', answer(500, { error: { type: 'api_error' } }, { 'Idempotent-Replayed': 'true' })],
@@ -91,8 +93,9 @@ const ROWS: [what: string, script: Script | string, order?: AuthorizeOrder][] = 
   ['another amount', answer(200, intent({ amount: 1_001, amount_received: 1_001 }))],
   ['less than all', answer(200, intent({ amount_received: 999 }))],
   ['another currency', answer(200, intent({ currency: 'usd' }))],
-  ['another key', answer(200, intent({ metadata: { onlyonce_key: OTHER_KEY, payment: 'pay_1' } }))],
-  ['another payment', answer(200, intent({ metadata: { onlyonce_key: KEY, payment: 'pay_2' } }))],
+  ['another key', answer(200, intent({ metadata: { ...OURS, onlyonce_key: OTHER_KEY } }))],
+  ['another payment', answer(200, intent({ metadata: { ...OURS, payment: 'pay_2' } }))],
+  ['another account', answer(200, intent({ metadata: { ...OURS, account: 'acct_2:test' } }))],
   ['no metadata', answer(200, intent({ metadata: null }))],
   ['the other mode', answer(200, intent({ livemode: true }))],
   ['money that was only to be held', answer(200, intent()), HELD],

@@ -86,6 +86,7 @@ describe('what is sent', () => {
       confirm: 'true',
       error_on_requires_action: 'true',
       'metadata[onlyonce_key]': KEY,
+      'metadata[account]': 'acct_1:test',
       'metadata[payment]': 'pay_1',
       'metadata[reference]': 'order 7',
     })
@@ -123,6 +124,9 @@ describe('what is sent', () => {
     server.script = () => answer(200, held({ status: 'canceled' }))
     const order = { gateway_id: 'pi_1', reason: 'abandoned' } as const
     expect(await gateway.void(order, context())).toEqual({ status: 'voided', gateway_id: 'pi_1' })
+    // The rest of what was taken in part.
+    server.script = () => answer(200, partly({ status: 'succeeded', amount_capturable: 0 }))
+    expect(await gateway.void(order, context())).toEqual({ status: 'voided', gateway_id: 'pi_1' })
     server.script = () => answer(200, refund())
     expect(await gateway.refund(REFUND, context())).toEqual({
       status: 'refunded',
@@ -130,7 +134,7 @@ describe('what is sent', () => {
       amount: 300,
       currency: 'EUR',
     })
-    const [cancel, back] = server.seen
+    const [cancel, , back] = server.seen
     expect([cancel!.path, cancel!.body.get('cancellation_reason')]).toEqual([
       '/v1/payment_intents/pi_1/cancel',
       'abandoned',
@@ -139,6 +143,7 @@ describe('what is sent', () => {
       payment_intent: 'pi_1',
       amount: '300',
       'metadata[onlyonce_key]': KEY,
+      'metadata[account]': 'acct_1:test',
       'metadata[refund]': 'ref_1',
     })
   })

@@ -8,9 +8,9 @@ import { KEY_ENTRY } from './stripe/metadata.ts'
 import { checkOptions, type StripeOptions } from './stripe/options.ts'
 import { findRefund, movementsOf, type Read } from './stripe/pages.ts'
 import { authorizeParams, captureParams, refundParams } from './stripe/params.ts'
-import { authorizationOf, captureOf, type Intent, refundOf, voidOf } from './stripe/results.ts'
+import { authorizationOf, captureOf, type Intent, refundOf, voidAnswer, voidOf } from './stripe/results.ts'
 
-export { accountIn, type Evidence, evidenceOf } from './stripe/evidence.ts'
+export { type Evidence, evidenceOf } from './stripe/evidence.ts'
 export type { StripeOptions } from './stripe/options.ts'
 
 /**
@@ -55,9 +55,12 @@ export function stripeGateway(options: StripeOptions): Gateway {
       return await act(sender, signal, {
         call: () => stripe.paymentIntents.create(params, { idempotencyKey: key }),
         read: (intent) => decided(authorizationOf(intent, order, key, mode)),
-        // An intent that comes with the no is the one that was asked for, or the answer is somebody else's.
+        // An intent that comes with the no is the one that was asked for, and has no money either, or it is no answer to this.
         declined(decline, intent) {
-          if (intent !== null) authorizationOf(intent, order, key, mode)
+          const found = intent === null ? null : authorizationOf(intent, order, key, mode)
+          if (found?.status === 'found' && found.result.status !== 'declined') {
+            fail(`Stripe declined ${found.result.gateway_id}, and tells that it has the money.`)
+          }
           return decline
         },
       })
@@ -79,7 +82,9 @@ export function stripeGateway(options: StripeOptions): Gateway {
       const params = reason === null ? {} : { cancellation_reason: reason }
       return await act(sender, signal, {
         call: () => stripe.paymentIntents.cancel(gateway_id, params, { idempotencyKey: key }),
-        read: (intent) => decided(voidOf(intent, gateway_id, mode)),
+        read: (intent) =>
+          voidAnswer(intent, gateway_id, mode) ??
+          fail('Stripe answered a cancellation, and still holds money.'),
         // Canceled already, by whomever: it is as it should be.
         declined(decline, intent) {
           const found = intent === null ? null : voidOf(intent, gateway_id, mode)

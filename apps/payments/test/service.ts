@@ -26,6 +26,7 @@ export const UNLIMITED = {
   RATE_LIMIT_LIVE: '1000000',
   VELOCITY_CARD: '1000000/60',
   VELOCITY_ACCOUNT: '1000000/60',
+  OVERLOAD_LAG_MS: '60000',
 }
 
 /** A caller with a key of its own. */

@@ -8,7 +8,7 @@ export interface StripeOptions {
   /** Where it is, if not at Stripe: a sandbox that speaks the same protocol. */
   readonly host?: string
   readonly port?: number
-  /** `http` only for what is on this machine. */
+  /** `http` only in test mode, for a sandbox: the key goes over the wire as it is. */
   readonly protocol?: 'http' | 'https'
   readonly timeout_ms?: number
   readonly settle_ms?: number
@@ -23,7 +23,7 @@ export type CheckedOptions = Required<Omit<StripeOptions, 'payment_method_types'
 
 /** Checks what the adapter is given, once. No message has the key in it. */
 export function checkOptions(options: StripeOptions): CheckedOptions {
-  const { secret_key, mode, host = 'api.stripe.com', protocol = 'https' } = options
+  const { secret_key, mode, host = STRIPE_HOST, protocol = 'https' } = options
   const { port = protocol === 'https' ? 443 : 80, payment_method_types = ['card'] } = options
   const { timeout_ms, settle_ms, key_lifetime_ms } = { ...STRIPE_LIMITS, ...definedOnly(options) }
   if (mode !== 'test' && mode !== 'live') refuse('mode is test or live')
@@ -31,7 +31,8 @@ export function checkOptions(options: StripeOptions): CheckedOptions {
   if (kind === undefined) refuse('secret_key begins with sk_test_, rk_test_, sk_live_ or rk_live_')
   if (kind !== mode) refuse(`secret_key is of ${kind} mode, and mode is ${mode}`)
   if (protocol !== 'http' && protocol !== 'https') refuse('protocol is http or https')
-  if (protocol === 'http' && !LOOPBACK.test(host)) refuse('protocol http is only for this machine')
+  if (protocol === 'http' && (mode === 'live' || host === STRIPE_HOST))
+    refuse('protocol http is only for a sandbox')
   if (!Number.isInteger(port) || port < 1 || port > 65_535) refuse('port is a number from 1 to 65535')
   for (const [name, value] of Object.entries({ timeout_ms, settle_ms, key_lifetime_ms })) {
     if (!Number.isSafeInteger(value) || value < 1) refuse(`${name} is a whole number of milliseconds`)
@@ -52,7 +53,7 @@ export function checkOptions(options: StripeOptions): CheckedOptions {
   }
 }
 
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/
+const STRIPE_HOST = 'api.stripe.com'
 
 function definedOnly({ timeout_ms, settle_ms, key_lifetime_ms }: StripeOptions) {
   return {

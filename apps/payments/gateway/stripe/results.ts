@@ -35,6 +35,7 @@ export function authorizationOf(
     ['amount', intent.amount, order.amount],
     ['currency', intent.currency, order.currency.toLowerCase()],
     ['key', intent.metadata?.[KEY_ENTRY], key],
+    ['account', intent.metadata?.account, order.account],
     ['payment', intent.metadata?.payment, order.payment],
     ['capture_method', intent.capture_method === 'manual', order.capture === 'manual'],
   ])
@@ -131,6 +132,14 @@ export function voidOf(intent: Intent, gateway_id: string, mode: Mode): Found<Vo
   return { status: intent.status === 'processing' ? 'pending' : 'not_found' }
 }
 
+/** What a cancellation answers. Where some was taken before, an intent may end as succeeded: the rest is let go all the same. */
+export function voidAnswer(intent: Intent, gateway_id: string, mode: Mode): Voided | null {
+  const found = voidOf(intent, gateway_id, mode)
+  if (found.status === 'found') return found.result
+  const let_go = intent.status === 'succeeded' && intent.amount_capturable === 0
+  return let_go ? { status: 'voided', gateway_id } : null
+}
+
 export function refundOf(refund: Stripe.Refund, order: RefundOrder, key: string): Found<Refunded | Decline> {
   check(refund.id, [
     ['object', refund.object, 'refund'],
@@ -138,6 +147,7 @@ export function refundOf(refund: Stripe.Refund, order: RefundOrder, key: string)
     ['amount', refund.amount, order.amount],
     ['currency', refund.currency, order.currency.toLowerCase()],
     ['key', refund.metadata?.[KEY_ENTRY], key],
+    ['account', refund.metadata?.account, order.account],
     ['refund', refund.metadata?.refund, order.refund],
   ])
   const result = refundIn(refund)
