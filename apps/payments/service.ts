@@ -148,9 +148,10 @@ async function openPool(
     }),
   })
   // An idle connection that breaks is replaced at its next use; unheard, the event would end the process.
-  pool.on('error', (error) =>
-    log.warn({ code: (error as { code?: string }).code }, 'a database connection was lost'),
-  )
+  pool.on('error', (error) => {
+    // Those of a pool that was ended may still be there when its server stops.
+    if (!pool.ending) log.warn({ code: (error as { code?: string }).code }, 'a database connection was lost')
+  })
   opened.push(() => pool.end())
   return pool
 }

@@ -21,7 +21,9 @@ export function requireApiKey({
   return async (request, reply) => {
     request.caller = await authenticate(request.headers.authorization)
     if (request.caller === null) refuseStranger(reply)
+    // Of both: the line about the answer is written with that of the reply.
     request.log = request.log.child({ account: request.caller.account })
+    reply.log = request.log
   }
 }
 

@@ -50,7 +50,12 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   app.post(
     '/v1/payments',
     {
-      schema: { body: CreatePaymentBody, response: { 201: Payment }, tags: ['payments'] },
+      schema: {
+        summary: 'Create a payment',
+        body: CreatePaymentBody,
+        response: { 201: Payment },
+        tags: ['payments'],
+      },
       preHandler: idempotent({
         operation: createPayment,
         admit: admitPayment,
@@ -62,7 +67,14 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
 
   app.get(
     '/v1/payments',
-    { schema: { querystring: ListQuery, response: { 200: pageSchema(Payment) }, tags: ['payments'] } },
+    {
+      schema: {
+        summary: 'List payments, the newest first',
+        querystring: ListQuery,
+        response: { 200: pageSchema(Payment) },
+        tags: ['payments'],
+      },
+    },
     async (request) => {
       const { limit, after } = readPage(PAYMENTS, request.query)
       const filter = readFilter(request.query)
@@ -74,7 +86,7 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
 
   app.get(
     '/v1/payments/:payment',
-    { schema: { params: Params, response: { 200: Payment }, tags: ['payments'] } },
+    { schema: { summary: 'Get a payment', params: Params, response: { 200: Payment }, tags: ['payments'] } },
     async (request) => {
       const found = await findPayment(service, callerOf(request).account, request.params.payment)
       if (found === null) throw new Refused('not_found')
@@ -85,7 +97,13 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   app.post(
     '/v1/payments/:payment/capture',
     {
-      schema: { params: Params, body: CaptureBody, response: { 200: Payment }, tags: ['payments'] },
+      schema: {
+        summary: 'Take what is held, or a part of it',
+        params: Params,
+        body: CaptureBody,
+        response: { 200: Payment },
+        tags: ['payments'],
+      },
       preHandler: idempotent({
         operation: capturePayment,
         admit: admitWork,
@@ -101,7 +119,13 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   app.post(
     '/v1/payments/:payment/cancel',
     {
-      schema: { params: Params, body: CancelBody, response: { 200: Payment }, tags: ['payments'] },
+      schema: {
+        summary: 'Let go of what is held',
+        params: Params,
+        body: CancelBody,
+        response: { 200: Payment },
+        tags: ['payments'],
+      },
       preHandler: idempotent({
         operation: cancelPayment,
         admit: admitWork,
@@ -117,7 +141,13 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   app.post(
     '/v1/payments/:payment/refunds',
     {
-      schema: { params: Params, body: RefundBody, response: { 201: Refund }, tags: ['refunds'] },
+      schema: {
+        summary: 'Give back what was taken, or a part of it',
+        params: Params,
+        body: RefundBody,
+        response: { 201: Refund },
+        tags: ['refunds'],
+      },
       preHandler: idempotent({
         operation: refundPayment,
         admit: admitWork,
@@ -134,6 +164,7 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
     '/v1/payments/:payment/refunds',
     {
       schema: {
+        summary: 'List the refunds of a payment',
         params: Params,
         querystring: Type.Object(PAGE_QUERY, { additionalProperties: false }),
         response: { 200: pageSchema(Refund) },

@@ -4,6 +4,7 @@ import { gatewayWebhookRoutes } from './gateway-webhooks.ts'
 import { healthRoutes } from './health.ts'
 import { idempotencyKeyRoutes } from './idempotency-keys.ts'
 import { opsRoutes } from './ops.ts'
+import { opsBookRoutes } from './ops-books.ts'
 import { paymentRoutes } from './payments.ts'
 import { transferRoutes } from './transfers.ts'
 import type { Routes } from './type.ts'
@@ -22,4 +23,4 @@ export const V1_ROUTES: readonly Routes[] = [
 ]
 
 /** Those with a door of their own. */
-export const OTHER_ROUTES: readonly Routes[] = [healthRoutes, opsRoutes, gatewayWebhookRoutes]
+export const OTHER_ROUTES: readonly Routes[] = [healthRoutes, opsRoutes, opsBookRoutes, gatewayWebhookRoutes]

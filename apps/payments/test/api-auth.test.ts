@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DEMO_API_KEY, revokeApiKey } from '../accounts/index.ts'
+import { makeId } from '../ids.ts'
 import { openTestService, send, TEST_OPS_TOKEN } from './service.ts'
 
 const shared = await openTestService()
@@ -93,12 +94,15 @@ describe('an API key', () => {
 })
 
 describe('the operators', () => {
-  it.each(['/ops/records', '/metrics', '/ops/nothing'])('have a token of their own: %s', async (path) => {
-    expect((await ask(path)).status).toBe(401)
-    expect((await ask(path, { api_key: null })).status).toBe(401)
-    expect((await ask(path, { api_key: `${TEST_OPS_TOKEN}x` })).status).toBe(401)
-    expect((await ask(path, { api_key: TEST_OPS_TOKEN })).status).not.toBe(401)
-  })
+  it.each(['/ops/records', '/ops/ledger', '/metrics', '/ops/nothing'])(
+    'have a token of their own: %s',
+    async (path) => {
+      expect((await ask(path)).status).toBe(401)
+      expect((await ask(path, { api_key: null })).status).toBe(401)
+      expect((await ask(path, { api_key: `${TEST_OPS_TOKEN}x` })).status).toBe(401)
+      expect((await ask(path, { api_key: TEST_OPS_TOKEN })).status).not.toBe(401)
+    },
+  )
 
   it('cannot get in where there is no token', async () => {
     const closed = await openTestService({ config: { ops_token: null } })
@@ -136,6 +140,19 @@ describe('the operators', () => {
     const answers = await Promise.all(paths.map((path) => ops(path, '')))
     expect(answers.map(({ status }) => status)).toEqual([404, 404, 400])
     expect((await ask(ASK)).status).toBe(200)
+  })
+
+  it('see whether the books are right', async () => {
+    const { status, body, text } = await ops('/ops/ledger')
+    expect([status, body.ok, body.problems], text).toEqual([200, true, []])
+    const insert = `INSERT INTO payments.reconciliation_runs VALUES
+      ('stripe:test', $1, now() - interval '1 day', now(), now(), 1, 2, 3, 4, 5)`
+    const ids = [makeId('rec'), makeId('rec')].sort()
+    for (const id of ids) await service.pool.query(insert, [id])
+    const first = (await ops('/ops/reconciliations?limit=1')).body
+    expect(first.data).toMatchObject([{ id: ids[1], books: 'stripe:test', matched: 1, aged_unknown: 5 }])
+    const second = (await ops(`/ops/reconciliations?limit=1&cursor=${first.next_cursor}`)).body
+    expect([second.data[0].id, second.has_more]).toEqual([ids[0], false])
   })
 
   it('see records that are not finished, and metrics', async () => {

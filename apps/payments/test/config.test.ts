@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -84,4 +84,14 @@ it('a secret of development is the same for all who start at once, and for nobod
   expect(new Set(secrets).size).toBe(1)
   expect(secrets[0]!.length).toBeGreaterThanOrEqual(32)
   expect((await stat(join(folder, 'a'))).mode & 0o077).toBe(0)
+})
+
+it('the README has every variable, and no other', async () => {
+  const read = (name: string) => readFile(new URL(`../${name}`, import.meta.url), 'utf8')
+  const asked = [...(await read('config.ts')).matchAll(/\bread\.\w+\(\s*'([A-Z_]+)'/g)].map(
+    ([, name]) => name,
+  )
+  const rows = (await read('README.md')).split('\n').filter((line) => /^\| `[A-Z_]+`/.test(line))
+  const told = rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name))
+  expect([...new Set(told)].sort()).toEqual([...new Set(asked)].sort())
 })
