@@ -142,12 +142,14 @@ describe('whatever the processor does wrong', () => {
       { fault: 'webhook_lost', rate: 0.3 },
       { fault: 'webhook_doubled', rate: 0.3 },
     ]
-    await sandbox.gateway.fault(...rates)
     const body = { amount: 700, currency: 'EUR', payment_method: 'pm_card_visa' }
     const create = { operation: 'payments.create', step: 'authorized' }
-    const all = Array.from({ length: 60 }, (_, i) => write(`storm-${i}`, '/v1/payments', body, create, null))
-    for (const fault of ['kill_before_journal', 'kill_after_journal'] as const) {
+    const all: Promise<Answer>[] = []
+    // It dies of the first call of each wave, with the others under way.
+    for (const fault of ['kill_before_journal', 'kill_within_journal', 'kill_after_journal'] as const) {
       await sandbox.gateway.fault({ fault })
+      for (let i = 0; i < 20; i += 1)
+        all.push(write(`storm-${fault}-${i}`, '/v1/payments', body, create, null))
       await sandbox.gateway.ended()
       await sandbox.gateway.restart()
       await sandbox.gateway.fault(...rates)
