@@ -60,6 +60,8 @@ async function addV1(v1: Api, service: Service): Promise<void> {
     once: service.once,
     account: (request) => callerOf(request).account,
     methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
+    // For routes that ask nothing more: under overload no write begins, and replays are served.
+    admit: service.limits.admitWork,
     lease_ms: service.config.timing.lease_ms,
   })
   await addRoutes(v1, service, V1_ROUTES)
