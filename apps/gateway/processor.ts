@@ -59,7 +59,7 @@ export class Processor {
     }
   }
 
-  /** What is not on disk yet is not told to those who ask. */
+  /** Resolves when all that was moved so far is on disk; null when it is there already. */
   settled(): Promise<void> | null {
     return this.#journal.settled()
   }
@@ -142,7 +142,10 @@ export class Processor {
   async #refuse(call: Call, by: Identified, status: number, body: string): Promise<Reply> {
     const { key } = by
     if (call.seen !== null) call.seen.outcome = status === 500 ? 'failed' : 'refused'
-    if (key === null) return { status, body }
+    if (key === null) {
+      await this.settled()
+      return { status, body }
+    }
     const refusal = { kind: 'refusal' as const, at: this.clock.now(), ...by, key, status, body }
     await Promise.all([this.#journal.add(refusal), call.arrived])
     return this.#remember(by, refusal.at, { state: 'refused', refusal })

@@ -72,8 +72,9 @@ export class Webhooks {
     if (lost) this.#counts.lost += 1
     else await this.#deliver(event, target)
     if (doubled && !lost) await this.#deliver(event, target)
-    this.#counts.pending -= 1
+    // In this order: what is not pending any more is not sent again after a crash either.
     await this.#book.add({ over: event.id })
+    this.#counts.pending -= 1
   }
 
   #next(): Promise<void> {

@@ -40,20 +40,20 @@ export interface WebhookPage<T> {
 
 export interface ListMessages {
   readonly account: string
-  readonly types?: readonly string[]
+  readonly types?: readonly string[] | undefined
   /** From this time on, and before that one; in milliseconds since the epoch. */
-  readonly from?: number
-  readonly to?: number
-  readonly after?: string | null
-  readonly limit?: number
+  readonly from?: number | undefined
+  readonly to?: number | undefined
+  readonly after?: string | null | undefined
+  readonly limit?: number | undefined
 }
 
 export interface ListDeliveries {
   readonly account: string
-  readonly endpoint?: string
-  readonly message?: string
-  readonly after?: string | null
-  readonly limit?: number
+  readonly endpoint?: string | undefined
+  readonly message?: string | undefined
+  readonly after?: string | null | undefined
+  readonly limit?: number | undefined
 }
 
 export interface Messages {

@@ -1,5 +1,6 @@
 import { balanceRoutes } from './balances.ts'
 import { eventRoutes } from './events.ts'
+import { gatewayWebhookRoutes } from './gateway-webhooks.ts'
 import { healthRoutes } from './health.ts'
 import { idempotencyKeyRoutes } from './idempotency-keys.ts'
 import { opsRoutes } from './ops.ts'
@@ -22,4 +23,4 @@ export const V1_ROUTES: readonly Routes[] = [
 ]
 
 /** Those with a door of their own. */
-export const OTHER_ROUTES: readonly Routes[] = [healthRoutes, opsRoutes, opsBookRoutes]
+export const OTHER_ROUTES: readonly Routes[] = [healthRoutes, opsRoutes, opsBookRoutes, gatewayWebhookRoutes]
