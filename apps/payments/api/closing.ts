@@ -26,7 +26,8 @@ export function closeConnectionsWhenDone(app: Api): void {
     }, SWEEP_MS)
   })
   app.addHook('onClose', async () => clearInterval(sweep))
-  app.addHook('onSend', async (_, reply) => {
+  app.addHook('onSend', (_, reply, payload, done) => {
     if (sweep !== undefined) reply.header('connection', 'close')
+    done(null, payload)
   })
 }

@@ -33,8 +33,10 @@ export async function buildApi(service: Service): Promise<Api> {
   // A member that a schema has forgotten is answered all the same: schemas of replies describe, and do not cut.
   app.setSerializerCompiler(() => JSON.stringify)
   app.decorateRequest('caller', null)
-  app.addHook('onRequest', async (request, reply) => {
+  // With a callback, as others here that wait for nothing: each promise is a turn that every request would wait for.
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('request-id', request.id)
+    done()
   })
   app.addHook('preValidation', readQuery)
   await describeRoutes(app)
@@ -53,13 +55,16 @@ async function addV1(v1: Api, service: Service): Promise<void> {
     service.limits.countRequest(request, reply)
     await service.limits.limitRate(callerOf(request), reply)
   })
-  v1.addHook('onRequest', async (_, reply) => {
+  v1.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')
+    done()
   })
   await v1.register(idempotency, {
     once: service.once,
     account: (request) => callerOf(request).account,
     methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
+    // For routes that ask nothing more: under overload no write begins, and replays are served.
+    admit: service.limits.admitWork,
     lease_ms: service.config.timing.lease_ms,
   })
   await addRoutes(v1, service, V1_ROUTES)

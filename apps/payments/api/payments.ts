@@ -14,7 +14,7 @@ import {
 import { STATUSES } from '../payments/state.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
-import { callerOf } from './auth.ts'
+import { callerOf, requireGateway } from './auth.ts'
 import { BY_ID, PAGE_QUERY, pageOf, pageSchema, readPage } from './pages.ts'
 import type { Api } from './type.ts'
 
@@ -46,6 +46,7 @@ const ListQuery = Type.Object(
 export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   const { createPayment, capturePayment, cancelPayment, refundPayment } = service.operations
   const { admitPayment, admitWork } = service.limits
+  app.addHook('preHandler', requireGateway(service))
 
   app.post(
     '/v1/payments',

@@ -77,6 +77,24 @@ describe('an API key', () => {
     expect((await both()).map(({ status }) => status)).toEqual([401, 401])
   })
 
+  it('of a mode without a processor begins nothing and claims nothing, and reads what is there', async () => {
+    const { api_key } = await shared.addCaller('live')
+    const body = { amount: 1_200, currency: 'EUR', payment_method: 'pm_card_visa' }
+    const given = { api_key, key: 'no-processor-yet-1' }
+    const payment = `/v1/payments/${makeId('pay')}`
+    for (const path of ['/v1/payments', `${payment}/capture`, `${payment}/refunds`]) {
+      const {
+        status,
+        body: problem,
+        text,
+      } = await shared.post(path, path === '/v1/payments' ? body : {}, given)
+      expect([status, problem.code], text).toEqual([403, 'mode_unavailable'])
+    }
+    expect((await ask('/v1/payments', { api_key })).status).toBe(200)
+    const { rows } = await service.pool.query('SELECT 1 FROM onlyonce.records WHERE key = $1', [given.key])
+    expect(rows).toEqual([])
+  })
+
   it('is found for each of many requests at once, and for nobody else', async () => {
     const callers = await Promise.all([1, 2, 3].map(() => shared.addCaller()))
     const keys = callers.flatMap(({ api_key }) => [api_key, changed(api_key, /.{4}$/, 'BBBB')])

@@ -11,7 +11,7 @@ const PRODUCTION = {
   DATABASE_URL: 'postgres://a:hidden-password@127.0.0.1/b',
   ONLYONCE_SECRET: SECRET,
   STRIPE_SECRET_KEY: 'sk_live_abcdef',
-  STRIPE_WEBHOOK_SECRET: 'whsec_abcdef',
+  STRIPE_WEBHOOK_SECRET: 'whsec_abcdefghijklmnopqrstuvwxyz012345',
 }
 
 describe('the configuration', () => {
@@ -34,7 +34,7 @@ describe('the configuration', () => {
       database: { kind: 'url', pooler: 'none' },
       secret: SECRET,
       stripe: { mode: 'live', secret_key: 'sk_live_abcdef' },
-      webhook_secrets: ['whsec_abcdef'],
+      webhook_secrets: ['whsec_abcdefghijklmnopqrstuvwxyz012345'],
       ops_token: null,
       demo: false,
       log_level: 'info',
