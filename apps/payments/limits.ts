@@ -14,6 +14,4 @@ export const LIMITS = {
   expiry_retry_hours: 24,
   /** An event loop that is later than this has too much to do: new work is refused, and replays are served. */
   overload_lag_max_ms: 250,
-  /** Rules of one velocity limit. */
-  velocity_rules_max: 5,
 } as const
