@@ -10,7 +10,9 @@ import {
   startWorkers,
   type Worker,
 } from 'onlyonce'
+import { checkpointer } from './ledger/index.ts'
 import { expirer, marker, sweeper } from './payments/index.ts'
+import { bookReconciler } from './reconcile/index.ts'
 import type { Service } from './service.ts'
 import { openWebhooks, WEBHOOKS } from './webhooks.ts'
 
@@ -32,7 +34,14 @@ export function backgroundOf(service: Service): Background {
     operations: Object.values(service.operations),
     destinations: { [WEBHOOKS]: hooks.destination },
     jobs: {},
-    workers: [hooks.deliverer(), expirer(service), marker(service), sweeper(service)],
+    workers: [
+      hooks.deliverer(),
+      expirer(service),
+      marker(service),
+      sweeper(service),
+      bookReconciler(service),
+      checkpointer(service),
+    ],
   }
 }
 
