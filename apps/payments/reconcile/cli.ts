@@ -3,46 +3,15 @@
  * nobody could look. Without a time it is about yesterday, in UTC. The configuration is that of the service.
  */
 import { existsSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { type Config, readConfig } from '../config.ts'
 import type { Gateway } from '../gateway/index.ts'
 import { findSandbox } from '../gateways.ts'
-import { type Gateways, openService, type Service } from '../service.ts'
+import { type Gateways, openService } from '../service.ts'
 import { differencesOf } from './compare.ts'
+import { chooseTime, readOptions } from './options.ts'
 import { reconcile } from './reconcile.ts'
 import { renderJson, renderTable } from './render.ts'
 import { NOW } from './sql.ts'
-
-const DAY_MS = 24 * 3_600_000
-
-interface Options {
-  readonly from: Date | null
-  readonly to: Date | null
-  readonly mode: string | null
-  readonly json: boolean
-}
-
-function readOptions(args: readonly string[]): Options {
-  const text = { type: 'string' } as const
-  const { values } = parseArgs({
-    args: [...args],
-    options: { from: text, to: text, mode: text, json: { type: 'boolean' } },
-  })
-  const { from, to, mode = null, json = false } = values
-  if (mode !== null && mode !== 'test' && mode !== 'live') throw new Error('--mode is test or live.')
-  return { from: readTime('--from', from), to: readTime('--to', to), mode, json }
-}
-
-function readTime(name: string, text: string | undefined): Date | null {
-  if (text === undefined) return null
-  const form = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?Z)?$/
-  const time = new Date(form.test(text) ? text : Number.NaN)
-  // There is no 30th of February, but it would be taken for a day in March.
-  if (Number.isNaN(time.getTime()) || !time.toISOString().startsWith(text.slice(0, 10))) {
-    throw new Error(`${name} is a date such as 2026-03-01, or a time such as 2026-03-01T12:00:00Z.`)
-  }
-  return time
-}
 
 /** As the service runs, or as it would: beside one that runs in the same folder, with its database and its sandbox. */
 async function configure(): Promise<Config> {
@@ -67,21 +36,12 @@ function choose(gateways: Gateways, mode: string | null): Gateway {
   return found[0]
 }
 
-/** Up to the last midnight, and a day long. */
-async function chooseTime({ pool }: Service, given: Options): Promise<{ from: Date; to: Date }> {
-  const now = Date.parse((await pool.query(NOW)).rows[0].now)
-  const to = given.to ?? new Date(Math.floor(now / DAY_MS) * DAY_MS)
-  const from = given.from ?? new Date(to.getTime() - DAY_MS)
-  if (from >= to) throw new Error(`--from is before --to, which is ${to.toISOString()}.`)
-  return { from, to }
-}
-
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
   const service = await openService(await configure())
   try {
     const gateway = choose(service.gateways, options.mode)
-    const { from, to } = await chooseTime(service, options)
+    const { from, to } = chooseTime(options, new Date((await service.pool.query(NOW)).rows[0].now))
     const { books, comparison, fresh } = await reconcile(service, gateway, { from, to })
     const about = { books, from: from.toISOString(), to: to.toISOString(), fresh }
     if (options.json) console.log(renderJson(comparison, about))

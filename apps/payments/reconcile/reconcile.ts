@@ -93,7 +93,7 @@ async function readBoth(
   const skew_ms = LIMITS.reconcile_skew_ms
   const later_ms = gateway.key_lifetime_ms + skew_ms
   const range = { from: earlier(from, skew_ms), to: later(to, later_ms), ...(signal && { signal }) }
-  const theirs = await collect(gateway.movements(range))
+  const theirs = (await collect(gateway.movements(range))).map(storable)
   signal?.throwIfAborted()
   const own_range = { from: earlier(from, later_ms), to: later(to, skew_ms), their_reading_began: began }
   return { theirs, ours: await collect(ownMovements(pool, gateway, own_range)) }
@@ -108,6 +108,12 @@ async function collect<T>(movements: AsyncIterable<T>): Promise<T[]> {
     collected.push(movement)
   }
   return collected
+}
+
+/** Others who have the processor's key may have written what no jsonb takes: a day with that would never be kept. */
+function storable(movement: Movement): Movement {
+  const mend = (text: string | null) => text?.replace(/[\0\u{d800}-\u{dfff}]/gu, '\uFFFD') ?? null
+  return { ...movement, account: mend(movement.account), reference: mend(movement.reference) }
 }
 
 /** Those that the processor names and that are ours, in this mode. */

@@ -221,6 +221,24 @@ describe('what differs', () => {
   })
 })
 
+it('a charge whose metadata nobody can store is told all the same', async () => {
+  const odd: Gateway = {
+    ...sandbox.client,
+    async *movements(range) {
+      yield* sandbox.client.movements(range)
+      const at = new Date().toISOString()
+      const money = { amount: 1, currency: 'EUR', moved: 1, at }
+      yield { kind: 'payment', gateway_id: 'pi_odd', account: 'a\0:test', reference: 'b\ud800', ...money }
+    },
+  }
+  const { fresh } = await look(odd)
+  expect(fresh).toBe(1)
+  expect((await events()).at(-1)).toMatchObject({
+    account: 'stripe:test',
+    payload: { theirs: { account: 'a\uFFFD:test', reference: 'b\uFFFD' } },
+  })
+})
+
 it('a run whose reading broke off is not kept', async () => {
   const count = async () =>
     (await shop.service.pool.query('SELECT count(*)::int FROM payments.reconciliation_runs')).rows[0].count
