@@ -1,9 +1,8 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { startGateway } from '../gateway/index.ts'
 import type { Config, Timing } from './config.ts'
 import type { Gateway } from './gateway/index.ts'
 import { stripeGateway } from './gateway/stripe.ts'
+import { startGateway } from './sandbox.ts'
 import type { Gateways } from './service.ts'
 
 export interface OpenGateways {
@@ -13,7 +12,6 @@ export interface OpenGateways {
 
 /** Its search is a second behind. */
 const SANDBOX_SETTLE_MS = 5_000
-const SANDBOX_ANSWERS_MAX_MS = 5_000
 /** The one that the sandbox takes where it is not told another. */
 const SANDBOX_KEY = 'sk_test_sandbox'
 
@@ -27,33 +25,7 @@ export async function openGateways({ stripe, gateway_url, folder, timing }: Conf
   if (gateway_url !== null) return { gateways: { test: sandboxAt(gateway_url, timing) }, close }
   // Its journal stays: what it was told before a restart, it has still done afterwards.
   const sandbox = await startGateway({ folder: join(folder, 'gateway') })
-  const note = noteIn(folder)
-  await writeFile(note, sandbox.url, { mode: 0o600 })
-  return {
-    gateways: { test: sandboxAt(sandbox.url, timing) },
-    async close() {
-      await rm(note, { force: true })
-      await sandbox.stop()
-    },
-  }
-}
-
-/**
- * Where the sandbox listens that another process has started in this folder; null if none does. A folder has one sandbox at a
- * time, so whoever wants to ask it while the service runs asks that one.
- */
-export async function findSandbox(folder: string): Promise<string | null> {
-  const url = await readFile(noteIn(folder), 'utf8').catch(() => null)
-  if (url === null) return null
-  // The note of one that was killed is still there, and nobody answers.
-  const signal = AbortSignal.timeout(SANDBOX_ANSWERS_MAX_MS)
-  const answer = await fetch(`${url}/_sandbox/state`, { signal }).catch(() => null)
-  await answer?.body?.cancel()
-  return answer?.ok ? url : null
-}
-
-function noteIn(folder: string): string {
-  return join(folder, 'gateway', 'address')
+  return { gateways: { test: sandboxAt(sandbox.url, timing) }, close: () => sandbox.stop() }
 }
 
 function timesOf({ gateway_timeout_ms, gateway_settle_ms }: Timing) {

@@ -3,9 +3,10 @@
  * nobody could look. Without a time it is about yesterday, in UTC. The configuration is that of the service.
  */
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Config, readConfig } from '../config.ts'
 import type { Gateway } from '../gateway/index.ts'
-import { findSandbox } from '../gateways.ts'
+import { findGateway } from '../sandbox.ts'
 import { type Gateways, openService } from '../service.ts'
 import { differencesOf } from './compare.ts'
 import { chooseTime, readOptions } from './options.ts'
@@ -22,7 +23,7 @@ async function configure(): Promise<Config> {
   const named = config.stripe !== null || config.gateway_url !== null
   return {
     ...config,
-    gateway_url: named ? config.gateway_url : await findSandbox(config.folder),
+    gateway_url: named ? config.gateway_url : await findGateway(join(config.folder, 'gateway')),
     // What is printed may be read by a machine.
     log_level: 'silent',
   }

@@ -3,7 +3,7 @@ import { type FreshDatabase, freshDatabase } from '../../../test/setup/database.
 import type { Gateway, Movement } from '../gateway/index.ts'
 import { openSandbox } from '../test/sandbox.ts'
 import { openTestService, type TestService } from '../test/service.ts'
-import { bookReconciler } from './index.ts'
+import { bookReconciler, reconcile } from './index.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -118,6 +118,22 @@ describe('a day', () => {
     expect(await runs()).toEqual([day(0, 1)])
     expect(await runAll(workerAt(28))).toBe(1)
     expect(await runs()).toEqual([day(0, 1), day(1, 0)])
+  })
+
+  it('that somebody has compared before the lock was there is not compared again', async () => {
+    const { service } = shop
+    const at = new Date(midnight + DAY_MS + 5 * HOUR_MS)
+    let asked = 0
+    const now = async () => {
+      asked += 1
+      const whole_day = { from: new Date(midnight), to: new Date(midnight + DAY_MS), now: at }
+      if (asked === 2) await reconcile(service, processor(), whole_day)
+      return at
+    }
+    const worker = bookReconciler({ ...service, gateways: { test: processor() } }, { now })
+    expect(await worker.runOnce()).toEqual({ done: 0, more: false })
+    expect(asked).toBe(2)
+    expect(await runs()).toEqual([day(0, 1)])
   })
 
   it('whose lock was lost meanwhile is left to whoever has it now', async () => {
