@@ -15,6 +15,7 @@ export const PROBLEMS = {
   },
   body_too_large: { status: 413, title: 'The body is larger than any request needs.' },
   media_type_unsupported: { status: 415, title: 'Send JSON in UTF-8 as application/json.' },
+  expectation_failed: { status: 417, title: 'Of expectations only 100-continue is met.' },
   headers_too_large: { status: 431, title: 'The headers are larger than any request needs.' },
   amount_too_large: { status: 422, title: 'The amount is more than is left.' },
   payment_state: { status: 422, title: 'The state of the payment does not allow this.' },
@@ -49,6 +50,8 @@ export interface ProblemDetails {
   readonly field?: string
   /** Members of the problem beside the usual ones. */
   readonly more?: Readonly<Record<string, unknown>>
+  /** Of the answer, where the refusal is thrown. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** A refusal that is thrown: nothing was started. Routes answer it as a problem. */

@@ -3,11 +3,13 @@ import { fastify, LogController } from 'fastify'
 import { idempotency } from 'onlyonce/fastify'
 import type { Service } from '../service.ts'
 import { callerOf, requireApiKey, requireOpsToken } from './auth.ts'
-import { answerClientError, answerError } from './errors.ts'
+import { answerError } from './errors.ts'
 import { healthRoutes } from './health.ts'
-import { readJsonOnly } from './json.ts'
+import { readJsonOnly, refuseUnasked } from './json.ts'
+import { requireKey } from './key.ts'
 import { API_LIMITS } from './limits.ts'
 import { answerUnknownRoutes } from './not-found.ts'
+import { answerClientError, answerExpectations, noteRequest, refuseAmbiguous } from './not-http.ts'
 import { describeRoutes } from './openapi.ts'
 import { readQuery } from './query.ts'
 import { requestIdOf } from './request-id.ts'
@@ -33,8 +35,11 @@ export async function buildApi(service: Service): Promise<Api> {
   app.decorateRequest('caller', null)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('request-id', request.id)
+    noteRequest(request, reply)
+    refuseAmbiguous(request)
   })
   app.addHook('preValidation', readQuery)
+  app.addHook('preValidation', refuseUnasked)
   await describeRoutes(app)
   // A worker with a port is there for those who watch it.
   const listens = service.config.role !== 'worker'
@@ -54,6 +59,7 @@ async function addV1(v1: Api, service: Service): Promise<void> {
   v1.addHook('onRequest', async (_, reply) => {
     reply.header('cache-control', 'no-store')
   })
+  v1.addHook('preHandler', requireKey)
   await v1.register(idempotency, {
     once: service.once,
     account: (request) => callerOf(request).account,
@@ -80,10 +86,13 @@ function openFastify({ log }: Service): Api {
     return503OnClosing: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
     clientErrorHandler: answerClientError,
+    // Asked for by ourselves: Node would refuse it without a word.
+    http: { requireHostHeader: false },
     frameworkErrors: (error, request, reply) => {
       reply.header('request-id', request.id)
       answerError(error, request, reply)
     },
   })
+  answerExpectations(app.server)
   return app as unknown as Api
 }

@@ -22,6 +22,14 @@ export function readJsonOnly(app: Api): void {
   })
 }
 
+/** A route that asks for no body takes none, as others take no members that they do not know. */
+export async function refuseUnasked({ body, is404, routeOptions }: FastifyRequest): Promise<void> {
+  const empty = body === undefined || JSON.stringify(body) === '{}'
+  if (!empty && !is404 && routeOptions.schema?.body === undefined) {
+    throw new Refused('invalid_request', { detail: 'No body is taken here.' })
+  }
+}
+
 function refuseEncodings({ headers }: FastifyRequest): void {
   const charset = /charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1]
   if (charset !== undefined && charset.toLowerCase() !== 'utf-8') throw new Refused('media_type_unsupported')
