@@ -15,6 +15,8 @@ import type { Mode } from './gateway/index.ts'
 import { Refused } from './problems.ts'
 
 export interface ServiceLimits {
+  /** Makes the tables where they are missing. The first request would, but is not counted where that takes too long. */
+  start(): Promise<void>
   /** For every request under /v1: so many in a second. Throws; nothing is claimed by then. */
   limitRate(caller: Caller, reply: FastifyReply): Promise<void>
   /** For work that would begin. Replays are not asked about. */
@@ -47,6 +49,9 @@ export function openLimits({ config, secret, ...shared }: LimitsOptions): Servic
   })
   const load = overload({ in_flight_max: config.in_flight_max, lag_max_ms: config.lag_max_ms })
   return {
+    async start() {
+      await Promise.all([rates.live, rates.test, cards, accounts].map((limiter) => limiter.start()))
+    },
     async limitRate({ account, mode }, reply) {
       const verdict = await rates[mode].take(account)
       reply.headers(limitHeaders(verdict, { reason: 'account-rate' }))

@@ -93,6 +93,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       on_trouble: (error) => log.warn({ err: error }, 'nothing is limited: the limits cannot be counted'),
     })
     opened.push(async () => limits.stop())
+    await limits.start()
     const operations = operationsOf(gateways, outbox(once))
     return { config, pool, once, gateways, operations, limits, log, metrics, ops_token, close }
   } catch (error) {
