@@ -13,6 +13,7 @@ export const PROBLEMS = {
     status: 405,
     title: 'This method cannot be used here. See Allow for those that can.',
   },
+  request_timeout: { status: 408, title: 'The request did not come whole in time. Send it again.' },
   body_too_large: { status: 413, title: 'The body is larger than any request needs.' },
   media_type_unsupported: { status: 415, title: 'Send JSON in UTF-8 as application/json.' },
   expectation_failed: { status: 417, title: 'Of expectations only 100-continue is met.' },
@@ -77,7 +78,7 @@ export function problemBody(code: ProblemCode, { detail, field, more }: ProblemD
     code,
     ...(detail !== undefined && { detail }),
     ...(field !== undefined && { field }),
-    retryable: status === 429 || status >= 500,
+    retryable: status === 408 || status === 429 || status >= 500,
     ...more,
   }
 }

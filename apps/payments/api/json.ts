@@ -31,8 +31,10 @@ export async function refuseUnasked({ body, is404, routeOptions }: FastifyReques
 }
 
 function refuseEncodings({ headers }: FastifyRequest): void {
-  const charset = /charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1]
-  if (charset !== undefined && charset.toLowerCase() !== 'utf-8') throw new Refused('media_type_unsupported')
+  const charsets = (headers['content-type'] ?? '').matchAll(/charset\s*=\s*"?([^\s;"]*)/gi)
+  if ([...charsets].some(([, charset]) => charset!.toLowerCase() !== 'utf-8')) {
+    throw new Refused('media_type_unsupported')
+  }
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw new Refused('media_type_unsupported', { detail: 'Send the body without Content-Encoding.' })

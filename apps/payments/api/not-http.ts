@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { makeId } from '../ids.ts'
@@ -26,11 +26,17 @@ export function answerClientError(error: Error & { code?: string }, socket: Sock
     at_work.at(-1)!.once('finish', () => socket.end())
     return
   }
-  const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'invalid_request'
-  const { status, headers, body } = problemOf(code, 'This is not HTTP as we know it.')
+  const known = CLIENT_ERRORS[error.code ?? '']
+  const { status, headers, body } =
+    known === undefined ? problemOf('invalid_request', 'This is not HTTP as we know it.') : problemOf(known)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  const reason = code === 'invalid_request' ? 'Bad Request' : 'Request Header Fields Too Large'
-  socket.end(`HTTP/1.1 ${status} ${reason}\r\n${lines.join('')}\r\n${body}`)
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+}
+
+const CLIENT_ERRORS: Readonly<Record<string, ProblemCode>> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'body_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
 /** Node would answer these by itself, without a word. */

@@ -2,6 +2,7 @@
  * Everything that a request can have wrong. Each is told what it is as a problem, without a word of what is behind it; its key is
  * still free, nothing is charged, and the process goes on. The tables are in malformed/.
  */
+import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { amounts, members, metadata } from './malformed/amounts.ts'
 import { bodies } from './malformed/bodies.ts'
@@ -49,6 +50,17 @@ describe('a payment', () => {
     const { status, body } = await sendRaw(shop.url, raw + behind)
     expect([status, body.status]).toEqual([201, 'succeeded'])
     paid()
+  })
+
+  it('that does not come whole in time is told so, and may be sent again', async () => {
+    const { server } = shop.api
+    const connected = once(server, 'connection')
+    const answer = sendRaw(shop.url, wire(site, { headers: { 'Content-Length': '5000' } }))
+    const [socket] = await connected
+    // As Node does half a minute later.
+    server.emit('clientError', Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket)
+    const { status, body } = await answer
+    expect([status, body.code, body.retryable]).toEqual([408, 'request_timeout', true])
   })
 
   it('in a mode without a processor is refused, and claims no key', async () => {
