@@ -9,6 +9,7 @@ export default defineConfig({
       'test/crash/{handler,transaction,relay}.test.ts',
       'test/operations/**/*.test.ts',
       'test/outbox/**/*.test.ts',
+      'test/webhooks/**/*.test.ts',
       'test/torture/{late-commit,leases,lost-commit,one-key,server-crash,vanished}.test.ts',
       'test/migrations.test.ts',
       'test/pgbouncer/**/*.test.ts',

@@ -47,6 +47,7 @@ export {
   type StoreStep,
   type TracedCall,
   type TraceLink,
+  type WebhookAttempted,
 } from './observe/index.ts'
 export { onlyonce } from './onlyonce.ts'
 export {

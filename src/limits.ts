@@ -236,6 +236,9 @@ export const LIMITS = {
   webhook_url_length_max: 2_048,
   /** How long one delivery may take, resolution of the name included, until its status is there. */
   webhook_timeout_ms: 15_000,
+  /** How long one server of names is waited for, and how often it is asked. */
+  webhook_dns_timeout_ms: 3_000,
+  webhook_dns_tries: 2,
   /** For how long a delivery is taken beyond its timeout: time to say how it ended. */
   webhook_lease_margin_ms: 30_000,
   /** Deliveries under way in one process, and those among them to one endpoint: one that hangs takes a few places. */

@@ -38,9 +38,11 @@ export class Control {
     switch (`${incoming.method} ${path.slice('/_sandbox/'.length)}`) {
       case 'GET state':
         return this.#server.state()
-      case 'GET journal':
+      case 'GET journal': {
+        const entries = processor.books.effects.map(({ entry }) => entry)
         await processor.settled()
-        return processor.books.effects.map(({ entry }) => entry)
+        return entries
+      }
       case 'GET requests':
         return seen.of(new URLSearchParams(query).get('key') ?? '')
       case 'GET faults':

@@ -2,13 +2,15 @@
 export type { GatewayOptions } from './options.ts'
 export { type GatewayProcess, startGateway } from './process.ts'
 export type { WebhookTarget } from './webhooks.ts'
-export type {
-  FaultName,
-  FaultRule,
-  GatewayState,
-  JournalEntry,
-  MovementKind,
-  RequestOutcome,
-  SeenRequest,
-  Target,
+export {
+  FAULTS,
+  type FaultName,
+  type FaultRule,
+  type GatewayState,
+  type JournalEntry,
+  type MovementKind,
+  type RequestOutcome,
+  type SeenRequest,
+  TARGETS,
+  type Target,
 } from './wire.ts'

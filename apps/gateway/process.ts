@@ -2,15 +2,18 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { readJournal } from './journal.ts'
 import { API_KEY, argumentsOf, type GatewayOptions, PORT_TAKEN } from './options.ts'
 import type { FaultRule, GatewayState, JournalEntry, JournalLine, SeenRequest } from './wire.ts'
 
 const PROGRAM = fileURLToPath(new URL('./program.ts', import.meta.url))
+/** Found from here: whoever starts a gateway may stand in another folder. */
+const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 const HOST = '127.0.0.1'
 /** Below the ports that systems give to connections by themselves: none of them takes it while the gateway is away. */
 const PORTS = [15_000, 30_000] as const
@@ -121,7 +124,7 @@ async function startAnywhere(
 }
 
 async function start(args: readonly string[]): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, ...args], {
+  const child = spawn(process.execPath, ['--import', TSX, PROGRAM, ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   // Whoever writes to a gateway that has just died must not die of it.

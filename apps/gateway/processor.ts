@@ -59,7 +59,7 @@ export class Processor {
     }
   }
 
-  /** What is not on disk yet is not told to those who ask. */
+  /** Resolves when all that was moved so far is on disk; null when it is there already. */
   settled(): Promise<void> | null {
     return this.#journal.settled()
   }
@@ -68,7 +68,7 @@ export class Processor {
   expire(): void {
     const now = this.clock.now()
     for (let intent = this.books.expired(now); intent !== null; intent = this.books.expired(now)) {
-      const by = { key: null, request: '', fingerprint: '' }
+      const by = { key: null, request: null, fingerprint: '' }
       const entry = { ...voided(intent, 'automatic'), ...by, at: now, nonce: drawNonce() }
       const effect = this.books.apply(entry)
       void this.#journal.add(entry).then(() => this.webhooks.announce(effect))
@@ -142,7 +142,10 @@ export class Processor {
   async #refuse(call: Call, by: Identified, status: number, body: string): Promise<Reply> {
     const { key } = by
     if (call.seen !== null) call.seen.outcome = status === 500 ? 'failed' : 'refused'
-    if (key === null) return { status, body }
+    if (key === null) {
+      await this.settled()
+      return { status, body }
+    }
     const refusal = { kind: 'refusal' as const, at: this.clock.now(), ...by, key, status, body }
     await Promise.all([this.#journal.add(refusal), call.arrived])
     return this.#remember(by, refusal.at, { state: 'refused', refusal })
@@ -186,7 +189,7 @@ function replyOf(remembered: Exclude<Remembered, { state: 'running' }>, isReplay
 
 function marked(reply: Reply, { request }: JournalEntry | RefusalEntry, isReplay: boolean): Reply {
   const { status, body } = reply
-  return isReplay ? { status, body, replayed_of: request } : { status, body }
+  return isReplay && request !== null ? { status, body, replayed_of: request } : { status, body }
 }
 
 function storedAnswer(effect: Effect): Reply {

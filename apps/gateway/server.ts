@@ -138,8 +138,9 @@ export class GatewayServer {
     if (route.target === 'lookup') {
       await this.#waitAt('before', call)
       processor.expire()
-      await processor.settled()
       const found = route.look(processor.lookups, call.form, processor.clock.now())
+      // Looked first, and waited then: whatever was seen is on disk before it is told.
+      await processor.settled()
       await this.#waitAt('after', call)
       return answer(call, { status: 200, body: JSON.stringify(found) })
     }

@@ -20,7 +20,7 @@ const ANSWER_MAX_MS = 10_000
 /** Between tries, by the gateway's clock; after the last one it is given up. */
 const PAUSES_MS = [1_000, 5_000, 60_000]
 /** How long an event waits for another one to overtake it. */
-const OVERTAKEN_MAX_MS = 2_000
+const OVERTAKEN_MAX_MS = 10_000
 
 /** Announces what was done, some time after it: no order is promised. What was not delivered before a restart is delivered after it. */
 export class Webhooks {
@@ -72,8 +72,9 @@ export class Webhooks {
     if (lost) this.#counts.lost += 1
     else await this.#deliver(event, target)
     if (doubled && !lost) await this.#deliver(event, target)
-    this.#counts.pending -= 1
+    // In this order: what is not pending any more is not sent again after a crash either.
     await this.#book.add({ over: event.id })
+    this.#counts.pending -= 1
   }
 
   #next(): Promise<void> {

@@ -8,7 +8,7 @@ export interface JournalEntry {
   readonly kind: MovementKind
   /** Milliseconds since the epoch. */
   readonly at: number
-  /** The idempotency key; null for an authorization that ran out by itself. */
+  /** The idempotency key; null for who sent none, and for an authorization that ran out by itself. */
   readonly key: string | null
   readonly payment_intent: string
   /** Of a refund. */
@@ -31,7 +31,8 @@ export interface JournalEntry {
   readonly reason?: string | null
   /** What ids are made of: also after a restart they are the same. */
   readonly nonce: string
-  readonly request: string
+  /** The name of the request; null where nobody asked. */
+  readonly request: string | null
   readonly fingerprint: string
   /** The answer names the whole charge, not only its id. */
   readonly expanded?: true

@@ -19,6 +19,8 @@ export interface Config {
   /** Seals stored replies and inputs. Null: they are stored as they are. */
   readonly encryption: Secret | null
   readonly stripe: Stripe | null
+  /** What the processor signs its webhooks with; several while one is being rotated. Empty: none are taken. */
+  readonly webhook_secrets: readonly string[]
   /** A sandbox processor that runs already. Null: where no Stripe is set up, one is started. */
   readonly gateway_url: string | null
   readonly host: string
@@ -76,7 +78,6 @@ export interface LimitsConfig {
 export interface Stripe {
   readonly mode: Mode
   readonly secret_key: string
-  readonly webhook_secret: string | null
 }
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
@@ -110,6 +111,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     secret: read.secret('ONLYONCE_SECRET'),
     encryption: read.secret('ENCRYPTION_KEY'),
     stripe: readStripe(read),
+    webhook_secrets: readWebhookSecrets(read),
     gateway_url: readGatewayUrl(read),
     host: read.text('HOST') ?? '127.0.0.1',
     port: read.whole('PORT', 0, 65_535) ?? 3_000,
@@ -157,14 +159,18 @@ function readDatabase(read: Reader): Database {
 
 function readStripe(read: Reader): Stripe | null {
   const secret_key = read.text('STRIPE_SECRET_KEY')
-  const webhook_secret = read.text('STRIPE_WEBHOOK_SECRET')
-  if (webhook_secret !== null && !webhook_secret.startsWith('whsec_')) {
-    read.wrong('STRIPE_WEBHOOK_SECRET', 'begins with whsec_.')
-  }
   if (secret_key === null) return null
   const mode = /^[sr]k_(test|live)_\w+$/.exec(secret_key)?.[1] as Mode | undefined
   if (mode === undefined) read.wrong('STRIPE_SECRET_KEY', 'begins with sk_test_ or sk_live_.')
-  return { mode: mode ?? 'test', secret_key, webhook_secret }
+  return { mode: mode ?? 'test', secret_key }
+}
+
+function readWebhookSecrets(read: Reader): readonly string[] {
+  const secrets = read.text('STRIPE_WEBHOOK_SECRET')?.split(',') ?? []
+  if (!secrets.every((secret) => /^whsec_\S+$/.test(secret))) {
+    read.wrong('STRIPE_WEBHOOK_SECRET', 'begins with whsec_; several are separated by commas.')
+  }
+  return secrets
 }
 
 function readGatewayUrl(read: Reader): string | null {

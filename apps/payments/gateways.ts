@@ -3,10 +3,13 @@ import { startGateway } from '../gateway/index.ts'
 import type { Config, Timing } from './config.ts'
 import type { Gateway } from './gateway/index.ts'
 import { stripeGateway } from './gateway/stripe.ts'
+import { keptSecret } from './kept-secret.ts'
 import type { Gateways } from './service.ts'
 
 export interface OpenGateways {
   readonly gateways: Gateways
+  /** What they sign their webhooks with. */
+  readonly webhook_secrets: readonly string[]
   close(): Promise<void>
 }
 
@@ -16,16 +19,36 @@ const SANDBOX_SETTLE_MS = 5_000
 const SANDBOX_KEY = 'sk_test_sandbox'
 
 /** The processors that the configuration names; where it names none, a sandbox for test mode, which is started. */
-export async function openGateways({ stripe, gateway_url, folder, timing }: Config): Promise<OpenGateways> {
+export async function openGateways(config: Config): Promise<OpenGateways> {
+  const { stripe, gateway_url, folder, timing, webhook_secrets } = config
   const close = async () => {}
   if (stripe !== null) {
     const { mode, secret_key } = stripe
-    return { gateways: { [mode]: stripeGateway({ secret_key, mode, ...timesOf(timing) }) }, close }
+    const gateway = stripeGateway({ secret_key, mode, ...timesOf(timing) })
+    return { gateways: { [mode]: gateway }, webhook_secrets, close }
   }
-  if (gateway_url !== null) return { gateways: { test: sandboxAt(gateway_url, timing) }, close }
+  if (gateway_url !== null) {
+    return { gateways: { test: sandboxAt(gateway_url, timing) }, webhook_secrets, close }
+  }
   // Its journal stays: what it was told before a restart, it has still done afterwards.
-  const sandbox = await startGateway({ folder: join(folder, 'gateway') })
-  return { gateways: { test: sandboxAt(sandbox.url, timing) }, close: () => sandbox.stop() }
+  const webhook = await webhookOf(config)
+  const sandbox = await startGateway({
+    folder: join(folder, 'gateway'),
+    ...(webhook !== null && { webhook }),
+  })
+  return {
+    gateways: { test: sandboxAt(sandbox.url, timing) },
+    webhook_secrets: webhook === null ? [] : [webhook.secret],
+    close: () => sandbox.stop(),
+  }
+}
+
+/** Where the sandbox that we start tells what it has done: here, unless nobody knows the port yet. */
+async function webhookOf({ host, port, folder }: Config) {
+  if (port === 0) return null
+  const secret = `whsec_${await keptSecret(folder, 'gateway-webhook-secret')}`
+  const address = host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host
+  return { url: `http://${address}:${port}/webhooks/stripe`, secret }
 }
 
 function timesOf({ gateway_timeout_ms, gateway_settle_ms }: Timing) {

@@ -15,7 +15,11 @@ const HIDDEN = [
 /** pino, as Fastify makes it: for processes that only work as well. */
 export function openLog(level: LogLevel): FastifyBaseLogger {
   const paths = HIDDEN.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`])
-  const logger = { level, redact: { paths, censor: '[hidden]' }, serializers: { req: describeRequest } }
+  const logger = {
+    level,
+    redact: { paths, censor: '[hidden]' },
+    serializers: { req: describeRequest, err: describeError },
+  }
   return fastify({ logger }).log
 }
 
@@ -23,4 +27,10 @@ export function openLog(level: LogLevel): FastifyBaseLogger {
 function describeRequest(request: FastifyRequest) {
   const { method, url, ip } = request
   return { method, path: url?.split('?', 1)[0], remote_address: ip }
+}
+
+/** Not all that an error of a driver carries: its detail holds values of rows. */
+function describeError(error: Error & { readonly code?: unknown }) {
+  const { name, code, message, stack } = error
+  return { type: name, code, message, stack: stack ?? '' }
 }

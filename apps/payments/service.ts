@@ -34,6 +34,8 @@ export interface Service {
   readonly pool: pg.Pool
   readonly once: Onlyonce<PostgresTx>
   readonly gateways: Gateways
+  /** What processors sign their webhooks with. */
+  readonly webhook_secrets: readonly string[]
   readonly operations: ServiceOperations
   readonly limits: ServiceLimits
   readonly log: FastifyBaseLogger
@@ -80,7 +82,10 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     })
     opened.push(() => once.close())
     await once.start()
-    const gateways = options.gateways ?? (await openTheGateways(config, opened))
+    const { gateways, webhook_secrets } =
+      options.gateways === undefined
+        ? await openTheGateways(config, opened)
+        : givenGateways(options.gateways, config)
     const ops_token =
       config.database.kind === 'url'
         ? config.ops_token
@@ -95,18 +100,35 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     opened.push(async () => limits.stop())
     await limits.start()
     const operations = operationsOf(gateways, outbox(once))
-    return { config, pool, once, gateways, operations, limits, log, metrics, ops_token, close }
+    return {
+      config,
+      pool,
+      once,
+      gateways,
+      webhook_secrets,
+      operations,
+      limits,
+      log,
+      metrics,
+      ops_token,
+      close,
+    }
   } catch (error) {
     await close().catch(() => {})
     throw error
   }
 }
 
-async function openTheGateways(config: Config, opened: (() => Promise<unknown>)[]): Promise<Gateways> {
-  const found: OpenGateways = await openGateways(config)
+async function openTheGateways(
+  config: Config,
+  opened: (() => Promise<unknown>)[],
+): Promise<Omit<OpenGateways, 'close'>> {
+  const found = await openGateways(config)
   opened.push(found.close)
-  return found.gateways
+  return found
 }
+
+const givenGateways = (gateways: Gateways, { webhook_secrets }: Config) => ({ gateways, webhook_secrets })
 
 async function openPool(
   config: Config,
@@ -127,9 +149,10 @@ async function openPool(
     }),
   })
   // An idle connection that breaks is replaced at its next use; unheard, the event would end the process.
-  pool.on('error', (error) =>
-    log.warn({ code: (error as { code?: string }).code }, 'a database connection was lost'),
-  )
+  pool.on('error', (error) => {
+    // Those of a pool that was ended may still be there when its server stops.
+    if (!pool.ending) log.warn({ code: (error as { code?: string }).code }, 'a database connection was lost')
+  })
   opened.push(() => pool.end())
   return pool
 }

@@ -10,6 +10,7 @@ import {
   startWorkers,
   type Worker,
 } from 'onlyonce'
+import { GATEWAY_EVENTS, hearGateway } from './gateway-events.ts'
 import { expirer, marker, sweeper } from './payments/index.ts'
 import type { Service } from './service.ts'
 import { openWebhooks, WEBHOOKS } from './webhooks.ts'
@@ -31,7 +32,7 @@ export function backgroundOf(service: Service): Background {
   return {
     operations: Object.values(service.operations),
     destinations: { [WEBHOOKS]: hooks.destination },
-    jobs: {},
+    jobs: { [GATEWAY_EVENTS.job]: hearGateway(service.once) },
     workers: [hooks.deliverer(), expirer(service), marker(service), sweeper(service)],
   }
 }

@@ -17,6 +17,7 @@ export type {
   StoreStep,
   TracedCall,
   TraceLink,
+  WebhookAttempted,
 } from './signals.ts'
 export { StuckAlarm } from './stuck-alarm.ts'
 export { WatchedStore } from './watched-store.ts'

@@ -22,6 +22,15 @@ const stuck = { signal: 'stuck', older_than_ms: 1 } as const
 
 const outbox_failed = { signal: 'outbox_failed', destination: 'd', failure, event: null } as const
 const job = { job: 'j', account: 'a', job_id: 'job_1', attempts: 1 }
+const webhook = {
+  account: 'acct_1',
+  endpoint: 'we_1',
+  message: 'evt_1',
+  type: 't',
+  attempts: 1,
+  status: null,
+}
+const webhook_attempted = { signal: 'webhook_attempted', ...webhook, failure: null, duration_ms: 1 } as const
 const job_ended = { signal: 'job_ended', ...job, failure: null, duration_ms: 1 } as const
 
 const LEVELS: readonly [Signal, string | null][] = [
@@ -53,6 +62,10 @@ const LEVELS: readonly [Signal, string | null][] = [
   [{ ...job_ended, outcome: 'done' }, 'debug'],
   [{ ...job_ended, outcome: 'again' }, 'warn'],
   [{ ...job_ended, outcome: 'parked' }, 'error'],
+  [{ ...webhook_attempted, outcome: 'delivered' }, 'debug'],
+  [{ ...webhook_attempted, outcome: 'again' }, 'warn'],
+  [{ ...webhook_attempted, outcome: 'failed' }, 'error'],
+  [{ signal: 'webhook_disabled', account: 'acct_1', endpoint: 'we_1' }, 'warn'],
   [{ ...stuck, stuck: { in_progress: none, unknown: none, parked: none } }, null],
   [{ ...stuck, stuck: { in_progress: none, unknown: none, parked: some } }, 'error'],
 ]

@@ -90,7 +90,23 @@ describe('measurements', () => {
       ['job_ended', 1],
       ['job_duration', 0.5],
     ])
-    for (const { metric, labels } of [...measure(lag), ...measure(ended)]) {
+    const webhook = {
+      account: 'a',
+      endpoint: 'we_1',
+      message: 'evt_1',
+      type: 't',
+      attempts: 1,
+      status: 200,
+      failure: null,
+    }
+    const sent = { signal: 'webhook_attempted', ...webhook, outcome: 'delivered', duration_ms: 250 } as const
+    expect(measure(sent).map(({ metric, value }) => [metric, value])).toEqual([
+      ['webhook_attempted', 1],
+      ['webhook_duration', 0.25],
+    ])
+    const gone = { signal: 'webhook_disabled', account: 'a', endpoint: 'we_1' } as const
+    const all = [lag, ended, sent, gone].flatMap((signal) => measure(signal))
+    for (const { metric, labels } of all) {
       expect(Object.keys(labels).sort()).toEqual([...METRICS[metric].labels].sort())
     }
   })

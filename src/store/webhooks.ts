@@ -148,8 +148,8 @@ export interface WebhookStore {
   /** Keeps messages, and notes a delivery to every endpoint that wants them, in one transaction. What is there already stays. */
   fanOut(messages: readonly MessageDraft[]): Promise<void>
   take(request: TakeDeliveries): Promise<readonly TakenDelivery[]>
-  /** False, and nothing was changed, where somebody else has taken it meanwhile. */
-  end(end: DeliveryEnd): Promise<boolean>
+  /** `ours`: false, and the delivery was not changed, where somebody else has taken it meanwhile. `disabled`: its endpoint was, by this. */
+  end(end: DeliveryEnd): Promise<{ readonly ours: boolean; readonly disabled: boolean }>
 
   /** Makes a delivery due again, from its first attempt on; or makes one. False: there is no such message. */
   replay(delivery: DeliveryId): Promise<boolean>

@@ -94,9 +94,11 @@ export class WebhookDeliverer<Tx> implements Deliverer {
     const { crashPoint } = this.#engine
     const end = await attempt(delivery, this.#settings, crashPoint)
     crashPoint('webhooks.end.before')
-    const ours = await this.#store.end(end)
+    const { ours, disabled } = await this.#store.end(end)
     crashPoint('webhooks.end.after')
     if (ours) this.#tell(delivery, end)
+    const { account, endpoint } = delivery
+    if (disabled) this.#engine.observers.emit({ signal: 'webhook_disabled', account, endpoint })
   }
 
   #tell({ account, endpoint, message, type, attempts }: TakenDelivery, end: DeliveryEnd): void {
@@ -105,7 +107,6 @@ export class WebhookDeliverer<Tx> implements Deliverer {
     const outcome = typeof end.end === 'object' ? 'again' : end.end
     const of = { account, endpoint, message, type }
     observers.emit({ signal: 'webhook_attempted', ...of, outcome, attempts, status, failure, duration_ms })
-    if (end.gone_url !== null) observers.emit({ signal: 'webhook_disabled', account, endpoint })
   }
 
   /** Waits until a delivery has ended, but not for long. */

@@ -12,14 +12,14 @@ export interface CreateEndpoint {
   readonly account: string
   readonly url: string
   /** The types of events that it wants; `payment.*` is all that begin so. By default all of them. */
-  readonly types?: readonly string[] | null
-  readonly description?: string | null
+  readonly types?: readonly string[] | null | undefined
+  readonly description?: string | null | undefined
 }
 
 export interface UpdateEndpoint extends EndpointName {
-  readonly url?: string
-  readonly types?: readonly string[] | null
-  readonly description?: string | null
+  readonly url?: string | undefined
+  readonly types?: readonly string[] | null | undefined
+  readonly description?: string | null | undefined
 }
 
 export interface Endpoints {
@@ -39,7 +39,9 @@ export interface Endpoints {
   /**
    * Makes a new secret, which is shown here, and never again. The old one goes on signing beside it for `keep_ms`; without it, not at all.
    */
-  rotateSecret(call: EndpointName & { readonly keep_ms?: number }): Promise<{ readonly secret: string }>
+  rotateSecret(
+    call: EndpointName & { readonly keep_ms?: number | undefined },
+  ): Promise<{ readonly secret: string }>
   enable(name: EndpointName): Promise<WebhookEndpoint>
   /** What is due to it meanwhile fails, and can be replayed later. */
   disable(name: EndpointName): Promise<WebhookEndpoint>

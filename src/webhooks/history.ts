@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
 import type {
   DeliveryId,
   StoredMessage,
@@ -39,20 +40,20 @@ export interface WebhookPage<T> {
 
 export interface ListMessages {
   readonly account: string
-  readonly types?: readonly string[]
+  readonly types?: readonly string[] | undefined
   /** From this time on, and before that one; in milliseconds since the epoch. */
-  readonly from?: number
-  readonly to?: number
-  readonly after?: string | null
-  readonly limit?: number
+  readonly from?: number | undefined
+  readonly to?: number | undefined
+  readonly after?: string | null | undefined
+  readonly limit?: number | undefined
 }
 
 export interface ListDeliveries {
   readonly account: string
-  readonly endpoint?: string
-  readonly message?: string
-  readonly after?: string | null
-  readonly limit?: number
+  readonly endpoint?: string | undefined
+  readonly message?: string | undefined
+  readonly after?: string | null | undefined
+  readonly limit?: number | undefined
 }
 
 export interface Messages {
@@ -73,8 +74,9 @@ export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Mes
       const account = checkAccount(call.account)
       const limit = checkLimit(call.limit)
       const { types = null } = call
-      if (types !== null && !(Array.isArray(types) && types.every((type) => typeof type === 'string'))) {
-        refuse('types must be a list of names.')
+      const names = Array.isArray(types) && types.every((type) => typeof type === 'string')
+      if (types !== null && !(names && types.length <= LIMITS.webhook_types_max)) {
+        refuse(`types must be a list of at most ${LIMITS.webhook_types_max} whole names.`)
       }
       const after = readCursor(call.after, isTime, isMessageId)
       const from = call.from === undefined ? null : checkTime('from', call.from)

@@ -1,22 +1,22 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
-import { type ResolveName, resolveName, type TargetRules } from './target.ts'
+import { askDns, askSystem, type ResolveName, type TargetRules } from './target.ts'
 
 export interface WebhooksOptions {
   /** For development alone: also to private addresses, to any port, and over http. */
-  readonly allow_private?: boolean
-  /** How names are resolved; by default as the operating system does. What it answers is judged all the same. */
-  readonly resolve?: ResolveName
+  readonly allow_private?: boolean | undefined
+  /** How names are resolved; by default DNS is asked; with `allow_private`, the operating system. What it answers is judged all the same. */
+  readonly resolve?: ResolveName | undefined
   /** How long one delivery may take. */
-  readonly timeout_ms?: number
+  readonly timeout_ms?: number | undefined
   /** The pauses between attempts; after the last attempt the delivery has failed. */
-  readonly retry_after_ms?: readonly number[]
+  readonly retry_after_ms?: readonly number[] | undefined
   /** Deliveries under way at once, in one deliverer. */
-  readonly at_once?: number
+  readonly at_once?: number | undefined
   /** Those among them to one endpoint. */
-  readonly per_endpoint?: number
+  readonly per_endpoint?: number | undefined
   /** How long messages and their deliveries are kept. */
-  readonly retention_ms?: number
+  readonly retention_ms?: number | undefined
 }
 
 export interface WebhooksSettings extends TargetRules {
@@ -40,7 +40,8 @@ const KNOWN: readonly string[] = [
 export function checkOptions(options: WebhooksOptions): WebhooksSettings {
   const stray = Object.keys(options ?? {}).find((name) => !KNOWN.includes(name))
   if (stray !== undefined) refuse(`webhooks() has no option ${stray}.`)
-  const { allow_private = false, resolve = resolveName } = options
+  const { allow_private = false } = options
+  const { resolve = allow_private ? askSystem : askDns() } = options
   const { retry_after_ms = LIMITS.webhook_retry_after_ms } = options
   if (typeof allow_private !== 'boolean') refuse('allow_private is true or false.')
   if (typeof resolve !== 'function') refuse('resolve is a function.')

@@ -18,7 +18,7 @@ export async function post(
   rules: TargetRules,
 ): Promise<number> {
   const stop = new AbortController()
-  const late = new Error(`There was no answer within ${timeout_ms} ms.`)
+  const late = failed('timeout', `There was no answer within ${timeout_ms} ms.`)
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
@@ -55,6 +55,8 @@ function send(
       headers: { ...headers, 'content-length': `${body.length}`, connection: 'close' },
     })
     sent.on('error', reject)
+    // Also where there was no error to tell, for example after an answer of 101.
+    sent.on('close', () => reject(failed('no_answer', 'The connection was closed before an answer came.')))
     sent.on('response', (response: IncomingMessage) => {
       response.on('error', () => {})
       resolve(response.statusCode!)
@@ -62,4 +64,9 @@ function send(
     })
     sent.end(body)
   })
+}
+
+/** With a code that owners of endpoints can go by, as the errors of Node.js have one. */
+function failed(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code })
 }

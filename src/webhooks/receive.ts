@@ -16,9 +16,9 @@ export interface ReceiveCall {
   /** The bytes that were verified; text in UTF-8. */
   readonly payload: Uint8Array
   /** The job that does what is to be done. By default `webhook.` and the source. */
-  readonly job?: string
+  readonly job?: string | undefined
   /** A transaction of yours that it becomes a part of. By default it has one of its own. */
-  readonly tx?: Queryable
+  readonly tx?: Queryable | undefined
 }
 
 /** What the job is given as its payload. */

@@ -26,7 +26,7 @@ export interface ReplayMany {
   readonly from: number
   readonly to: number
   /** Of the call before. */
-  readonly after?: string | null
+  readonly after?: string | null | undefined
 }
 
 export interface Replayed {
@@ -38,7 +38,7 @@ export interface Replayed {
 
 export async function replay(store: WebhookStore, call: ReplayOne | ReplayMany): Promise<Replayed> {
   const account = checkAccount(call.account)
-  const range = 'message' in call ? null : rangeOf(call)
+  const range = 'message' in call && call.message !== undefined ? null : rangeOf(call as ReplayMany)
   const endpoint = isEndpointId(call.endpoint) ? await store.getEndpoint(account, call.endpoint) : null
   if (endpoint === null) throw new OnlyonceError('webhook_endpoint_unknown')
   if (endpoint.state !== 'enabled') throw new OnlyonceError('webhook_endpoint_disabled')

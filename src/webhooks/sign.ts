@@ -11,9 +11,9 @@ export interface SignOptions {
   /** With several of them there are several signatures, so that either secret verifies it. */
   readonly secrets: string | readonly string[]
   /** Of the message, the same on every attempt. `stripe` has it inside the body. */
-  readonly id?: string
+  readonly id?: string | undefined
   /** Milliseconds since the epoch; signed and sent in whole seconds. */
-  readonly timestamp?: number
+  readonly timestamp?: number | undefined
 }
 
 /** What an id may be: it stands in a header, and what is signed is joined by dots. */

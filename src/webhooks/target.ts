@@ -1,4 +1,4 @@
-import { lookup } from 'node:dns/promises'
+import { lookup, Resolver } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
@@ -13,10 +13,26 @@ export interface TargetRules {
   readonly resolve: ResolveName
 }
 
-/** What is resolved by the operating system, all of it. */
-export const resolveName: ResolveName = async (hostname) => {
+/** What the operating system knows, names of this host and its network included: for development. */
+export const askSystem: ResolveName = async (hostname) => {
   const found = await lookup(hostname, { all: true, verbatim: true })
   return found.map(({ address }) => address)
+}
+
+/**
+ * What DNS answers, and nothing else. Not the operating system's own call: that holds one of four threads which the whole process shares, so
+ * that a few names whose servers are silent would keep all others waiting.
+ */
+export function askDns(servers?: readonly string[]): ResolveName {
+  const resolver = new Resolver({ timeout: LIMITS.webhook_dns_timeout_ms, tries: LIMITS.webhook_dns_tries })
+  if (servers !== undefined) resolver.setServers(servers)
+  return async (hostname) => {
+    const name = hostname.replace(/\.$/, '')
+    const found = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+    const addresses = found.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+    if (addresses.length === 0 && found[0].status === 'rejected') throw found[0].reason
+    return addresses
+  }
 }
 
 /** Names that never mean a host of somebody else. What they resolve to is refused too; this says so at once. */

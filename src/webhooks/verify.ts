@@ -13,9 +13,9 @@ export interface VerifyOptions {
   /** Several while one is being rotated: any of them will do. */
   readonly secrets: string | readonly string[]
   /** How old it may be, or how far ahead. */
-  readonly tolerance_ms?: number
+  readonly tolerance_ms?: number | undefined
   /** Milliseconds since the epoch, for tests. */
-  readonly now?: number
+  readonly now?: number | undefined
 }
 
 /** A webhook whose sender is known. */

@@ -22,7 +22,8 @@ export interface Webhooks {
    * A worker that posts what is due. Any number of processes may run one.
    *
    * @example
-   * startWorkers(once, { workers: [relay(once, { destinations: { webhooks: hooks.destination } }), hooks.deliverer()] })
+   * startWorkers(once, { relay: { destinations: { webhooks: hooks.destination } } })
+   * startWorkers(once, { workers: [hooks.deliverer()] })
    */
   deliverer(): Deliverer
   /**

@@ -1,7 +1,9 @@
+import { createSocket } from 'node:dgram'
 import { describe, expect, it } from 'vitest'
 import { isPublicAddress } from '../../src/webhooks/index.ts'
 import { post } from '../../src/webhooks/post.ts'
-import { checkUrl, pinnedLookup, type TargetRules } from '../../src/webhooks/target.ts'
+import { askDns, checkUrl, pinnedLookup, type TargetRules } from '../../src/webhooks/target.ts'
+import { cleanUpLater } from '../setup/clean-up.ts'
 import { account, openDesk, openReceiver } from './desk.ts'
 
 const refused = expect.objectContaining({ code: 'webhook_url_refused', status: 400 })
@@ -91,6 +93,15 @@ describe('a name is refused by what it resolves to', () => {
     }
   })
 
+  it('its letters are judged again, whatever was allowed when the endpoint was made', async () => {
+    for (const url of ['http://shop.example/', 'https://shop.example:22/', 'https://a@shop.example/']) {
+      const asked: string[] = []
+      const resolve = async (hostname: string) => [`10.0.0.${asked.push(hostname)}`]
+      await expect(send(url, { ...strict, resolve })).rejects.toEqual(refused)
+      expect(asked).toEqual([])
+    }
+  })
+
   it('the refusal does not tell which address it was', async () => {
     const told = await send('https://shop.example/', resolvingTo('10.20.30.40')).catch(
       (error) => error.message,
@@ -102,6 +113,44 @@ describe('a name is refused by what it resolves to', () => {
   it('a resolver that never answers is given up in time', async () => {
     const rules = { ...strict, resolve: () => new Promise<never>(() => {}) }
     await expect(send('https://shop.example/', rules)).rejects.toThrow('within 300 ms')
+  })
+})
+
+describe('DNS', () => {
+  /** A server of names: A has one answer, AAAA another; what is called silent has none at all. */
+  async function openNames(): Promise<string> {
+    const server = createSocket('udp4')
+    server.on('message', (query, { port, address }) => {
+      if (query.includes('silent')) return
+      const question = query.subarray(12, query.indexOf(0, 12) + 5)
+      const is_a = question.readUInt16BE(question.length - 4) === 1
+      const data = is_a
+        ? Buffer.from([93, 184, 216, 34])
+        : Buffer.from('fd000ec2000000000000000000000254', 'hex')
+      const head = Buffer.from('000081800001000100000000', 'hex')
+      query.copy(head, 0, 0, 2)
+      const answer = Buffer.from([0xc0, 12, 0, is_a ? 1 : 28, 0, 1, 0, 0, 0, 60, 0, data.length])
+      server.send(Buffer.concat([head, question, answer, data]), port, address)
+    })
+    await new Promise<void>((resolve) => server.bind(0, '127.0.0.1', resolve))
+    cleanUpLater(() => new Promise((resolve) => server.close(() => resolve())))
+    return `127.0.0.1:${server.address().port}`
+  }
+
+  it('is asked for both families, and all that it answers is judged', async () => {
+    const resolve = askDns([await openNames()])
+    expect(await resolve('hooks.shop.example')).toEqual(['93.184.216.34', 'fd00:ec2::254'])
+    const send = post(
+      { url: 'https://hooks.shop.example./', headers: {}, body: Buffer.from(''), timeout_ms: 5_000 },
+      { ...strict, resolve },
+    )
+    await expect(send).rejects.toEqual(refused)
+  })
+
+  it('that is silent about a few names keeps no other name waiting', async () => {
+    const resolve = askDns([await openNames()])
+    const silent = Array.from({ length: 8 }, (_, n) => resolve(`silent-${n}.example`).catch(() => 'in vain'))
+    expect(await Promise.race([resolve('hooks.shop.example'), ...silent])).toHaveLength(2)
   })
 })
 

@@ -48,7 +48,7 @@ export function eventsOf(effect: Effect) {
     data: { object: objectOf(type, effect) },
     livemode: false,
     pending_webhooks: 0,
-    request: { id: entry.key === null ? null : entry.request, idempotency_key: entry.key },
+    request: { id: entry.request, idempotency_key: entry.key },
     type,
   }))
 }

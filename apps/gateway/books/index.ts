@@ -65,7 +65,8 @@ export class Books {
   readonly #places = new Map<string, number>()
   readonly #refund_places = new Map<string, number>()
   readonly #effect_places = new Map<string, number>()
-  readonly #by_metadata = new Map<string, Set<number>>()
+  /** Lists, not sets: nearly all have one member, and there are as many of them as payments. */
+  readonly #by_metadata = new Map<string, number[]>()
   /** Places of intents whose money may still be held, in the order in which they run out. */
   #held: number[] = []
 
@@ -87,7 +88,7 @@ export class Books {
   /** Intents that have or had this metadata, as they are now. */
   withMetadata(name: string, value: string): Intent[] {
     const places = this.#by_metadata.get(`${name}=${value}`) ?? []
-    return [...places].map((place) => this.intents[place]!)
+    return [...new Set(places)].map((place) => this.intents[place]!)
   }
 
   /** The next intent whose hold has run out. */
@@ -169,8 +170,8 @@ export class Books {
     for (const [name, value] of Object.entries(metadata)) {
       const term = `${name}=${value}`
       const places = this.#by_metadata.get(term)
-      if (places === undefined) this.#by_metadata.set(term, new Set([place]))
-      else places.add(place)
+      if (places === undefined) this.#by_metadata.set(term, [place])
+      else if (places.at(-1) !== place) places.push(place)
     }
   }
 }

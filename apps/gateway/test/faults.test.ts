@@ -100,11 +100,12 @@ describe('a fault', () => {
   it.concurrent('lets a client give up on what is done later', async () => {
     const key = newKey()
     await gateway.fault({ fault: 'hold_before', key })
-    const call = stripe.paymentIntents.create(TEA, { idempotencyKey: key, timeout: 50 })
+    const call = stripe.paymentIntents.create(TEA, { idempotencyKey: key, timeout: 200 })
     expect(await failureOf(call)).toMatchObject({
       ...CONNECTION,
       message: expect.stringContaining('timeout'),
     })
+    await waitUntil('it is held', async () => (await gateway.state()).held.includes(key))
     expect(await movedBy(gateway, key)).toEqual([])
     await gateway.release(key)
     await executed(key)
@@ -214,6 +215,41 @@ describe('faults are meant', () => {
     }
     expect((await gateway.state()).faults).toEqual([])
   })
+})
+
+it('whatever goes wrong, and however often a client tries again: a key is charged once', async () => {
+  const often = ['error_before', 'busy', 'truncate', 'cut', 'html', 'html_ok', 'error_after'] as const
+  const rare = ['lose_before', 'lose_after', 'reset_after'] as const
+  await gateway.fault(
+    ...often.map((fault) => ({ fault, rate: 0.1 })),
+    ...rare.map((fault) => ({ fault, rate: 0.01 })),
+    { fault: 'delay_before', ms: 3, rate: 0.3 },
+  )
+  const keys = Array.from({ length: 60 }, newKey)
+  const persist = async (key: string): Promise<string> => {
+    for (let tries = 0; tries < 50; tries += 1) {
+      try {
+        return (await pay(key)).id
+      } catch (error) {
+        const { headers } = error as Awaited<ReturnType<typeof failureOf>>
+        // The same for ever: only the journal knows.
+        if (headers?.['idempotent-replayed'] === 'true') return 'unknown'
+      }
+    }
+    throw new Error('It never got through.')
+  }
+  // Two at a time for each key: who taps twice.
+  const told = await Promise.all(keys.flatMap((key) => [persist(key), persist(key)]))
+  await gateway.behave()
+  const journal = await gateway.journal()
+  keys.forEach((key, index) => {
+    const moved = journal.filter((entry) => entry.key === key)
+    expect(moved).toHaveLength(1)
+    for (const id of told.slice(2 * index, 2 * index + 2)) {
+      expect([moved[0]!.payment_intent, 'unknown']).toContain(id)
+    }
+  })
+  expect(told.filter((id) => id !== 'unknown').length).toBeGreaterThan(40)
 })
 
 it('README.md tells of every fault, and of no other', () => {

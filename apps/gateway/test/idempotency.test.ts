@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { waitUntil } from '../../../test/setup/wait.ts'
-import { failureOf, HELD_TEA, movedBy, newKey, openGateway, outcomesOf, TEA } from './under-test.ts'
+import {
+  failureOf,
+  failuresOf,
+  HELD_TEA,
+  movedBy,
+  newKey,
+  openGateway,
+  outcomesOf,
+  TEA,
+} from './under-test.ts'
 
 const { gateway, stripe } = await openGateway({ key_lifetime_ms: 3_600_000 })
 
@@ -44,8 +53,8 @@ describe('the same key again', () => {
       pay(key, { metadata: { a: '1' } }),
       stripe.refunds.create({ payment_intent: id }, { idempotencyKey: key }),
     ]
-    for (const other of others) {
-      expect(await failureOf(other)).toMatchObject({
+    for (const failure of await failuresOf(others)) {
+      expect(failure).toMatchObject({
         type: 'StripeIdempotencyError',
         rawType: 'idempotency_error',
         statusCode: 400,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failureOf, HELD_TEA, newKey, openGateway, TEA } from './under-test.ts'
+import { failureOf, failuresOf, HELD_TEA, newKey, openGateway, TEA } from './under-test.ts'
 
 const LAG_MS = 60_000
 const { gateway, stripe } = await openGateway({ search_lag_ms: LAG_MS })
@@ -85,7 +85,7 @@ describe('lists', () => {
       stripe.paymentIntents.search({ query: 'amount>5' }),
       stripe.paymentIntents.search({ query: "status:'succeeded'" }),
     ]
-    for (const call of wrong) expect(await failureOf(call)).toMatchObject({ statusCode: 400 })
+    for (const failure of await failuresOf(wrong)) expect(failure).toMatchObject({ statusCode: 400 })
     expect(await failureOf(stripe.events.retrieve('evt_none'))).toMatchObject({ statusCode: 404 })
   })
 })

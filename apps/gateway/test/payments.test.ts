@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failureOf, HELD_TEA, movedBy, newKey, openGateway, stripeOf, TEA } from './under-test.ts'
+import { failureOf, failuresOf, HELD_TEA, movedBy, newKey, openGateway, stripeOf, TEA } from './under-test.ts'
 
 const { gateway, stripe } = await openGateway()
 const DAY_S = 24 * 60 * 60
@@ -114,8 +114,9 @@ describe('a payment intent', () => {
     expect(canceled).toMatchObject({ status: 'canceled', amount_capturable: 0, ...reason })
     expect(canceled.canceled_at).toBeGreaterThan(0)
     expect(await movedBy(gateway, key)).toEqual(['void 4200'])
-    for (const call of [stripe.paymentIntents.cancel(id), stripe.paymentIntents.capture(id)]) {
-      expect(await failureOf(call)).toMatchObject({ code: 'payment_intent_unexpected_state' })
+    const late = [stripe.paymentIntents.cancel(id), stripe.paymentIntents.capture(id)]
+    for (const failure of await failuresOf(late)) {
+      expect(failure).toMatchObject({ code: 'payment_intent_unexpected_state' })
     }
     const { id: paid } = await stripe.paymentIntents.create(TEA)
     expect(await failureOf(stripe.paymentIntents.cancel(paid))).toMatchObject({ statusCode: 400 })
@@ -211,8 +212,9 @@ describe('the door', () => {
 
   it('knows what it does not know', async () => {
     expect(await failureOf(stripe.customers.create())).toMatchObject({ statusCode: 404 })
-    for (const look of [stripe.paymentIntents.retrieve('pi_none'), stripe.refunds.retrieve('re_none')]) {
-      expect(await failureOf(look)).toMatchObject({ statusCode: 404, code: 'resource_missing' })
+    const looks = [stripe.paymentIntents.retrieve('pi_none'), stripe.refunds.retrieve('re_none')]
+    for (const failure of await failuresOf(looks)) {
+      expect(failure).toMatchObject({ statusCode: 404, code: 'resource_missing' })
     }
     const capture = stripe.paymentIntents.capture('pi_none')
     expect(await failureOf(capture)).toMatchObject({ statusCode: 404, code: 'resource_missing' })

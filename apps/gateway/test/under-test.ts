@@ -45,6 +45,11 @@ export async function failureOf(call: Promise<unknown>): Promise<StripeFailure> 
   throw new Error('It was expected to fail.')
 }
 
+/** At once: a failure that nobody waits for yet would end the test. */
+export function failuresOf(calls: readonly Promise<unknown>[]): Promise<StripeFailure[]> {
+  return Promise.all(calls.map(failureOf))
+}
+
 /** What the journal says of a key, in short. */
 export async function movedBy(gateway: GatewayProcess, key: string): Promise<string[]> {
   const journal = await gateway.journal()

@@ -75,7 +75,7 @@ describe('webhooks', () => {
     const refused = (tries: number) =>
       waitUntil(
         'it was refused',
-        async () => (await gateway.state()).webhooks.failed === before.failed + tries,
+        async () => (await gateway.state()).webhooks.failed >= before.failed + tries,
       )
     statuses.push(500, 404)
     await stripe.paymentIntents.create(TEA)
@@ -129,20 +129,22 @@ describe('webhooks', () => {
   })
 
   it('that nobody took before a crash are sent after it', async () => {
-    await stripe.paymentIntents.create(TEA, { idempotencyKey: 'told' })
-    await settled()
-    const { failed } = (await gateway.state()).webhooks
-    statuses.push(500)
+    await gateway.fault({ fault: 'webhook_late', ms: 3_600_000, key: 'untold' })
     await stripe.paymentIntents.create(TEA, { idempotencyKey: 'untold' })
-    await waitUntil('it was refused', async () => (await gateway.state()).webhooks.failed === failed + 1)
-    await gateway.restart()
-    await waitUntil('it was told', () => received.length === 3)
-    await settled()
-    expect(keys()).toEqual(['told', 'untold', 'untold'])
+    await stripe.paymentIntents.create(TEA, { idempotencyKey: 'told' })
+    await settled(1)
     await gateway.restart()
     await stripe.paymentIntents.create(TEA, { idempotencyKey: 'next' })
+    await settled(1)
+    expect(keys()).toEqual(['told', 'next'])
+    await gateway.advance(3_600_000)
     await settled()
-    expect(keys().slice(3)).toEqual(['next'])
+    expect(keys()).toEqual(['told', 'next', 'untold'])
+    // What is over is over, also after another restart.
+    await gateway.restart()
+    await stripe.paymentIntents.create(TEA, { idempotencyKey: 'last' })
+    await settled()
+    expect(keys().slice(3)).toEqual(['last'])
   })
 
   it('tell of an authorization that ran out', async () => {

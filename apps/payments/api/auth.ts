@@ -1,8 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { PostgresTx } from 'onlyonce'
 import { authenticator, bearerOf, type Caller } from '../accounts/index.ts'
-import type { Gateway } from '../gateway/index.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
 
@@ -21,7 +19,9 @@ export function requireApiKey({
   return async (request, reply) => {
     request.caller = await authenticate(request.headers.authorization)
     if (request.caller === null) refuseStranger(reply)
+    // Of both: the line about the answer is written with that of the reply.
     request.log = request.log.child({ account: request.caller.account })
+    reply.log = request.log
   }
 }
 
@@ -44,16 +44,15 @@ export function callerOf({ caller }: FastifyRequest): Caller {
   return caller
 }
 
-/** The transaction of a route that is protected as one. */
-export function txOf({ once }: FastifyRequest): PostgresTx {
-  return once!.tx as PostgresTx
-}
-
-/** The processor for the mode of the caller's key. */
-export function gatewayOf({ gateways }: Pick<Service, 'gateways'>, { mode }: Pick<Caller, 'mode'>): Gateway {
-  const gateway = gateways[mode]
-  if (gateway === undefined) throw new Refused('mode_unavailable')
-  return gateway
+/** Refuses to begin anything in a mode that has no processor, before a key is claimed: the same key may be sent when it has one. */
+export function requireGateway({
+  gateways,
+}: Pick<Service, 'gateways'>): (request: FastifyRequest) => Promise<void> {
+  return async (request) => {
+    if (request.method === 'POST' && gateways[callerOf(request).mode] === undefined) {
+      throw new Refused('mode_unavailable')
+    }
+  }
 }
 
 function refuseStranger(reply: FastifyReply): never {

@@ -67,9 +67,9 @@ function send(request: FastifyRequest, reply: FastifyReply, body: Told): Fastify
     .send(Buffer.from(JSON.stringify({ ...body, request_id: request.id })))
 }
 
-/** Connections that cannot be made or were cut, a server that starts, ends or is full, and a pool that is. */
+/** Connections that cannot be made or were cut, a server that starts, ends, is full or lets us not in, and a pool that is full. */
 function isDatabaseAway(error: Error): boolean {
   const code = (error as { code?: unknown }).code
-  if (typeof code === 'string') return /^(?:08|53|57P)|^E[A-Z]+$/.test(code)
+  if (typeof code === 'string') return /^(?:08|28|3D|53|57P)|^E[A-Z]+$/.test(code)
   return /Connection terminated|timeout exceeded when trying to connect/.test(error.message)
 }

@@ -3,6 +3,7 @@ import { fastify, LogController } from 'fastify'
 import { idempotency } from 'onlyonce/fastify'
 import type { Service } from '../service.ts'
 import { callerOf, requireApiKey, requireOpsToken } from './auth.ts'
+import { closeConnectionsWhenDone } from './closing.ts'
 import { answerError } from './errors.ts'
 import { healthRoutes } from './health.ts'
 import { readJsonOnly, refuseUnasked } from './json.ts'
@@ -29,17 +30,23 @@ export async function buildApi(service: Service): Promise<Api> {
   const app = openFastify(service)
   answerUnknownRoutes(app, { '/v1/': requireApiKey(service), '/ops/': requireOpsToken(service) })
   app.setErrorHandler(answerError)
+  closeConnectionsWhenDone(app)
   readJsonOnly(app)
   // A member that a schema has forgotten is answered all the same: schemas of replies describe, and do not cut.
   app.setSerializerCompiler(() => JSON.stringify)
   app.decorateRequest('caller', null)
-  app.addHook('onRequest', async (request, reply) => {
+  // With a callback, as others here that wait for nothing: each promise is a turn that every request would wait for.
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('request-id', request.id)
     noteRequest(request, reply)
     refuseAmbiguous(request)
+    done()
   })
   app.addHook('preValidation', readQuery)
-  app.addHook('preValidation', refuseUnasked)
+  app.addHook('preValidation', (request, _, done) => {
+    refuseUnasked(request)
+    done()
+  })
   await describeRoutes(app)
   // A worker with a port is there for those who watch it.
   const listens = service.config.role !== 'worker'
@@ -56,14 +63,20 @@ async function addV1(v1: Api, service: Service): Promise<void> {
     service.limits.countRequest(request, reply)
     await service.limits.limitRate(callerOf(request), reply)
   })
-  v1.addHook('onRequest', async (_, reply) => {
+  v1.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')
+    done()
   })
-  v1.addHook('preHandler', requireKey)
+  v1.addHook('preHandler', (request, _, done) => {
+    requireKey(request)
+    done()
+  })
   await v1.register(idempotency, {
     once: service.once,
     account: (request) => callerOf(request).account,
     methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
+    // For routes that ask nothing more: under overload no write begins, and replays are served.
+    admit: service.limits.admitWork,
     lease_ms: service.config.timing.lease_ms,
   })
   await addRoutes(v1, service, V1_ROUTES)

@@ -1,6 +1,8 @@
 /** What one request may ask of us. A payment needs a small part of each. */
 export const API_LIMITS = {
   body_size_max_bytes: 65_536,
+  /** What the processor tells at once; an intent with all that is expanded in it stays far below. */
+  gateway_webhook_max_bytes: 1_048_576,
   json_depth_max: 16,
   json_members_max: 1_000,
   /** Ids, and account ids with a mode. */

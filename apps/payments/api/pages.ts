@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { Refused } from '../problems.ts'
 import { API_LIMITS } from './limits.ts'
 
@@ -75,8 +75,6 @@ export function pageOf<T>(
   const has_more = found.length > limit
   return { data, has_more, next_cursor: has_more ? writeCursor(list, positionOf(data.at(-1)!)) : null }
 }
-
-export type PageQuery = Static<ReturnType<typeof Type.Object<typeof PAGE_QUERY>>>
 
 function writeCursor(list: List, position: readonly string[]): string {
   return Buffer.from(JSON.stringify([list.name, ...position])).toString('base64url')

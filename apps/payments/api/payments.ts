@@ -7,7 +7,6 @@ import {
   findPayment,
   listPayments,
   listRefunds,
-  modeOf,
   type PaymentFilter,
 } from '../payments/index.ts'
 import {
@@ -23,7 +22,7 @@ import {
 import { STATUSES } from '../payments/state.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
-import { callerOf, gatewayOf } from './auth.ts'
+import { callerOf, requireGateway } from './auth.ts'
 import { BY_ID, PAGE_QUERY, pageOf, pageSchema, readPage } from './pages.ts'
 import { readTime, Time } from './times.ts'
 import type { Api } from './type.ts'
@@ -51,13 +50,19 @@ const ListQuery = Type.Object(
 /** `POST /v1/payments` and what can be done with a payment. The operations answer: none of these handlers is run. */
 export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   const { createPayment, capturePayment, cancelPayment, refundPayment } = service.operations
-  const admitPayment = beforeClaim(service, service.limits.admitPayment)
-  const admitWork = beforeClaim(service, service.limits.admitWork)
+  const { admitPayment } = service.limits
+  const admitWork = ofPayment(service)
+  app.addHook('preHandler', requireGateway(service))
 
   app.post(
     '/v1/payments',
     {
-      schema: { body: CreatePaymentBody, response: { 201: Payment }, tags: ['payments'] },
+      schema: {
+        summary: 'Create a payment',
+        body: CreatePaymentBody,
+        response: { 201: Payment },
+        tags: ['payments'],
+      },
       preHandler: idempotent({
         operation: createPayment,
         admit: admitPayment,
@@ -69,7 +74,14 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
 
   app.get(
     '/v1/payments',
-    { schema: { querystring: ListQuery, response: { 200: pageSchema(Payment) }, tags: ['payments'] } },
+    {
+      schema: {
+        summary: 'List payments, the newest first',
+        querystring: ListQuery,
+        response: { 200: pageSchema(Payment) },
+        tags: ['payments'],
+      },
+    },
     async (request) => {
       const { limit, after } = readPage(PAYMENTS, request.query)
       const filter = readFilter(request.query)
@@ -81,7 +93,7 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
 
   app.get(
     '/v1/payments/:payment',
-    { schema: { params: Params, response: { 200: Payment }, tags: ['payments'] } },
+    { schema: { summary: 'Get a payment', params: Params, response: { 200: Payment }, tags: ['payments'] } },
     async (request) => {
       const found = await findPayment(service, callerOf(request).account, request.params.payment)
       if (found === null) throw new Refused('not_found')
@@ -92,7 +104,13 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   app.post(
     '/v1/payments/:payment/capture',
     {
-      schema: { params: Params, body: CaptureBody, response: { 200: Payment }, tags: ['payments'] },
+      schema: {
+        summary: 'Take what is held, or a part of it',
+        params: Params,
+        body: CaptureBody,
+        response: { 200: Payment },
+        tags: ['payments'],
+      },
       preHandler: idempotent({
         operation: capturePayment,
         admit: admitWork,
@@ -108,7 +126,13 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   app.post(
     '/v1/payments/:payment/cancel',
     {
-      schema: { params: Params, body: CancelBody, response: { 200: Payment }, tags: ['payments'] },
+      schema: {
+        summary: 'Let go of what is held',
+        params: Params,
+        body: CancelBody,
+        response: { 200: Payment },
+        tags: ['payments'],
+      },
       preHandler: idempotent({
         operation: cancelPayment,
         admit: admitWork,
@@ -124,7 +148,13 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   app.post(
     '/v1/payments/:payment/refunds',
     {
-      schema: { params: Params, body: RefundBody, response: { 201: Refund }, tags: ['refunds'] },
+      schema: {
+        summary: 'Give back what was taken, or a part of it',
+        params: Params,
+        body: RefundBody,
+        response: { 201: Refund },
+        tags: ['refunds'],
+      },
       preHandler: idempotent({
         operation: refundPayment,
         admit: admitWork,
@@ -141,6 +171,7 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
     '/v1/payments/:payment/refunds',
     {
       schema: {
+        summary: 'List the refunds of a payment',
         params: Params,
         querystring: Type.Object(PAGE_QUERY, { additionalProperties: false }),
         response: { 200: pageSchema(Refund) },
@@ -159,16 +190,13 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
 }
 
 /**
- * What can be told before a key is claimed: then the request can be mended and sent with the same key. Not asked about
- * replays, which need no processor.
+ * What can be told of a payment before a key is claimed: then the request can be mended and sent with the same key. Replays are
+ * not asked about.
  */
-function beforeClaim(service: Service, admit: Admit): Admit {
+function ofPayment({ limits, pool }: Service): Admit {
   return async (asked) => {
-    const { account, path_params } = asked
-    gatewayOf(service, { mode: modeOf(account) })
-    const admission = await admit(asked)
-    if (path_params.payment === undefined) return admission
-    const currency = await findCurrency(service.pool, account, path_params.payment)
+    const admission = limits.admitWork()
+    const currency = await findCurrency(pool, asked.account, asked.path_params.payment!)
     if (currency === null) throw new Refused('not_found')
     const { amount } = asked.body() as { amount?: unknown }
     if (amount !== undefined) parseAmount(amount, currency)

@@ -1,8 +1,10 @@
 import { balanceRoutes } from './balances.ts'
 import { eventRoutes } from './events.ts'
+import { gatewayWebhookRoutes } from './gateway-webhooks.ts'
 import { healthRoutes } from './health.ts'
 import { idempotencyKeyRoutes } from './idempotency-keys.ts'
 import { opsRoutes } from './ops.ts'
+import { opsBookRoutes } from './ops-books.ts'
 import { paymentRoutes } from './payments.ts'
 import { transferRoutes } from './transfers.ts'
 import type { Routes } from './type.ts'
@@ -21,4 +23,4 @@ export const V1_ROUTES: readonly Routes[] = [
 ]
 
 /** Those with a door of their own. */
-export const OTHER_ROUTES: readonly Routes[] = [healthRoutes, opsRoutes]
+export const OTHER_ROUTES: readonly Routes[] = [healthRoutes, opsRoutes, opsBookRoutes, gatewayWebhookRoutes]

@@ -45,7 +45,12 @@ export async function transferRoutes(app: Api, service: Service): Promise<void> 
   app.post(
     '/v1/transfers',
     {
-      schema: { body: CreateTransferBody, response: { 201: Transfer }, tags: ['transfers'] },
+      schema: {
+        summary: 'Move money to another account',
+        body: CreateTransferBody,
+        response: { 201: Transfer },
+        tags: ['transfers'],
+      },
       preHandler: idempotent({
         operation: service.operations.createTransfer,
         admit: service.limits.admitWork,
@@ -66,6 +71,7 @@ export async function transferRoutes(app: Api, service: Service): Promise<void> 
     '/v1/transfers/:transfer',
     {
       schema: {
+        summary: 'Get a transfer',
         params: Type.Object({ transfer: Type.String({ pattern: '^trf_[0-9a-f]{32}$' }) }),
         response: { 200: Transfer },
         tags: ['transfers'],

@@ -10,8 +10,9 @@ export interface Money {
 }
 
 export interface AuthorizeOrder extends Money {
-  /** Whose, and what for: told to the processor, so that its webhooks say so and both sides' books can be compared. */
+  /** Whose it is, `acct_…:test`: told to the processor, so that what its webhooks say can be told to the right one. */
   readonly account: string
+  /** The payment that it is for: told to the processor, so that both sides' books can be compared. */
   readonly payment: string
   /** A token of the processor's. Card numbers never come here. */
   readonly payment_method: string
@@ -63,7 +64,7 @@ export interface Voided {
 }
 
 export interface RefundOrder extends Money {
-  /** Whose: as for a payment. */
+  /** As for an authorization. */
   readonly account: string
   /** What the payment is called at the processor. */
   readonly gateway_id: string
@@ -80,7 +81,8 @@ export interface Refunded extends Money {
 export interface Movement extends Money {
   readonly kind: 'payment' | 'refund'
   readonly gateway_id: string
-  /** Ours, as it was told to the processor; null for what we have not made. */
+  /** Ours, as they were told to the processor; null for what we have not made. */
+  readonly account: string | null
   readonly reference: string | null
   /** Taken or given back so far; zero for what is only held, was declined or let go. */
   readonly moved: number

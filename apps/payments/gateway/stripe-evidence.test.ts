@@ -15,8 +15,17 @@ import { evidenceOf } from './stripe.ts'
 
 function event(type: string, object: Changes, idempotency_key: string | null = null): Stripe.Event {
   const request = { id: 'req_1', idempotency_key }
-  return { id: 'evt_1', object: 'event', type, data: { object }, request } as unknown as Stripe.Event
+  return {
+    id: 'evt_1',
+    object: 'event',
+    type,
+    livemode: false,
+    data: { object },
+    request,
+  } as unknown as Stripe.Event
 }
+
+const OURS = intent().metadata
 
 describe('evidence', () => {
   it.each<[string, Changes, object]>([
@@ -48,20 +57,25 @@ describe('evidence', () => {
     ['refund.created', refund(), { status: 'refunded', gateway_id: 're_1', amount: 300, currency: 'EUR' }],
     ['refund.failed', refund({ status: 'failed' }), { status: 'declined', code: 'refund_failed' }],
   ])('of a call by the key in the metadata: %s', (type, object, result) => {
-    expect(evidenceOf(event(type, object))).toEqual([{ key: KEY, result: expect.objectContaining(result) }])
+    expect(evidenceOf(event(type, object))).toEqual([
+      { account: 'acct_1:test', key: KEY, result: expect.objectContaining(result) },
+    ])
   })
 
   it('of a capture by its entry, which says nothing about the authorization any more', () => {
     const result = { status: 'captured', gateway_id: 'pi_1', amount: 400, currency: 'EUR' }
     for (const type of ['payment_intent.amount_capturable_updated', 'payment_intent.succeeded']) {
       const status = type.endsWith('succeeded') ? 'succeeded' : 'requires_capture'
-      expect(evidenceOf(event(type, partly({ status })))).toEqual([{ key: KEY, result }])
+      expect(evidenceOf(event(type, partly({ status })))).toEqual([
+        { account: 'acct_1:test', key: KEY, result },
+      ])
     }
   })
 
   it('of several captures at once', () => {
     const metadata = {
       onlyonce_key: 'first',
+      account: 'acct_1:test',
       [ENTRY]: `400 cap_1 ${KEY}`,
       [`capture_${OTHER_KEY.slice(0, 30)}`]: `600 cap_2 ${OTHER_KEY}`,
     }
@@ -78,11 +92,21 @@ describe('evidence', () => {
   it('of a void by the key of the request', () => {
     const canceled = held({ status: 'canceled', amount_capturable: 0 })
     expect(evidenceOf(event('payment_intent.canceled', canceled, OTHER_KEY))).toEqual([
-      { key: OTHER_KEY, result: { status: 'voided', gateway_id: 'pi_1' } },
+      { account: 'acct_1:test', key: OTHER_KEY, result: { status: 'voided', gateway_id: 'pi_1' } },
     ])
   })
 
   it.each<[string, string, Changes, (string | null)?]>([
+    [
+      'an intent of nobody',
+      'payment_intent.succeeded',
+      intent({ metadata: { ...OURS, account: undefined } }),
+    ],
+    [
+      'a test object that names a live account',
+      'payment_intent.succeeded',
+      intent({ metadata: { ...OURS, account: 'acct_1:live' } }),
+    ],
     ['an intent of somebody else', 'payment_intent.succeeded', intent({ metadata: {} })],
     ['an intent that is under way', 'payment_intent.succeeded', intent({ status: 'processing' })],
     [
@@ -104,7 +128,7 @@ describe('evidence', () => {
     [
       'an entry under another name',
       'payment_intent.succeeded',
-      partly({ metadata: { onlyonce_key: KEY, capture_x: `400 cap_1 ${KEY}` }, amount_received: 400 }),
+      partly({ metadata: { ...OURS, capture_x: `400 cap_1 ${KEY}` }, amount_received: 400 }),
     ],
     ['a cancellation that nobody asked for', 'payment_intent.canceled', held({ status: 'canceled' })],
     [
@@ -121,7 +145,7 @@ describe('evidence', () => {
     ],
     ['a refund under way', 'refund.created', refund({ status: 'pending' })],
     ['a refund of somebody else', 'refund.created', refund({ metadata: null })],
-    ['a charge', 'charge.captured', { object: 'charge', metadata: { onlyonce_key: KEY } }],
+    ['a charge', 'charge.captured', { object: 'charge', metadata: OURS }],
     ['an object that is none', 'payment_intent.succeeded', {}],
   ])('is not %s', (_, type, object, key = null) => {
     expect(evidenceOf(event(type, object, key))).toEqual([])

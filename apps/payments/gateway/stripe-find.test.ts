@@ -157,10 +157,10 @@ describe('movements', () => {
       { kind: 'refund', amount: 300, currency: 'EUR', at },
     ]
     expect(movements).toEqual([
-      { ...payment, gateway_id: 'pi_1', reference: 'pay_1', moved: 1_000 },
-      { ...payment, gateway_id: 'pi_2', reference: null, moved: 0 },
-      { ...back, gateway_id: 're_1', reference: 'ref_1', moved: 300 },
-      { ...back, gateway_id: 're_2', reference: null, moved: 0 },
+      { ...payment, gateway_id: 'pi_1', account: 'acct_1:test', reference: 'pay_1', moved: 1_000 },
+      { ...payment, gateway_id: 'pi_2', account: null, reference: null, moved: 0 },
+      { ...back, gateway_id: 're_1', account: 'acct_1:test', reference: 'ref_1', moved: 300 },
+      { ...back, gateway_id: 're_2', account: null, reference: null, moved: 0 },
     ])
     expect(decodeURIComponent(server.seen[0]!.path)).toContain(
       'created[gte]=1700000000&created[lt]=1700000001',

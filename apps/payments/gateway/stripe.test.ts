@@ -86,6 +86,7 @@ describe('what is sent', () => {
       confirm: 'true',
       error_on_requires_action: 'true',
       'metadata[onlyonce_key]': KEY,
+      'metadata[account]': 'acct_1:test',
       'metadata[payment]': 'pay_1',
       'metadata[reference]': 'order 7',
     })
@@ -142,6 +143,7 @@ describe('what is sent', () => {
       payment_intent: 'pi_1',
       amount: '300',
       'metadata[onlyonce_key]': KEY,
+      'metadata[account]': 'acct_1:test',
       'metadata[refund]': 'ref_1',
     })
   })

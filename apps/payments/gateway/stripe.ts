@@ -10,7 +10,7 @@ import { findRefund, movementsOf, type Read } from './stripe/pages.ts'
 import { authorizeParams, captureParams, refundParams } from './stripe/params.ts'
 import { authorizationOf, captureOf, type Intent, refundOf, voidAnswer, voidOf } from './stripe/results.ts'
 
-export { accountIn, type Evidence, evidenceOf } from './stripe/evidence.ts'
+export { type Evidence, evidenceOf } from './stripe/evidence.ts'
 export type { StripeOptions } from './stripe/options.ts'
 
 /**

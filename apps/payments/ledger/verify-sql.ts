@@ -143,7 +143,11 @@ FROM unnest(ARRAY[
 WHERE NOT EXISTS (
   SELECT FROM pg_catalog.pg_constraint AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.connamespace
   WHERE n.nspname = 'payments' AND c.conname = wanted.name AND c.convalidated
-)`,
+)
+UNION ALL
+SELECT NULL, 'ledger_balances', 'the function that decides whether lines come to zero is another one'
+WHERE NOT payments.ledger_balances('{EUR,EUR,USD,USD}', '{5,-5,7,-7}') OR payments.ledger_balances('{EUR,EUR}', '{5,-4}')
+  OR payments.ledger_balances('{EUR,USD}', '{5,-5}')`,
 } as const
 
 /** Left one account and has not arrived at another: no error, but somebody should know for how long. */

@@ -9,6 +9,7 @@ import {
   isAmount,
   parseAmount,
   parseCurrency,
+  parseMoney,
 } from './index.ts'
 
 const anyCurrency = fc.constantFrom(...CURRENCIES)
@@ -113,6 +114,12 @@ describe('amounts', () => {
     expect(refused.message).toMatch(message)
     expect(refused.message).toContain('lines.amount')
     expect(refused.details.field).toBe('lines.amount')
+  })
+
+  it('come with their currency, which is looked at first', () => {
+    expect(parseMoney({ amount: 100, currency: 'usd' })).toEqual({ amount: 100, currency: 'USD' })
+    expect(refusalOf(() => parseMoney({ amount: 0, currency: 'usd' })).details.field).toBe('amount')
+    expect(refusalOf(() => parseMoney({ amount: 0, currency: 'us' })).details.field).toBe('currency')
   })
 
   it('of three decimals end in zero', () => {

@@ -22,6 +22,7 @@ const own = (changed: Partial<OwnMovement> = {}): OwnMovement => ({
   ...changed,
 })
 const their = (changed: Partial<Movement> = {}): Movement => ({
+  account: 'acct_a:live',
   kind: 'payment',
   gateway_id: 'pi_1',
   reference: 'pay_1',

@@ -10,6 +10,7 @@ const at = '2026-03-01T12:00:00Z'
 const books = 'stripe:live'
 
 const theirs = (gateway_id: string, moved: number): Movement => ({
+  account: null,
   kind: 'payment',
   gateway_id,
   reference: null,

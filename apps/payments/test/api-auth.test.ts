@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DEMO_API_KEY, revokeApiKey } from '../accounts/index.ts'
+import { makeId } from '../ids.ts'
 import { openTestService, send, TEST_OPS_TOKEN } from './service.ts'
 
 const shared = await openTestService()
@@ -76,6 +77,24 @@ describe('an API key', () => {
     expect((await both()).map(({ status }) => status)).toEqual([401, 401])
   })
 
+  it('of a mode without a processor begins nothing and claims nothing, and reads what is there', async () => {
+    const { api_key } = await shared.addCaller('live')
+    const body = { amount: 1_200, currency: 'EUR', payment_method: 'pm_card_visa' }
+    const given = { api_key, key: 'no-processor-yet-1' }
+    const payment = `/v1/payments/${makeId('pay')}`
+    for (const path of ['/v1/payments', `${payment}/capture`, `${payment}/refunds`]) {
+      const {
+        status,
+        body: problem,
+        text,
+      } = await shared.post(path, path === '/v1/payments' ? body : {}, given)
+      expect([status, problem.code], text).toEqual([403, 'mode_unavailable'])
+    }
+    expect((await ask('/v1/payments', { api_key })).status).toBe(200)
+    const { rows } = await service.pool.query('SELECT 1 FROM onlyonce.records WHERE key = $1', [given.key])
+    expect(rows).toEqual([])
+  })
+
   it('is found for each of many requests at once, and for nobody else', async () => {
     const callers = await Promise.all([1, 2, 3].map(() => shared.addCaller()))
     const keys = callers.flatMap(({ api_key }) => [api_key, changed(api_key, /.{4}$/, 'BBBB')])
@@ -93,12 +112,15 @@ describe('an API key', () => {
 })
 
 describe('the operators', () => {
-  it.each(['/ops/records', '/metrics', '/ops/nothing'])('have a token of their own: %s', async (path) => {
-    expect((await ask(path)).status).toBe(401)
-    expect((await ask(path, { api_key: null })).status).toBe(401)
-    expect((await ask(path, { api_key: `${TEST_OPS_TOKEN}x` })).status).toBe(401)
-    expect((await ask(path, { api_key: TEST_OPS_TOKEN })).status).not.toBe(401)
-  })
+  it.each(['/ops/records', '/ops/ledger', '/metrics', '/ops/nothing'])(
+    'have a token of their own: %s',
+    async (path) => {
+      expect((await ask(path)).status).toBe(401)
+      expect((await ask(path, { api_key: null })).status).toBe(401)
+      expect((await ask(path, { api_key: `${TEST_OPS_TOKEN}x` })).status).toBe(401)
+      expect((await ask(path, { api_key: TEST_OPS_TOKEN })).status).not.toBe(401)
+    },
+  )
 
   it('cannot get in where there is no token', async () => {
     const closed = await openTestService({ config: { ops_token: null } })
@@ -136,6 +158,19 @@ describe('the operators', () => {
     const answers = await Promise.all(paths.map((path) => ops(path, '')))
     expect(answers.map(({ status }) => status)).toEqual([404, 404, 400])
     expect((await ask(ASK)).status).toBe(200)
+  })
+
+  it('see whether the books are right', async () => {
+    const { status, body, text } = await ops('/ops/ledger')
+    expect([status, body.ok, body.problems], text).toEqual([200, true, []])
+    const insert = `INSERT INTO payments.reconciliation_runs VALUES
+      ('stripe:test', $1, now() - interval '1 day', now(), now(), 1, 2, 3, 4, 5)`
+    const ids = [makeId('rec'), makeId('rec')].sort()
+    for (const id of ids) await service.pool.query(insert, [id])
+    const first = (await ops('/ops/reconciliations?limit=1')).body
+    expect(first.data).toMatchObject([{ id: ids[1], books: 'stripe:test', matched: 1, aged_unknown: 5 }])
+    const second = (await ops(`/ops/reconciliations?limit=1&cursor=${first.next_cursor}`)).body
+    expect([second.data[0].id, second.has_more]).toEqual([ids[0], false])
   })
 
   it('see records that are not finished, and metrics', async () => {

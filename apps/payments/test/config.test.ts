@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ const PRODUCTION = {
   DATABASE_URL: 'postgres://a:hidden-password@127.0.0.1/b',
   ONLYONCE_SECRET: SECRET,
   STRIPE_SECRET_KEY: 'sk_live_abcdef',
-  STRIPE_WEBHOOK_SECRET: 'whsec_abcdef',
+  STRIPE_WEBHOOK_SECRET: 'whsec_abcdefghijklmnopqrstuvwxyz012345',
 }
 
 describe('the configuration', () => {
@@ -33,7 +33,8 @@ describe('the configuration', () => {
       role: 'api',
       database: { kind: 'url', pooler: 'none' },
       secret: SECRET,
-      stripe: { mode: 'live', secret_key: 'sk_live_abcdef', webhook_secret: 'whsec_abcdef' },
+      stripe: { mode: 'live', secret_key: 'sk_live_abcdef' },
+      webhook_secrets: ['whsec_abcdefghijklmnopqrstuvwxyz012345'],
       ops_token: null,
       demo: false,
       log_level: 'info',
@@ -83,4 +84,14 @@ it('a secret of development is the same for all who start at once, and for nobod
   expect(new Set(secrets).size).toBe(1)
   expect(secrets[0]!.length).toBeGreaterThanOrEqual(32)
   expect((await stat(join(folder, 'a'))).mode & 0o077).toBe(0)
+})
+
+it('the README has every variable, and no other', async () => {
+  const read = (name: string) => readFile(new URL(`../${name}`, import.meta.url), 'utf8')
+  const asked = [...(await read('config.ts')).matchAll(/\bread\.\w+\(\s*'([A-Z_]+)'/g)].map(
+    ([, name]) => name,
+  )
+  const rows = (await read('README.md')).split('\n').filter((line) => /^\| `[A-Z_]+`/.test(line))
+  const told = rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name))
+  expect([...new Set(told)].sort()).toEqual([...new Set(asked)].sort())
 })

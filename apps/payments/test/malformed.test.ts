@@ -9,6 +9,7 @@ import { bodies } from './malformed/bodies.ts'
 import { contentTypes, credentials, messages } from './malformed/headers.ts'
 import { keys } from './malformed/keys.ts'
 import { paths } from './malformed/paths.ts'
+import { processor } from './malformed/processor.ts'
 import { operators, queries } from './malformed/queries.ts'
 import { expectRefused, openSite, type Row, served, TEA, wire } from './malformed/site.ts'
 import { writes } from './malformed/writes.ts'
@@ -31,6 +32,7 @@ describe('is refused', () => {
   it.concurrent.each(named(paths(site)))('as path: %s', isRefused)
   it.concurrent.each(named(queries(site)))('as query: %s', isRefused)
   it.concurrent.each(named(writes(site)))('as write: %s', isRefused)
+  it.concurrent.each(named(processor))('as webhook of the processor: %s', isRefused)
   it.concurrent.each(named(operators(site)))('from operators: %s', isRefused)
 })
 

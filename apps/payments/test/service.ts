@@ -16,8 +16,6 @@ export interface TestOptions extends OpenOptions {
   /** One that others use too; otherwise a fresh one. */
   readonly database?: FreshDatabase
   readonly config?: Partial<Config>
-  /** What else is done before the API is built, such as routes of a test's own. */
-  readonly prepare?: (service: Service) => Promise<void>
 }
 
 /** Tests that are not about limits meet none. */
@@ -85,7 +83,6 @@ export async function openTestService(options: TestOptions = {}): Promise<TestSe
     ...options,
     gateways: options.gateways ?? {},
   })
-  await options.prepare?.(service)
   const api = await buildApi(service)
   let closing: Promise<void> | undefined
   const close = () => {

@@ -48,7 +48,7 @@ export function intent(changes: Changes = {}) {
     created: 1_700_000_000,
     last_payment_error: null,
     latest_charge: 'ch_1',
-    metadata: { onlyonce_key: KEY, payment: 'pay_1', reference: 'order 7' },
+    metadata: { onlyonce_key: KEY, account: 'acct_1:test', payment: 'pay_1', reference: 'order 7' },
     ...changes,
   }
 }
@@ -69,7 +69,12 @@ export function partly(changes: Changes = {}) {
   return held({
     amount_received: 400,
     amount_capturable: 600,
-    metadata: { onlyonce_key: OTHER_KEY, payment: 'pay_1', [ENTRY]: `400 cap_1 ${KEY}` },
+    metadata: {
+      onlyonce_key: OTHER_KEY,
+      account: 'acct_1:test',
+      payment: 'pay_1',
+      [ENTRY]: `400 cap_1 ${KEY}`,
+    },
     ...changes,
   })
 }
@@ -83,7 +88,7 @@ export function refund(changes: Changes = {}) {
     payment_intent: 'pi_1',
     status: 'succeeded',
     created: 1_700_000_000,
-    metadata: { onlyonce_key: KEY, refund: 'ref_1' },
+    metadata: { onlyonce_key: KEY, account: 'acct_1:test', refund: 'ref_1' },
     ...changes,
   }
 }

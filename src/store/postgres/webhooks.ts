@@ -146,7 +146,14 @@ export class PostgresWebhooks implements WebhookStore {
     return rows[1]!.map(readTaken)
   }
 
-  async end({ delivery, end, status, failure, duration_ms, gone_url }: DeliveryEnd): Promise<boolean> {
+  async end({
+    delivery,
+    end,
+    status,
+    failure,
+    duration_ms,
+    gone_url,
+  }: DeliveryEnd): Promise<{ ours: boolean; disabled: boolean }> {
     const { endDelivery, disableGone } = this.#statements
     const { rows } = await this.#connections.run(
       bind(
@@ -164,7 +171,7 @@ export class PostgresWebhooks implements WebhookStore {
         ? []
         : [bind(disableGone, delivery.account, withoutPrefix(delivery.endpoint), gone_url)]),
     )
-    return rows[0]!.length > 0
+    return { ours: rows[0]!.length > 0, disabled: (rows[1]?.length ?? 0) > 0 }
   }
 
   async replay(delivery: DeliveryId): Promise<boolean> {

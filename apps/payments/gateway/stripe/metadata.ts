@@ -3,8 +3,6 @@
  * names of up to 40 and values of up to 500 characters, and a capture adds its entries to those of the intent.
  */
 export const KEY_ENTRY = 'onlyonce_key'
-/** Whose it is: a webhook is about one of many accounts. */
-export const ACCOUNT_ENTRY = 'account'
 export const METADATA_VALUE_MAX = 500
 
 const CAPTURE_PREFIX = 'capture_'

@@ -38,6 +38,7 @@ export async function* movementsOf(
     yield {
       kind: 'payment',
       gateway_id: intent.id,
+      account: intent.metadata?.account ?? null,
       reference: intent.metadata?.payment ?? null,
       ...moneyOf(intent),
       moved: intent.amount_received,
@@ -51,6 +52,7 @@ export async function* movementsOf(
     yield {
       kind: 'refund',
       gateway_id: refund.id,
+      account: refund.metadata?.account ?? null,
       reference: refund.metadata?.refund ?? null,
       ...moneyOf(refund),
       moved: refund.status === 'succeeded' ? refund.amount : 0,

@@ -1,7 +1,7 @@
 /** What is sent to Stripe. The same order gives the same parameters, always: its keys are bound to them. */
 import type Stripe from 'stripe'
 import type { AuthorizeOrder, CaptureOrder, RefundOrder } from '../index.ts'
-import { ACCOUNT_ENTRY, captureMetadata, KEY_ENTRY, METADATA_VALUE_MAX } from './metadata.ts'
+import { captureMetadata, KEY_ENTRY, METADATA_VALUE_MAX } from './metadata.ts'
 
 export function authorizeParams(
   order: AuthorizeOrder,
@@ -20,7 +20,7 @@ export function authorizeParams(
     error_on_requires_action: true,
     metadata: {
       [KEY_ENTRY]: key,
-      [ACCOUNT_ENTRY]: account,
+      account,
       payment,
       ...(reference !== null && { reference: reference.slice(0, METADATA_VALUE_MAX) }),
     },
@@ -47,6 +47,6 @@ export function refundParams(order: RefundOrder, key: string): Stripe.RefundCrea
     payment_intent: gateway_id,
     amount,
     ...(reason !== null && { reason }),
-    metadata: { [KEY_ENTRY]: key, [ACCOUNT_ENTRY]: account, refund },
+    metadata: { [KEY_ENTRY]: key, account, refund },
   }
 }

@@ -35,6 +35,7 @@ export function authorizationOf(
     ['amount', intent.amount, order.amount],
     ['currency', intent.currency, order.currency.toLowerCase()],
     ['key', intent.metadata?.[KEY_ENTRY], key],
+    ['account', intent.metadata?.account, order.account],
     ['payment', intent.metadata?.payment, order.payment],
     ['capture_method', intent.capture_method === 'manual', order.capture === 'manual'],
   ])
@@ -146,6 +147,7 @@ export function refundOf(refund: Stripe.Refund, order: RefundOrder, key: string)
     ['amount', refund.amount, order.amount],
     ['currency', refund.currency, order.currency.toLowerCase()],
     ['key', refund.metadata?.[KEY_ENTRY], key],
+    ['account', refund.metadata?.account, order.account],
     ['refund', refund.metadata?.refund, order.refund],
   ])
   const result = refundIn(refund)

@@ -166,6 +166,11 @@ export function operators({ shop, other }: Site): Row[] {
     op('GET', '/ops/records?cursor=', undefined, 'cursor'),
     op('GET', '/ops/records?cursor=nonsense', undefined, 'cursor'),
     op('GET', `/ops/records?cursor=${wrap(['1', 'a', 'b', 'c\0'])}`, undefined, 'cursor'),
+    op('GET', '/ops/reconciliations?limit=0', undefined, 'limit'),
+    op('GET', '/ops/reconciliations?cursor=nonsense', undefined, 'cursor'),
+    op('GET', `/ops/reconciliations?cursor=${wrap(['payments', 'rec_1'])}`, undefined, 'cursor'),
+    op('GET', '/ops/reconciliations?books=stripe', undefined, 'books'),
+    op('POST', '/ops/ledger', {}, undefined, 405, 'method_not_allowed'),
     op('GET', '/ops/nothing', undefined, undefined, 404, 'not_found'),
   ]
 }

@@ -41,11 +41,15 @@ export interface Site {
 
 export const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
 export const NOWHERE = `pay_${'0'.repeat(32)}`
+export const GATEWAY_SECRET = `whsec_${'a'.repeat(32)}`
 const MUCH = { ...TEA, amount: 99_000_000 }
 
 export async function openSite(): Promise<Site> {
   const { gateway, client } = await openSandbox()
-  const shop = await openTestService({ gateways: { test: client } })
+  const shop = await openTestService({
+    gateways: { test: client },
+    config: { webhook_secrets: [GATEWAY_SECRET] },
+  })
   const other = await shop.addCaller()
   const make = async (path: string, body: object, api_key = shop.api_key): Promise<string> => {
     const answer = await shop.post(path, body, { api_key })

@@ -82,7 +82,8 @@ RETURNING 1`
 /** Parameters: 1-2 account and endpoint, 3 the address that said so. */
 export const disableGone = (schema: string) => `
 UPDATE ${schema}.webhook_endpoints SET state = 'disabled', disabled_why = 'gone', changed_at = clock_timestamp()
-WHERE account = $1 AND id = $2::uuid AND url = $3 AND state = 'enabled'`
+WHERE account = $1 AND id = $2::uuid AND url = $3 AND state = 'enabled'
+RETURNING 1`
 
 /** One that is under way keeps its fence and its lease: it is the delivery that was asked for. Parameters: 1-3 account, endpoint, message. */
 export const replayMessage = (schema: string) => `

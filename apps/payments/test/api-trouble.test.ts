@@ -1,0 +1,88 @@
+import { connect } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { cleanUpLater } from '../../../test/setup/clean-up.ts'
+import { waitUntil } from '../../../test/setup/wait.ts'
+import { openTestService } from './service.ts'
+
+describe('without its database', () => {
+  it('the service says so, starts nothing, and lives', async () => {
+    const { ask, post, database } = await openTestService()
+    expect((await ask('/readyz')).status).toBe(200)
+    await database.drop()
+    const answers = [
+      await ask('/readyz'),
+      await ask('/v1/balances'),
+      await post('/v1/idempotency-keys', { operation: 'payments.create' }),
+    ]
+    for (const { status, headers, body, text } of answers) {
+      expect([status, body.code, body.retryable], text).toEqual([503, 'unavailable', true])
+      expect(headers.get('content-type')).toBe('application/problem+json')
+      expect(text).not.toMatch(/postgres|database "|does not exist/)
+    }
+    expect((await ask('/healthz')).status).toBe(200)
+  })
+})
+
+describe('with a key of encryption', () => {
+  it('no secret of an endpoint is in any table, and a replay shows it all the same', async () => {
+    const { post, service } = await openTestService({
+      config: { encryption: 'the-encryption-key-of-the-tests-0123456789' },
+    })
+    const given = { key: 'a-sealed-secret-1' }
+    const made = await post('/v1/webhook-endpoints', { url: 'https://shop.example/hooks' }, given)
+    expect(made.status, made.text).toBe(201)
+    const { secret } = made.body
+    const { rows: tables } = await service.pool.query<{ name: string }>(
+      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname IN ('onlyonce', 'payments')`,
+    )
+    const raw = Buffer.from(secret.slice('whsec_'.length), 'base64')
+    const traces = [Buffer.from(secret).toString('hex'), raw.toString('hex'), secret]
+    for (const { name } of tables) {
+      const { rows } = await service.pool.query<{ row: string }>(
+        `SELECT row_to_json(t)::text AS row FROM ${name} t`,
+      )
+      const held = rows.filter(({ row }) => traces.some((trace) => row.includes(trace)))
+      expect(held, name).toEqual([])
+    }
+    expect(tables.length).toBeGreaterThan(10)
+    expect((await post('/v1/webhook-endpoints', { url: 'https://shop.example/hooks' }, given)).text).toBe(
+      made.text,
+    )
+  })
+})
+
+describe('with too much to do', () => {
+  it('no write begins, a replay is served, and afterwards all is as before', async () => {
+    const calm = await openTestService()
+    const { url, ask, post, api_key } = await openTestService({
+      config: { limits: { ...calm.service.config.limits, in_flight_max: 2 } },
+    })
+    const done = { key: 'done-before-the-rush-1' }
+    const body = { operation: 'payments.create' }
+    const first = await post('/v1/idempotency-keys', body, done)
+    const waiting = [1, 2].map(() => connect(Number(new URL(url).port), '127.0.0.1'))
+    for (const socket of waiting) {
+      socket.on('error', () => {})
+      cleanUpLater(async () => void socket.destroy())
+      // Its body never comes.
+      socket.write(
+        `POST /v1/idempotency-keys HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api_key}\r\n` +
+          'Content-Type: application/json\r\nContent-Length: 10\r\n\r\n',
+      )
+    }
+    const write = { key: 'begun-in-the-rush-1' }
+    // Each time with a key of its own: one that got in would be replayed.
+    const rush = async () => (await post('/v1/idempotency-keys', body)).status
+    await waitUntil('both are under way', async () => (await rush()) === 503)
+    const refused = await post('/v1/idempotency-keys', body, write)
+    expect([refused.status, refused.body.code], refused.text).toEqual([503, 'overloaded'])
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect((await post('/v1/idempotency-keys', body, done)).text).toBe(first.text)
+    expect((await ask('/v1/balances')).status).toBe(200)
+    for (const socket of waiting) socket.destroy()
+    await waitUntil(
+      'they are gone',
+      async () => (await post('/v1/idempotency-keys', body, write)).status === 201,
+    )
+  })
+})
