@@ -5,7 +5,8 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { Connections } from './http-client.ts'
-import { alternate, ratioOf, type Side, spreadOf } from './measure.ts'
+import { type Measured, measureLatencies as measure } from './latencies.ts'
+import { ratioOf, type Side, spreadOf } from './measure.ts'
 import type { Report } from './report.ts'
 import type { Bench } from './run.ts'
 
@@ -13,8 +14,6 @@ const CONNECTIONS = 64
 const REPLAYED = 2_000
 const PROGRAM = fileURLToPath(new URL('./http-server.ts', import.meta.url))
 const BODY = '{"note":"one row"}'
-
-type Latencies = Record<string, number[]>
 
 export async function http({ url, rounds, round_ms }: Bench): Promise<Report> {
   await createOrders(url)
@@ -58,42 +57,6 @@ export async function http({ url, rounds, round_ms }: Bench): Promise<Report> {
     await plain.stop()
     await plugin.stop()
   }
-}
-
-interface Measured {
-  readonly rates: Record<string, number[]>
-  /** In milliseconds, of each round. */
-  readonly p99: Latencies
-}
-
-/** Rates, and with them the latency that one request in a hundred exceeds. */
-async function measure(
-  sides: Readonly<Record<string, Side>>,
-  load: Parameters<typeof alternate>[1],
-): Promise<Measured> {
-  const rounds: Record<string, number[][]> = Object.fromEntries(Object.keys(sides).map((name) => [name, []]))
-  const timed = Object.entries(sides).map(([name, side]) => {
-    const timedSide: Side = async () => {
-      const start_ms = performance.now()
-      await side()
-      rounds[name]!.at(-1)!.push(performance.now() - start_ms)
-    }
-    return [name, timedSide]
-  })
-  const rates = await alternate(Object.fromEntries(timed), {
-    ...load,
-    beforeEach: async (name) => {
-      rounds[name]!.push([])
-    },
-  })
-  // The first round warms up.
-  const p99 = Object.entries(rounds).map(([name, all]) => [name, all.slice(1).map(p99Of)])
-  return { rates, p99: Object.fromEntries(p99) }
-}
-
-function p99Of(latencies_ms: number[]): number {
-  const sorted = Float64Array.from(latencies_ms).sort()
-  return sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN
 }
 
 function reportOf(

@@ -29,7 +29,10 @@ export function printTable({ suite, rates, ratios, aims, commits_per_request, no
   for (const note of notes) console.log(`\n${note}`)
 }
 
-export function printJson({ suite, ratios, commits_per_request }: Report, server_version: string): void {
+export function printJson(
+  { suite, rates, ratios, commits_per_request }: Report,
+  server_version: string,
+): void {
   const { model } = cpus()[0] ?? { model: 'unknown' }
   const machine = {
     cpu: model,
@@ -38,7 +41,7 @@ export function printJson({ suite, ratios, commits_per_request }: Report, server
     node: process.version,
     postgres: server_version,
   }
-  console.log(JSON.stringify({ suite, ratios, commits_per_request, machine }))
+  console.log(JSON.stringify({ suite, rates, ratios, commits_per_request, machine }))
 }
 
 function row(name: string, { median, min, max }: Spread, digits: number): string {

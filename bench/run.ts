@@ -12,6 +12,7 @@ import { core } from './core.ts'
 import { http } from './http.ts'
 import { startEmbeddedPostgres } from './library.ts'
 import { operations } from './operations.ts'
+import { payments } from './payments.ts'
 import { relayed } from './relay.ts'
 import { printJson, printTable, type Report } from './report.ts'
 
@@ -26,6 +27,7 @@ const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = {
   http,
   operations,
   relay: relayed,
+  payments,
 }
 
 const { values, positionals } = parseArgs({

@@ -1,6 +1,5 @@
 import { LIMITS, type Secret } from 'onlyonce'
 import type { Rule } from 'onlyonce/limits'
-import { LIMITS as SERVICE_LIMITS } from './limits.ts'
 
 /** What is wrong with the configuration: all of it, and by name. */
 export class ConfigError extends Error {
@@ -60,10 +59,12 @@ export class Reader {
   rules(name: string): readonly Rule[] | null {
     const text = this.text(name)
     if (text === null) return null
-    const parts = text.split(',').map((part) => /^(\d{1,7})\/(\d{1,7})$/.exec(part))
-    const fits = parts.length <= SERVICE_LIMITS.velocity_rules_max && parts.every((part) => part !== null)
-    if (!fits) this.wrong(name, 'is a list of points/seconds, such as 30/60,300/86400.')
-    return fits ? parts.map((part) => ({ points: Number(part![1]), per_ms: Number(part![2]) * 1_000 })) : []
+    const rules = text.split(',').map(readRule)
+    const sound = rules.filter((rule) => rule !== null)
+    if (sound.length < rules.length || rules.length > LIMITS.limit_rules_max) {
+      this.wrong(name, 'is a list of points/seconds, such as 30/60,300/86400.')
+    }
+    return sound
   }
 
   /** `60,300,3600`. */
@@ -110,4 +111,15 @@ function parseRing(text: string): { current: string; keys: Record<string, string
     }
   } catch {}
   return null
+}
+
+function readRule(text: string): Rule | null {
+  const [, points, seconds] = /^(\d{1,9})\/(\d{1,9})$/.exec(text) ?? []
+  const rule = { points: Number(points), per_ms: Number(seconds) * 1_000 }
+  const sound =
+    rule.points >= 1 &&
+    rule.points <= LIMITS.limit_points_max &&
+    rule.per_ms >= 1 &&
+    rule.per_ms <= LIMITS.limit_window_max_ms
+  return sound ? rule : null
 }

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import { startGateway } from '../gateway/index.ts'
 import type { Config, Timing } from './config.ts'
 import type { Gateway } from './gateway/index.ts'
 import { stripeGateway } from './gateway/stripe.ts'
 import { keptSecret } from './kept-secret.ts'
+import { startGateway } from './sandbox.ts'
 import type { Gateways } from './service.ts'
 
 export interface OpenGateways {

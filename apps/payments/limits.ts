@@ -14,6 +14,25 @@ export const LIMITS = {
   expiry_retry_hours: 24,
   /** An event loop that is later than this has too much to do: new work is refused, and replays are served. */
   overload_lag_max_ms: 250,
-  /** Rules of one velocity limit. */
-  velocity_rules_max: 5,
+  /**
+   * How long after its end a day is compared with the processor's books. At first nearly all is settled; a day later what
+   * is unknown has aged; and after a week a processor has let go of whatever was held.
+   */
+  reconcile_after_hours: [3, 27, 8 * 24 + 3],
+  /** Older days that nobody has compared are left to `npm run reconcile`. */
+  reconcile_days_back: 14,
+  reconcile_look_every_ms: 600_000,
+  /** Days of one call. */
+  reconcile_days_max: 366,
+  reconcile_page_max: 1_000,
+  /** Of one side, in one day and the time around it: they are in memory. */
+  reconcile_movements_max: 1_000_000,
+  /** What both sides' clocks may differ by. */
+  reconcile_skew_ms: 3_600_000,
+  /** A process that reconciles is presumed to live for so long without a word, and is let go on for so long in all. */
+  reconcile_lock_ms: 60_000,
+  reconcile_hold_max_ms: 2 * 3_600_000,
+  /** How often somebody looks whether balances are worth a checkpoint. */
+  checkpoint_every_ms: 300_000,
+  checkpoint_lock_ms: 60_000,
 } as const

@@ -22,17 +22,18 @@ export type { StripeOptions } from './stripe/options.ts'
  */
 export function stripeGateway(options: StripeOptions): Gateway {
   const { mode, protocol, timeout_ms, settle_ms, key_lifetime_ms, ...own } = checkOptions(options)
-  const sender = makeSender(protocol, timeout_ms - STRIPE_LIMITS.timeout_margin_ms)
-  const stripe = new Stripe(own.secret_key, {
-    host: own.host,
-    port: own.port,
-    protocol,
-    httpClient: sender.client,
-    maxNetworkRetries: 0,
-    telemetry: false,
-    timeout: timeout_ms,
-    appInfo: { name: 'onlyonce' },
-  })
+  const makeStripe = (httpClient: Stripe.HttpClient) =>
+    new Stripe(own.secret_key, {
+      host: own.host,
+      port: own.port,
+      protocol,
+      httpClient,
+      maxNetworkRetries: 0,
+      telemetry: false,
+      timeout: timeout_ms,
+      appInfo: { name: 'onlyonce' },
+    })
+  const sender = makeSender(protocol, timeout_ms - STRIPE_LIMITS.timeout_margin_ms, makeStripe)
   const read: Read = async (signal, work) => {
     const ended = await sender.send(signal, work)
     if (ended.ok) return ended.answer
@@ -41,7 +42,7 @@ export function stripeGateway(options: StripeOptions): Gateway {
     throw new Error(outcome.is === 'declined' ? outcome.decline.message : outcome.why)
   }
   const retrieve = (id: string, signal: AbortSignal) =>
-    read(signal, () => stripe.paymentIntents.retrieve(id, { expand: ['latest_charge'] }))
+    read(signal, (stripe) => stripe.paymentIntents.retrieve(id, { expand: ['latest_charge'] }))
 
   return {
     name: 'stripe',
@@ -53,7 +54,7 @@ export function stripeGateway(options: StripeOptions): Gateway {
     async authorize(order, { key, signal }) {
       const params = authorizeParams(order, key, own.payment_method_types)
       return await act(sender, signal, {
-        call: () => stripe.paymentIntents.create(params, { idempotencyKey: key }),
+        call: (stripe) => stripe.paymentIntents.create(params, { idempotencyKey: key }),
         read: (intent) => decided(authorizationOf(intent, order, key, mode)),
         // An intent that comes with the no is the one that was asked for, and has no money either, or it is no answer to this.
         declined(decline, intent) {
@@ -69,7 +70,7 @@ export function stripeGateway(options: StripeOptions): Gateway {
     async capture(order, { key, signal }) {
       const made = (intent: Intent) => captureOf(intent, order, key, mode)
       return await act(sender, signal, {
-        call: () =>
+        call: (stripe) =>
           stripe.paymentIntents.capture(order.gateway_id, captureParams(order, key), { idempotencyKey: key }),
         read: (intent) =>
           made(intent) ?? fail('Stripe answered a capture without its entry in the metadata.'),
@@ -81,7 +82,7 @@ export function stripeGateway(options: StripeOptions): Gateway {
     async void({ gateway_id, reason }, { key, signal }) {
       const params = reason === null ? {} : { cancellation_reason: reason }
       return await act(sender, signal, {
-        call: () => stripe.paymentIntents.cancel(gateway_id, params, { idempotencyKey: key }),
+        call: (stripe) => stripe.paymentIntents.cancel(gateway_id, params, { idempotencyKey: key }),
         read: (intent) =>
           voidAnswer(intent, gateway_id, mode) ??
           fail('Stripe answered a cancellation, and still holds money.'),
@@ -95,7 +96,7 @@ export function stripeGateway(options: StripeOptions): Gateway {
 
     async refund(order, { key, signal }) {
       return await act(sender, signal, {
-        call: () => stripe.refunds.create(refundParams(order, key), { idempotencyKey: key }),
+        call: (stripe) => stripe.refunds.create(refundParams(order, key), { idempotencyKey: key }),
         read: (refund) => decided(refundOf(refund, order, key)),
         declined: (decline) => decline,
       })
@@ -103,7 +104,7 @@ export function stripeGateway(options: StripeOptions): Gateway {
 
     async findAuthorization(order, { key, signal }) {
       const query = `metadata['${KEY_ENTRY}']:'${key.replace(/[\\']/g, '\\$&')}'`
-      const page = await read(signal, () => stripe.paymentIntents.search({ query, limit: 10 }))
+      const page = await read(signal, (stripe) => stripe.paymentIntents.search({ query, limit: 10 }))
       // Search may tell more than what was asked for, and an older state than the present one.
       const ids = page.data.filter(({ metadata }) => metadata?.[KEY_ENTRY] === key).map(({ id }) => id)
       if (ids.length === 0) return { status: 'not_found' }
@@ -122,14 +123,14 @@ export function stripeGateway(options: StripeOptions): Gateway {
       return voidOf(await retrieve(gateway_id, signal), gateway_id, mode)
     },
 
-    findRefund: (order, context) => findRefund(stripe, read, order, context),
+    findRefund: (order, context) => findRefund(read, order, context),
 
-    movements: (range) => movementsOf(stripe, read, range),
+    movements: (range) => movementsOf(read, range),
   }
 }
 
 interface Act<Answer, Result> {
-  readonly call: () => Promise<Answer>
+  readonly call: (stripe: Stripe) => Promise<Answer>
   readonly read: (answer: Answer) => Result
   readonly declined: (decline: Decline, intent: Intent | null) => Result | Decline
 }

@@ -15,3 +15,4 @@ export {
 } from './lines.ts'
 export { type LedgerState, type Posting, post, type Reversal, reverse, type Source } from './post.ts'
 export { type CheckName, type InFlight, type LedgerProblem, type Verification, verify } from './verify.ts'
+export { checkpointer } from './worker.ts'

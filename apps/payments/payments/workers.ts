@@ -1,5 +1,6 @@
-import { type Onlyonce, outbox, type PostgresTx, type Queryable, type Worker } from 'onlyonce'
+import { type Onlyonce, outbox, type PostgresTx, type Worker } from 'onlyonce'
 import type pg from 'pg'
+import { inTransaction } from '../database/in-transaction.ts'
 import { LIMITS } from '../limits.ts'
 import type { expirePaymentWith } from './let-go.ts'
 import { type DeclineView, type PaymentRow, presentPayment } from './rows.ts'
@@ -103,16 +104,3 @@ const NOT_EXECUTED = JSON.stringify({
   advice: 'try_again_later',
   message: 'The processor could not be reached, and the request was not repeated.',
 } satisfies DeclineView)
-
-async function inTransaction(pool: pg.Pool, work: (tx: Queryable) => Promise<void>): Promise<void> {
-  const client = await pool.connect()
-  try {
-    await client.query('BEGIN')
-    await work(client)
-    await client.query('COMMIT')
-    client.release()
-  } catch (error) {
-    client.release(error as Error)
-    throw error
-  }
-}

@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Movement } from '../gateway/index.ts'
-import { compare, countsOf, differencesOf, type OwnMovement, renderJson, renderTable } from './index.ts'
+import {
+  compare,
+  countsOf,
+  differencesOf,
+  mergeComparisons,
+  type OwnMovement,
+  renderJson,
+  renderTable,
+} from './index.ts'
 
 const HOUR_MS = 3_600_000
 const from = new Date('2026-03-01T00:00:00Z')
@@ -94,6 +102,12 @@ describe('what is unknown', () => {
     ])
     expect(told([unknown], [], { now, unknown_after_ms: HOUR_MS })).toEqual([0, 'aged_unknown'])
   })
+  it('ages from when on it is unknown, which may be long after it was made', () => {
+    const capturing = { ...own({ moved: null }), unknown_since: to.toISOString() }
+    const day_later = { now: new Date(to.getTime() + 24 * HOUR_MS) }
+    expect(told([capturing], [their()], { now })).toEqual([0])
+    expect(told([capturing], [their()], day_later)).toEqual([0, 'aged_unknown'])
+  })
   it('is matched with the charge that moved money, not with the declines before it', () => {
     const theirs = [
       their({ gateway_id: 'pi_1', moved: 0 }),
@@ -116,6 +130,25 @@ it('what is missing is told for the time in question, and matched beyond it', ()
   expect(told([], [their({ at: from.toISOString() })])).toEqual([0, 'missing_here'])
   expect(told([own(behind)], [])).toEqual([0])
   expect(told([own(before)], [their()])).toEqual([1])
+})
+
+it('two days next to each other tell everything once', () => {
+  const night = (number: number) => ({ at: new Date(to.getTime() + number * 60_000).toISOString() })
+  const pairs = [-2, -1, 0, 1].flatMap((there) => [-2, -1, 0, 1].map((here) => ({ there, here })))
+  const ours = pairs.map(({ here }, i) =>
+    own({ id: `pay_${i}`, gateway_id: `pi_${i}`, moved: i % 3 === 0 ? null : 1_000, ...night(here) }),
+  )
+  const theirs = pairs.map(({ there }, i) =>
+    their({ gateway_id: `pi_${i}`, moved: i % 3 === 1 ? 900 : 1_000, ...night(there) }),
+  )
+  const next = new Date(to.getTime() + 24 * HOUR_MS)
+  const days = [
+    { from, to },
+    { from: to, to: next },
+  ].map((day) => compare(ours, theirs, { ...day, now: next, unknown_after_ms: 0 }))
+  const both = mergeComparisons(days)
+  expect(both.matched + differencesOf(both).length).toBe(pairs.length)
+  expect(days.every(({ matched, aged_unknown }) => matched > 0 && aged_unknown.length > 0)).toBe(true)
 })
 
 it('every movement is counted in one place, whatever order it comes in', () => {

@@ -10,6 +10,8 @@ export interface OwnMovement extends Money {
   readonly gateway_id: string | null
   /** Taken or given back so far; null as long as nobody knows. */
   readonly moved: number | null
+  /** From when on nobody knows, where that is not from its beginning on. */
+  readonly unknown_since?: string
   readonly at: string
 }
 
@@ -36,8 +38,9 @@ export interface Comparison {
 
 export interface ComparedTime {
   /**
-   * What is missing is told only for this time, from its first moment up to, and without, its last. Give movements of a while
-   * before and behind it too: both sides' clocks differ, and a movement near the edge is in another day there.
+   * What is found is told for this time, from its first moment up to, and without, its last: what both have belongs where the
+   * processor has it, so that two days next to each other tell nothing twice. Give movements of a while before and behind it
+   * too: both sides' clocks differ, and a movement near the edge is in another day there.
    */
   readonly from: Date
   readonly to: Date
@@ -70,6 +73,7 @@ export function compare(
   }
   const { pairs, only_ours, only_theirs } = pair(ours, theirs)
   for (const [own, their] of pairs) {
+    if (!isWithin(their.at, time)) continue
     if (own.moved === null) {
       if (isAged(own, time)) found.aged_unknown.push({ difference: 'aged_unknown', ours: own, theirs: their })
     } else if (own.moved !== their.moved || (own.moved > 0 && own.currency !== their.currency)) {
@@ -77,9 +81,10 @@ export function compare(
     } else found.matched += 1
   }
   for (const own of only_ours) {
+    if (!isWithin(own.at, time)) continue
     if (own.moved === null) {
       if (isAged(own, time)) found.aged_unknown.push({ difference: 'aged_unknown', ours: own, theirs: null })
-    } else if (own.moved > 0 && isWithin(own.at, time)) {
+    } else if (own.moved > 0) {
       found.missing_there.push({ difference: 'missing_there', ours: own, theirs: null })
     }
   }
@@ -146,7 +151,18 @@ function isWithin(at: string, { from, to }: ComparedTime): boolean {
 }
 
 function isAged(own: OwnMovement, { now, unknown_after_ms = UNKNOWN_AFTER_MS }: ComparedTime): boolean {
-  return now.getTime() - Date.parse(own.at) >= unknown_after_ms
+  return now.getTime() - Date.parse(own.unknown_since ?? own.at) >= unknown_after_ms
+}
+
+/** What several times that follow each other have come to. */
+export function mergeComparisons(comparisons: readonly Comparison[]): Comparison {
+  return {
+    matched: comparisons.reduce((sum, { matched }) => sum + matched, 0),
+    missing_here: comparisons.flatMap(({ missing_here }) => missing_here),
+    missing_there: comparisons.flatMap(({ missing_there }) => missing_there),
+    amount_mismatch: comparisons.flatMap(({ amount_mismatch }) => amount_mismatch),
+    aged_unknown: comparisons.flatMap(({ aged_unknown }) => aged_unknown),
+  }
 }
 
 /** All of them, the kinds one after another. */

@@ -14,6 +14,10 @@ export interface Run {
   readonly from: Date
   readonly to: Date
   readonly comparison: Comparison
+  /** When both books were read. Default: now. */
+  readonly read_at?: Date
+  /** Accounts of ours, among those that the processor names: it may be told any name by others who have its key. */
+  readonly accounts?: ReadonlySet<string>
 }
 
 export interface Kept {
@@ -29,13 +33,21 @@ export interface Kept {
  * const { fresh } = await keepRun(tx, { books: 'stripe:live', from, to, comparison })
  * for (const { account, difference } of fresh) await emit(tx, account, difference)
  */
-export async function keepRun(tx: Queryable, { books, from, to, comparison }: Run): Promise<Kept> {
+export async function keepRun(tx: Queryable, run: Run): Promise<Kept> {
+  const { books, from, to, comparison, read_at = null, accounts = new Set() } = run
   const id = makeId('rec')
   const { matched, missing_here, missing_there, amount_mismatch, aged_unknown } = countsOf(comparison)
   const counts = [matched, missing_here, missing_there, amount_mismatch, aged_unknown]
-  await tx.query(INSERT_RUN, [books, id, from.toISOString(), to.toISOString(), ...counts])
+  await tx.query(INSERT_RUN, [
+    books,
+    id,
+    from.toISOString(),
+    to.toISOString(),
+    ...counts,
+    read_at?.toISOString(),
+  ])
   const found = differencesOf(comparison).map((difference) => ({
-    account: difference.ours?.account ?? books,
+    account: accountOf(difference, accounts) ?? books,
     fingerprint: fingerprintOf(difference),
     difference,
   }))
@@ -57,6 +69,12 @@ export async function keepRun(tx: Queryable, { books, from, to, comparison }: Ru
   }
   const fresh = found.filter(({ account, fingerprint }) => told.has(`${account} ${fingerprint}`))
   return { id, fresh: fresh.map(({ account, difference }) => ({ account, difference })) }
+}
+
+/** Whose it is: as we know it, or as the processor was told. Null: nobody's. */
+function accountOf({ ours, theirs }: Difference, accounts: ReadonlySet<string>): string | null {
+  if (ours !== null) return ours.account
+  return theirs.account !== null && accounts.has(theirs.account) ? theirs.account : null
 }
 
 /** What differs, and how. Not when: the same thing found a day later is the same. */

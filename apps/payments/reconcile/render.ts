@@ -21,10 +21,10 @@ export function renderTable(comparison: Comparison): string {
   return [align(counts), ...(rows.length > 0 ? ['', align([head, ...rows]), ...more] : [])].join('\n')
 }
 
-/** For machines. */
-export function renderJson(comparison: Comparison): string {
+/** For machines. With what else is worth telling of it, such as whose books they are. */
+export function renderJson(comparison: Comparison, about: object = {}): string {
   return JSON.stringify(
-    { counts: countsOf(comparison), differences: differencesOf(comparison) },
+    { ...about, counts: countsOf(comparison), differences: differencesOf(comparison) },
     undefined,
     2,
   )

@@ -6,16 +6,15 @@ import { STRIPE_LIMITS } from './limits.ts'
 import { KEY_ENTRY } from './metadata.ts'
 import { moneyOf, refundOf } from './results.ts'
 
-export type Read = <T>(signal: AbortSignal | undefined, work: () => Promise<T>) => Promise<T>
+export type Read = <T>(signal: AbortSignal | undefined, work: (stripe: Stripe) => Promise<T>) => Promise<T>
 
 export async function findRefund(
-  stripe: Stripe,
   read: Read,
   order: RefundOrder,
   { key, signal }: CallContext,
 ): Promise<Found<Refunded | Decline>> {
   const pages = pagesOf(STRIPE_LIMITS.refund_pages_max, (after) =>
-    read(signal, () => stripe.refunds.list({ payment_intent: order.gateway_id, ...after })),
+    read(signal, (stripe) => stripe.refunds.list({ payment_intent: order.gateway_id, ...after })),
   )
   for await (const refund of pages) {
     if (refund.metadata?.[KEY_ENTRY] === key) return refundOf(refund, order, key)
@@ -25,14 +24,13 @@ export async function findRefund(
 
 /** Payment intents first, then refunds; each newest first, as Stripe tells them. */
 export async function* movementsOf(
-  stripe: Stripe,
   read: Read,
   { from, to, signal }: { readonly from: Date; readonly to: Date; readonly signal?: AbortSignal },
 ): AsyncGenerator<Movement> {
   // Stripe counts seconds. What was made in one belongs to the range that its beginning is in.
   const created = { gte: Math.ceil(from.getTime() / 1_000), lt: Math.ceil(to.getTime() / 1_000) }
   const intents = pagesOf(STRIPE_LIMITS.movement_pages_max, (after) =>
-    read(signal, () => stripe.paymentIntents.list({ created, ...after })),
+    read(signal, (stripe) => stripe.paymentIntents.list({ created, ...after })),
   )
   for await (const intent of intents) {
     yield {
@@ -46,7 +44,7 @@ export async function* movementsOf(
     }
   }
   const refunds = pagesOf(STRIPE_LIMITS.movement_pages_max, (after) =>
-    read(signal, () => stripe.refunds.list({ created, ...after })),
+    read(signal, (stripe) => stripe.refunds.list({ created, ...after })),
   )
   for await (const refund of refunds) {
     yield {

@@ -1,0 +1,37 @@
+/** The sandbox processor of a development's folder, for processes that did not start it. */
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type GatewayOptions, type GatewayProcess, startGateway as start } from '../gateway/index.ts'
+
+const ANSWER_MAX_MS = 5_000
+
+/** Starts a sandbox, and notes in its folder where it listens. A folder has one sandbox at a time. */
+export async function startGateway(
+  options: GatewayOptions & { readonly folder: string },
+): Promise<Pick<GatewayProcess, 'url' | 'stop'>> {
+  const gateway = await start(options)
+  const note = noteIn(options.folder)
+  await writeFile(note, gateway.url, { mode: 0o600 })
+  return {
+    url: gateway.url,
+    async stop() {
+      await rm(note, { force: true })
+      await gateway.stop()
+    },
+  }
+}
+
+/** Where the sandbox listens that another process has started in this folder; null if none does. */
+export async function findGateway(folder: string): Promise<string | null> {
+  const url = await readFile(noteIn(folder), 'utf8').catch(() => null)
+  if (url === null) return null
+  // The note of one that was killed is still there, and nobody answers.
+  const signal = AbortSignal.timeout(ANSWER_MAX_MS)
+  const answer = await fetch(`${url}/_sandbox/state`, { signal }).catch(() => null)
+  await answer?.body?.cancel()
+  return answer?.ok ? url : null
+}
+
+function noteIn(folder: string): string {
+  return join(folder, 'address')
+}
