@@ -15,6 +15,8 @@ import type { Mode } from './gateway/index.ts'
 import { Refused } from './problems.ts'
 
 export interface ServiceLimits {
+  /** Makes the tables where they are missing. The first request would, but is not counted where that takes too long. */
+  start(): Promise<void>
   /** For every request under /v1: so many in a second. Throws; nothing is claimed by then. */
   limitRate(caller: Caller, reply: FastifyReply): Promise<void>
   /** For work that would begin. Replays are not asked about. */
@@ -47,24 +49,36 @@ export function openLimits({ config, secret, ...shared }: LimitsOptions): Servic
   })
   const load = overload({ in_flight_max: config.in_flight_max, lag_max_ms: config.lag_max_ms })
   return {
+    async start() {
+      await Promise.all([rates.live, rates.test, cards, accounts].map((limiter) => limiter.start()))
+    },
     async limitRate({ account, mode }, reply) {
       const verdict = await rates[mode].take(account)
       reply.headers(limitHeaders(verdict, { reason: 'account-rate' }))
       if (!verdict.allowed) throw new Refused('rate_limited')
     },
-    admitWork: () => load.admit(),
+    admitWork: () => orRefuse(load.admit()),
     async admitPayment(asked) {
-      const calm = load.admit()
-      if (!calm.admit) return calm
+      orRefuse(load.admit())
       const { payment_method } = asked.body() as { payment_method: string }
       const card = await cards.take(asked.account, payment_method)
-      if (!card.allowed) return admissionOf(card, { code: 'velocity_limited', reason: 'card-velocity' })
+      orRefuse(admissionOf(card, { code: 'velocity_limited', reason: 'card-velocity' }))
       const account = await accounts.take(asked.account, asked.account)
-      return admissionOf(account, { code: 'velocity_limited', reason: 'account-velocity' })
+      return orRefuse(admissionOf(account, { code: 'velocity_limited', reason: 'account-velocity' }))
     },
     countRequest(_, reply) {
       reply.raw.once('close', load.enter())
     },
     stop: () => load.stop(),
   }
+}
+
+/** Thrown, and not left to the library to answer: so it looks like all else that the service refuses. No key is claimed either way. */
+function orRefuse(admission: Admission): Admission {
+  if (admission.admit) return admission
+  const { code, retry_after_ms = 1, headers } = admission
+  const retry_after = `${Math.max(1, Math.ceil(retry_after_ms / 1_000))}`
+  throw new Refused(code as 'overloaded' | 'velocity_limited', {
+    headers: { 'Retry-After': retry_after, ...headers },
+  })
 }

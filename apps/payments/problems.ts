@@ -13,8 +13,10 @@ export const PROBLEMS = {
     status: 405,
     title: 'This method cannot be used here. See Allow for those that can.',
   },
+  request_timeout: { status: 408, title: 'The request did not come whole in time. Send it again.' },
   body_too_large: { status: 413, title: 'The body is larger than any request needs.' },
   media_type_unsupported: { status: 415, title: 'Send JSON in UTF-8 as application/json.' },
+  expectation_failed: { status: 417, title: 'Of expectations only 100-continue is met.' },
   headers_too_large: { status: 431, title: 'The headers are larger than any request needs.' },
   amount_too_large: { status: 422, title: 'The amount is more than is left.' },
   payment_state: { status: 422, title: 'The state of the payment does not allow this.' },
@@ -49,6 +51,8 @@ export interface ProblemDetails {
   readonly field?: string
   /** Members of the problem beside the usual ones. */
   readonly more?: Readonly<Record<string, unknown>>
+  /** Of the answer, where the refusal is thrown. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** A refusal that is thrown: nothing was started. Routes answer it as a problem. */
@@ -74,7 +78,7 @@ export function problemBody(code: ProblemCode, { detail, field, more }: ProblemD
     code,
     ...(detail !== undefined && { detail }),
     ...(field !== undefined && { field }),
-    retryable: status === 429 || status >= 500,
+    retryable: status === 408 || status === 429 || status >= 500,
     ...more,
   }
 }

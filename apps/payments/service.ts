@@ -98,6 +98,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       on_trouble: (error) => log.warn({ err: error }, 'nothing is limited: the limits cannot be counted'),
     })
     opened.push(async () => limits.stop())
+    await limits.start()
     const operations = operationsOf(gateways, outbox(once))
     return {
       config,

@@ -1,14 +1,16 @@
-import { OnlyonceError } from 'onlyonce'
 import { Refused } from '../problems.ts'
 
-/** Lists of the library have cursors of their own. One that it does not know is a mistake of the client's here. */
+/**
+ * Lists of the library have cursors of their own. One that it does not know, or that holds what the database cannot take (its
+ * errors of class 22), is a mistake of the client's here.
+ */
 export async function withCursor<T>(cursor: string | undefined, list: () => Promise<T>): Promise<T> {
   try {
     return await list()
   } catch (error) {
-    const about_cursor =
-      cursor !== undefined && error instanceof OnlyonceError && error.code === 'option_invalid'
-    if (!about_cursor) throw error
+    const { code } = error as { code?: unknown }
+    const is_wrong = code === 'option_invalid' || /^22[0-9A-Z]{3}$/.test(`${code}`)
+    if (cursor === undefined || !is_wrong) throw error
     throw new Refused('invalid_request', {
       field: 'cursor',
       detail: 'cursor is not the next_cursor of a page of this list.',

@@ -1,15 +1,6 @@
-import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { OnlyonceError } from 'onlyonce'
-import { makeId } from '../ids.ts'
-import {
-  PROBLEM_TYPE,
-  PROBLEMS,
-  type ProblemCode,
-  type ProblemDetails,
-  problemBody,
-  Refused,
-} from '../problems.ts'
+import { PROBLEM_TYPE, type ProblemCode, type ProblemDetails, problemBody, Refused } from '../problems.ts'
 import { describeInvalid } from './invalid.ts'
 
 /** Answers with a problem. As bytes: to text Fastify adds a charset, which this type has not. */
@@ -19,6 +10,7 @@ export function sendProblem(
   code: ProblemCode,
   details?: ProblemDetails,
 ): FastifyReply {
+  if (details?.headers !== undefined) reply.headers(details.headers)
   return send(request, reply, problemBody(code, details))
 }
 
@@ -80,24 +72,4 @@ function isDatabaseAway(error: Error): boolean {
   const code = (error as { code?: unknown }).code
   if (typeof code === 'string') return /^(?:08|28|3D|53|57P)|^E[A-Z]+$/.test(code)
   return /Connection terminated|timeout exceeded when trying to connect/.test(error.message)
-}
-
-/** What is no request at all: Fastify never sees it. */
-export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const code = error.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'invalid_request'
-  const request_id = makeId('req')
-  const body = JSON.stringify({
-    ...problemBody(code, { detail: 'This is not HTTP as we know it.' }),
-    request_id,
-  })
-  const status = PROBLEMS[code].status
-  socket.end(
-    `HTTP/1.1 ${status} ${code === 'invalid_request' ? 'Bad Request' : 'Request Header Fields Too Large'}\r\n` +
-      `Content-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `Request-Id: ${request_id}\r\nConnection: close\r\n\r\n${body}`,
-  )
 }

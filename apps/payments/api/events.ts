@@ -6,6 +6,7 @@ import { withCursor } from './cursors.ts'
 import { API_LIMITS } from './limits.ts'
 import { PAGE_QUERY, pageSchema } from './pages.ts'
 import { IdParams, Nullable, Timestamp } from './schemas.ts'
+import { readTime, Time } from './times.ts'
 import type { Routes } from './type.ts'
 
 const Event = Type.Object({
@@ -32,8 +33,8 @@ export const eventRoutes: Routes = async (app, service) => {
           {
             ...PAGE_QUERY,
             type: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
-            from: Type.Optional(Timestamp),
-            to: Type.Optional(Timestamp),
+            from: Type.Optional(Time),
+            to: Type.Optional(Time),
           },
           { additionalProperties: false },
         ),
@@ -48,8 +49,8 @@ export const eventRoutes: Routes = async (app, service) => {
           limit,
           ...(cursor !== undefined && { after: cursor }),
           ...(type !== undefined && { types: [type] }),
-          ...(from !== undefined && { from: Date.parse(from) }),
-          ...(to !== undefined && { to: Date.parse(to) }),
+          ...(from !== undefined && { from: readTime('from', from) }),
+          ...(to !== undefined && { to: readTime('to', to) }),
         }),
       )
       return { data: items.map(present), has_more: after !== null, next_cursor: after }

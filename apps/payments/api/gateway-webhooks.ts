@@ -1,9 +1,12 @@
+import { OnlyonceError } from 'onlyonce'
 import { receiveWebhook, verifyWebhook } from 'onlyonce/webhooks'
 import { Type } from 'typebox'
 import { GATEWAY_EVENTS } from '../gateway-events.ts'
 import type { Service } from '../service.ts'
 import { API_LIMITS } from './limits.ts'
 import type { Api } from './type.ts'
+
+const EVENT_ID = /^[!-~]{1,255}$/
 
 /**
  * What the processor tells. It is checked over its very bytes, kept, and acknowledged; a job does the rest. Nobody who cannot sign
@@ -32,6 +35,8 @@ export async function gatewayWebhookRoutes(app: Api, service: Service): Promise<
         body: body ?? Buffer.alloc(0),
         secrets,
       })
+      // Signed or not: what cannot be kept under its id would fail at every attempt.
+      if (!EVENT_ID.test(id)) throw new OnlyonceError('webhook_payload_invalid')
       await receiveWebhook(once, { ...GATEWAY_EVENTS, id, payload })
       return reply.code(204).send()
     },

@@ -4,11 +4,13 @@ import { idempotency } from 'onlyonce/fastify'
 import type { Service } from '../service.ts'
 import { callerOf, requireApiKey, requireOpsToken } from './auth.ts'
 import { closeConnectionsWhenDone } from './closing.ts'
-import { answerClientError, answerError } from './errors.ts'
+import { answerError } from './errors.ts'
 import { healthRoutes } from './health.ts'
-import { readJsonOnly } from './json.ts'
+import { readJsonOnly, refuseUnasked } from './json.ts'
+import { requireKey } from './key.ts'
 import { API_LIMITS } from './limits.ts'
 import { answerUnknownRoutes } from './not-found.ts'
+import { answerClientError, answerExpectations, noteRequest, refuseAmbiguous } from './not-http.ts'
 import { describeRoutes } from './openapi.ts'
 import { readQuery } from './query.ts'
 import { requestIdOf } from './request-id.ts'
@@ -36,9 +38,15 @@ export async function buildApi(service: Service): Promise<Api> {
   // With a callback, as others here that wait for nothing: each promise is a turn that every request would wait for.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('request-id', request.id)
+    noteRequest(request, reply)
+    refuseAmbiguous(request)
     done()
   })
   app.addHook('preValidation', readQuery)
+  app.addHook('preValidation', (request, _, done) => {
+    refuseUnasked(request)
+    done()
+  })
   await describeRoutes(app)
   // A worker with a port is there for those who watch it.
   const listens = service.config.role !== 'worker'
@@ -57,6 +65,10 @@ async function addV1(v1: Api, service: Service): Promise<void> {
   })
   v1.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')
+    done()
+  })
+  v1.addHook('preHandler', (request, _, done) => {
+    requireKey(request)
     done()
   })
   await v1.register(idempotency, {
@@ -87,10 +99,13 @@ function openFastify({ log }: Service): Api {
     return503OnClosing: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
     clientErrorHandler: answerClientError,
+    // Asked for by ourselves: Node would refuse it without a word.
+    http: { requireHostHeader: false },
     frameworkErrors: (error, request, reply) => {
       reply.header('request-id', request.id)
       answerError(error, request, reply)
     },
   })
+  answerExpectations(app.server)
   return app as unknown as Api
 }

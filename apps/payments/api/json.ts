@@ -22,9 +22,22 @@ export function readJsonOnly(app: Api): void {
   })
 }
 
+/**
+ * A route that asks for no body takes none, as others take no members that they do not know. Bytes are another matter: a route
+ * that has a parser of its own reads them.
+ */
+export function refuseUnasked({ body, is404, routeOptions }: FastifyRequest): void {
+  if (body === undefined || is404 || routeOptions.schema?.body !== undefined) return
+  if (!Buffer.isBuffer(body) && JSON.stringify(body) !== '{}') {
+    throw new Refused('invalid_request', { detail: 'No body is taken here.' })
+  }
+}
+
 function refuseEncodings({ headers }: FastifyRequest): void {
-  const charset = /charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1]
-  if (charset !== undefined && charset.toLowerCase() !== 'utf-8') throw new Refused('media_type_unsupported')
+  const charsets = (headers['content-type'] ?? '').matchAll(/charset\s*=\s*"?([^\s;"]*)/gi)
+  if ([...charsets].some(([, charset]) => charset!.toLowerCase() !== 'utf-8')) {
+    throw new Refused('media_type_unsupported')
+  }
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw new Refused('media_type_unsupported', { detail: 'Send the body without Content-Encoding.' })

@@ -1,11 +1,19 @@
+import type { Admit } from 'onlyonce'
 import { idempotent } from 'onlyonce/fastify'
 import { Type } from 'typebox'
 import { parseAmount, parseCurrency } from '../money/index.ts'
-import { findPayment, listPayments, listRefunds, type PaymentFilter } from '../payments/index.ts'
+import {
+  findCurrency,
+  findPayment,
+  listPayments,
+  listRefunds,
+  type PaymentFilter,
+} from '../payments/index.ts'
 import {
   CancelBody,
   CaptureBody,
   CreatePaymentBody,
+  METADATA_NAME,
   Payment,
   PaymentId,
   Refund,
@@ -16,15 +24,12 @@ import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
 import { callerOf, requireGateway } from './auth.ts'
 import { BY_ID, PAGE_QUERY, pageOf, pageSchema, readPage } from './pages.ts'
+import { readTime, Time } from './times.ts'
 import type { Api } from './type.ts'
 
 const Params = Type.Object({ payment: PaymentId })
 const PAYMENTS = BY_ID('payments', 'pay')
 const REFUNDS = BY_ID('refunds', 'ref')
-const Time = Type.String({
-  maxLength: 40,
-  pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,6})?(Z|[+-]\\d\\d:\\d\\d)$',
-})
 
 const ListQuery = Type.Object(
   {
@@ -37,7 +42,7 @@ const ListQuery = Type.Object(
   {
     additionalProperties: false,
     patternProperties: {
-      '^metadata\\[[A-Za-z0-9_.-]{1,40}\\]$': { type: 'string', maxLength: 500 },
+      [`^metadata\\[${METADATA_NAME}\\]$`]: { type: 'string', maxLength: 500 },
     },
   },
 )
@@ -45,7 +50,8 @@ const ListQuery = Type.Object(
 /** `POST /v1/payments` and what can be done with a payment. The operations answer: none of these handlers is run. */
 export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   const { createPayment, capturePayment, cancelPayment, refundPayment } = service.operations
-  const { admitPayment, admitWork } = service.limits
+  const { admitPayment } = service.limits
+  const admitWork = ofPayment(service)
   app.addHook('preHandler', requireGateway(service))
 
   app.post(
@@ -183,6 +189,21 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   )
 }
 
+/**
+ * What can be told of a payment before a key is claimed: then the request can be mended and sent with the same key. Replays are
+ * not asked about.
+ */
+function ofPayment({ limits, pool }: Service): Admit {
+  return async (asked) => {
+    const admission = limits.admitWork()
+    const currency = await findCurrency(pool, asked.account, asked.path_params.payment!)
+    if (currency === null) throw new Refused('not_found')
+    const { amount } = asked.body() as { amount?: unknown }
+    if (amount !== undefined) parseAmount(amount, currency)
+    return admission
+  }
+}
+
 /** The form of the body is checked by then; whether there is such a currency, and such an amount in it, is not. */
 function readCreate(body: CreatePaymentBody) {
   const currency = parseCurrency(body.currency)
@@ -201,18 +222,16 @@ function readFilter(query: Record<string, unknown>): PaymentFilter {
     status: (query.status as PaymentFilter['status']) ?? null,
     reference: (query.reference as string | undefined) ?? null,
     metadata: Object.keys(metadata).length === 0 ? null : metadata,
-    from: readTime(query, 'created_from'),
-    to: readTime(query, 'created_to'),
+    from: readTimeOf(query, 'created_from'),
+    to: readTimeOf(query, 'created_to'),
   }
 }
 
-function readTime(query: Record<string, unknown>, field: string): string | null {
+/** As it was written, with its microseconds. */
+function readTimeOf(query: Record<string, unknown>, field: string): string | null {
   const text = query[field] as string | undefined
-  if (text === undefined) return null
-  if (Number.isNaN(Date.parse(text))) {
-    throw new Refused('invalid_request', { field, detail: `${field} is no such day or time.` })
-  }
-  return text
+  if (text !== undefined) readTime(field, text)
+  return text ?? null
 }
 
 /** Never run: the route's operation answers in its place. */

@@ -1,16 +1,27 @@
 import { idempotent } from 'onlyonce/fastify'
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { Refused } from '../problems.ts'
 import { openWebhooks } from '../webhooks.ts'
 import { callerOf } from './auth.ts'
 import { withCursor } from './cursors.ts'
 import { API_LIMITS } from './limits.ts'
 import { PAGE_QUERY, pageSchema } from './pages.ts'
-import { IdParams, Nullable, Timestamp } from './schemas.ts'
+import { IdParams, Nullable } from './schemas.ts'
+import { readTime, Time } from './times.ts'
 import type { Routes } from './type.ts'
 import { Delivery, presentDelivery } from './webhook-schemas.ts'
 
 const tags = ['webhooks']
+const ReplayBody = Type.Object(
+  {
+    event: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
+    from: Type.Optional(Time),
+    to: Type.Optional(Time),
+    cursor: PAGE_QUERY.cursor,
+  },
+  { additionalProperties: false },
+)
+type ReplayBody = Static<typeof ReplayBody>
 
 /** What was sent to an endpoint, and sending it again. */
 export const webhookDeliveryRoutes: Routes = async (app, service) => {
@@ -52,39 +63,39 @@ export const webhookDeliveryRoutes: Routes = async (app, service) => {
           'One event, or those that the endpoint wants of a time. Go on with next_cursor, and a new key, until it is null.',
         tags,
         params: IdParams,
-        body: Type.Object(
-          {
-            event: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
-            from: Type.Optional(Timestamp),
-            to: Type.Optional(Timestamp),
-            cursor: PAGE_QUERY.cursor,
-          },
-          { additionalProperties: false },
-        ),
+        body: ReplayBody,
         response: { 200: Type.Object({ count: Type.Integer(), next_cursor: Nullable(Type.String()) }) },
       },
-      preHandler: idempotent({
-        operation: 'webhook_endpoints.replay',
-        final: { '4xx': 'retry' },
-        // Receivers know events by their ids.
-        rerunnable: true,
-      }),
+      preHandler: [
+        async ({ body }) => void readReplay(body),
+        idempotent({
+          operation: 'webhook_endpoints.replay',
+          final: { '4xx': 'retry' },
+          // Receivers know events by their ids.
+          rerunnable: true,
+        }),
+      ],
     },
     async (request) => {
       const of = { account: callerOf(request).account, endpoint: request.params.id }
-      const { event, from, to, cursor } = request.body
-      const ranged = from !== undefined && to !== undefined
-      if ((event !== undefined) === ranged || (event !== undefined && (from ?? to ?? cursor) !== undefined)) {
-        throw new Refused('invalid_request', { detail: 'Send either event, or from and to.' })
-      }
-      if (event !== undefined) return answer(await hooks.replay({ ...of, message: event }))
-      const range = { from: Date.parse(from!), to: Date.parse(to!) }
-      if (range.from > range.to) {
-        throw new Refused('invalid_request', { field: 'to', detail: 'to must not be earlier than from.' })
-      }
-      return answer(await withCursor(cursor, () => hooks.replay({ ...of, ...range, after: cursor ?? null })))
+      const { cursor } = request.body
+      return answer(await withCursor(cursor, () => hooks.replay({ ...of, ...readReplay(request.body) })))
     },
   )
+}
+
+/** Told before the key is claimed, so that the request can be mended. */
+function readReplay({ event, from, to, cursor }: ReplayBody) {
+  const ranged = from !== undefined && to !== undefined
+  if ((event !== undefined) === ranged || (event !== undefined && (from ?? to ?? cursor) !== undefined)) {
+    throw new Refused('invalid_request', { detail: 'Send either event, or from and to.' })
+  }
+  if (event !== undefined) return { message: event }
+  const range = { from: readTime('from', from!), to: readTime('to', to!) }
+  if (range.from > range.to) {
+    throw new Refused('invalid_request', { field: 'to', detail: 'to must not be earlier than from.' })
+  }
+  return { ...range, after: cursor ?? null }
 }
 
 function answer({ count, after }: { readonly count: number; readonly after: string | null }) {

@@ -1,6 +1,6 @@
 import type { Onlyonce, PostgresTx, Queryable } from 'onlyonce'
 import { type Metadata, type PaymentRow, presentPayment, presentRefund, type RefundRow } from './rows.ts'
-import { LIST_PAYMENTS, LIST_REFUNDS, SELECT_PAYMENT } from './sql.ts'
+import { LIST_PAYMENTS, LIST_REFUNDS, SELECT_CURRENCY, SELECT_PAYMENT } from './sql.ts'
 import type { Status } from './state.ts'
 
 /** A payment as it is now. One whose outcome nobody knows is shown so at once, before a worker has noted it. */
@@ -16,6 +16,12 @@ export async function findPayment(
   const { state } = await once.explain({ account, operation: 'payments.create', key: row.idempotency_key })
   const in_doubt = state === 'unknown' || state === 'parked'
   return presentPayment(in_doubt ? { ...row, status: 'unknown' } : row)
+}
+
+/** Neither it nor whether there is such a payment ever changes. Null where there is none. */
+export async function findCurrency(tx: Queryable, account: string, id: string): Promise<string | null> {
+  const { rows } = await tx.query(SELECT_CURRENCY, [account, id])
+  return (rows as { currency: string }[])[0]?.currency ?? null
 }
 
 export interface PaymentFilter {

@@ -17,8 +17,10 @@ export const Amount = Type.Integer({
 })
 export const Currency = Type.String({ pattern: '^[A-Za-z]{3}$', description: 'ISO 4217.' })
 export const Reference = text(200, 'Yours: an order, an invoice.')
+/** Whoever copies members in JavaScript would set a prototype by that one. */
+export const METADATA_NAME = '(?!__proto__$|__proto__\\])[A-Za-z0-9_.-]{1,40}'
 export const Metadata = Type.Record(
-  Type.String({ pattern: '^[A-Za-z0-9_.-]{1,40}$' }),
+  Type.String({ pattern: `^${METADATA_NAME}$` }),
   Type.String({ maxLength: 500, pattern: '^[^\\u0000]*$' }),
   { maxProperties: 20, additionalProperties: false, description: 'Up to 20 texts of your own.' },
 )

@@ -119,6 +119,10 @@ RETURNING ${REFUND_COLUMNS}`
 export const SELECT_PAYMENT = `
 SELECT ${COLUMNS}, ${ATTEMPTS} FROM payments.payments p WHERE p.account = $1 AND p.id = $2`
 
+/** 1 account, 2 id. */
+export const SELECT_CURRENCY = `
+SELECT currency FROM payments.payments WHERE account = $1 AND id = $2`
+
 /** Newest first. 1 account, 2 status, 3 reference, 4 metadata, 5 from, 6 to, 7 before this id, 8 how many; null is any. */
 export const LIST_PAYMENTS = `
 SELECT ${COLUMNS}, ${ATTEMPTS} FROM payments.payments p
