@@ -47,7 +47,7 @@ export const CaptureBody = Type.Object(
   {
     amount: Type.Optional(Amount),
     final: Type.Optional(
-      Type.Boolean({ description: 'Lets go of the rest. Default: when nothing is left of it.' }),
+      Type.Boolean({ description: 'Lets go of the rest. Default: when it takes all that is held.' }),
     ),
   },
   { ...closed, $id: 'CapturePayment' },

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { waitUntil } from '../../../test/setup/wait.ts'
 import { expirer } from '../payments/index.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { openTestService, type TestService } from './service.ts'
@@ -23,6 +24,20 @@ const find = async (id: string) => (await shop.ask(`/v1/payments/${id}`)).body
 const capture = (id: string, body: object = {}) => shop.post(`/v1/payments/${id}/capture`, body)
 const refund = (id: string, body: object = {}) => shop.post(`/v1/payments/${id}/refunds`, body)
 const cancel = (id: string, body: object = {}) => shop.post(`/v1/payments/${id}/cancel`, body)
+
+/** A capture that the processor has not carried out yet, and how to let it. */
+async function captureUnderWay(id: string, amount: number) {
+  await sandbox.gateway.fault({ fault: 'hold_before', on: 'capture' })
+  const answer = capture(id, { amount })
+  await waitUntil('the capture has reserved its part', async () => {
+    const { status, amount_capturable } = await find(id)
+    return status === 'requires_capture' && amount_capturable === 4_200 - amount
+  })
+  return async () => {
+    await sandbox.gateway.release()
+    return await answer
+  }
+}
 
 async function balanceOf(currency = 'EUR') {
   const { body } = await shop.ask('/v1/balances')
@@ -139,6 +154,13 @@ describe('a payment that is held', () => {
       ({ kind, payment_intent }) => kind === 'capture' && payment_intent === attempts[0].gateway_id,
     )
     expect(captured.reduce((sum, { amount }) => sum + amount, 0)).toBe(980)
+  })
+
+  it('is captured in parts at once, and none lets go of what another takes', async () => {
+    const { id } = await pay(HELD)
+    const finishFirst = await captureUnderWay(id, 1_200)
+    expect((await capture(id, { amount: 3_000 })).body).toMatchObject({ status: 'partially_captured' })
+    expect((await finishFirst()).body).toMatchObject({ status: 'succeeded', amount_captured: 4_200 })
   })
 
   it('is let go of when it is canceled, and captured no more', async () => {
