@@ -136,10 +136,10 @@ FROM payments.refunds r JOIN payments.payments p ON p.account = r.account AND p.
 WHERE r.account = $1 AND r.payment = $2 AND ($3::text IS NULL OR r.id < $3)
 ORDER BY r.id DESC LIMIT $4`
 
-/** Held longer than the processor holds it. Over all accounts. 1 how many. */
+/** Held longer than the processor holds it, and nobody is at work on it. Over all accounts. 1 how many. */
 export const DUE_PAYMENTS = `
 SELECT account, id, ${time('capture_before')} AS capture_before FROM payments.payments
-WHERE status IN ('requires_capture', 'partially_captured') AND capture_before <= now()
+WHERE status IN ('requires_capture', 'partially_captured') AND capture_before <= now() AND capturing = 0
   AND (closing IS NULL OR starts_with(closing, 'payments.expire '))
 ORDER BY capture_before LIMIT $1`
 

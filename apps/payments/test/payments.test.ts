@@ -185,17 +185,37 @@ describe('a payment that is held', () => {
   it('expires when nobody captures it in time', async () => {
     const before = await balanceOf()
     const { id } = await pay(HELD)
-    const { service, account } = shop
-    await service.pool.query(
-      `UPDATE payments.payments SET capture_before = now() - interval '1 second' WHERE account = $1 AND id = $2`,
-      [account, id],
-    )
-    expect(await expirer(service).runOnce()).toMatchObject({ done: 1 })
+    await runOut(id)
+    expect(await expirer(shop.service).runOnce()).toMatchObject({ done: 1 })
     expect(await find(id)).toMatchObject({ status: 'expired', capture_before: null })
-    expect(await expirer(service).runOnce()).toMatchObject({ done: 0 })
+    expect(await expirer(shop.service).runOnce()).toMatchObject({ done: 0 })
     expect(await balanceOf()).toEqual(before)
   })
+
+  it('expires after a capture that was under way when its time was over', async () => {
+    const { id } = await pay(HELD)
+    const finish = await captureUnderWay(id, 1_200)
+    const key = await runOut(id)
+    const { once, operations } = shop.service
+    const expire = () =>
+      once.run(operations.expirePayment, { account: shop.account, key, input: { payment: id } })
+    await expect(expire()).rejects.toThrow()
+    expect(await expirer(shop.service).runOnce()).toMatchObject({ done: 0 })
+    await finish()
+    expect(await expirer(shop.service).runOnce()).toMatchObject({ done: 1 })
+    expect(await find(id)).toMatchObject({ status: 'succeeded', amount_captured: 1_200 })
+  })
 })
+
+/** Until when it was held is over. The key under which a worker lets go of it then. */
+async function runOut(id: string): Promise<string> {
+  const { rows } = await shop.service.pool.query(
+    `UPDATE payments.payments SET capture_before = date_trunc('second', now() - interval '1 second')
+     WHERE account = $1 AND id = $2 RETURNING capture_before`,
+    [shop.account, id],
+  )
+  return `expire:${id}:${rows[0].capture_before.toISOString()}`
+}
 
 describe('a refund', () => {
   it('gives back parts, and never more than was taken', async () => {
