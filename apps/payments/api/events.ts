@@ -6,6 +6,7 @@ import { withCursor } from './cursors.ts'
 import { API_LIMITS } from './limits.ts'
 import { PAGE_QUERY, pageSchema } from './pages.ts'
 import { IdParams, Nullable, Timestamp } from './schemas.ts'
+import { readTime } from './times.ts'
 import type { Routes } from './type.ts'
 
 const Event = Type.Object({
@@ -48,8 +49,8 @@ export const eventRoutes: Routes = async (app, service) => {
           limit,
           ...(cursor !== undefined && { after: cursor }),
           ...(type !== undefined && { types: [type] }),
-          ...(from !== undefined && { from: Date.parse(from) }),
-          ...(to !== undefined && { to: Date.parse(to) }),
+          ...(from !== undefined && { from: readTime(from, 'from') }),
+          ...(to !== undefined && { to: readTime(to, 'to') }),
         }),
       )
       return { data: items.map(present), has_more: after !== null, next_cursor: after }

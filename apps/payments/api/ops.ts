@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import { createAccount, createApiKey, findAccount, listApiKeys, revokeApiKey } from '../accounts/index.ts'
 import { Refused } from '../problems.ts'
 import { requireOpsToken } from './auth.ts'
+import { withCursor } from './cursors.ts'
 import { API_LIMITS } from './limits.ts'
 import { Nullable, Timestamp } from './schemas.ts'
 import type { Routes } from './type.ts'
@@ -121,12 +122,14 @@ export const opsRoutes: Routes = async (app, service) => {
       },
     },
     async ({ query: { account, older_than, limit, cursor } }) => {
-      const page = await operator(once).list({
-        ...(account !== undefined && { account }),
-        ...(older_than !== undefined && { older_than_ms: older_than * 1_000 }),
-        limit: limit ?? API_LIMITS.page_default,
-        ...(cursor !== undefined && { cursor }),
-      })
+      const page = await withCursor(cursor, () =>
+        operator(once).list({
+          ...(account !== undefined && { account }),
+          ...(older_than !== undefined && { older_than_ms: older_than * 1_000 }),
+          limit: limit ?? API_LIMITS.page_default,
+          ...(cursor !== undefined && { cursor }),
+        }),
+      )
       return { data: page.records, has_more: page.cursor !== null, next_cursor: page.cursor }
     },
   )

@@ -16,23 +16,20 @@ import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
 import { callerOf } from './auth.ts'
 import { BY_ID, PAGE_QUERY, pageOf, pageSchema, readPage } from './pages.ts'
+import { Timestamp } from './schemas.ts'
+import { readTime } from './times.ts'
 import type { Api } from './type.ts'
 
 const Params = Type.Object({ payment: PaymentId })
 const PAYMENTS = BY_ID('payments', 'pay')
 const REFUNDS = BY_ID('refunds', 'ref')
-const Time = Type.String({
-  maxLength: 40,
-  pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,6})?(Z|[+-]\\d\\d:\\d\\d)$',
-})
-
 const ListQuery = Type.Object(
   {
     ...PAGE_QUERY,
     status: Type.Optional(Type.Enum([...STATUSES])),
     reference: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
-    created_from: Type.Optional(Time),
-    created_to: Type.Optional(Time),
+    created_from: Type.Optional(Timestamp),
+    created_to: Type.Optional(Timestamp),
   },
   {
     additionalProperties: false,
@@ -191,27 +188,25 @@ function readCreate(body: CreatePaymentBody) {
 }
 
 function readFilter(query: Record<string, unknown>): PaymentFilter {
-  const metadata: Record<string, string> = {}
-  for (const [name, value] of Object.entries(query)) {
-    const inner = /^metadata\[(.*)\]$/.exec(name)?.[1]
-    if (inner !== undefined) metadata[inner] = value as string
-  }
+  // Not by assignment: one that is called __proto__ would be lost, and the list be of all payments.
+  const metadata: Record<string, string> = Object.fromEntries(
+    Object.entries(query).flatMap(([name, value]) => {
+      const inner = /^metadata\[(.*)\]$/.exec(name)?.[1]
+      return inner === undefined ? [] : [[inner, value as string]]
+    }),
+  )
   return {
     status: (query.status as PaymentFilter['status']) ?? null,
     reference: (query.reference as string | undefined) ?? null,
     metadata: Object.keys(metadata).length === 0 ? null : metadata,
-    from: readTime(query, 'created_from'),
-    to: readTime(query, 'created_to'),
+    from: timeIn(query, 'created_from'),
+    to: timeIn(query, 'created_to'),
   }
 }
 
-function readTime(query: Record<string, unknown>, field: string): string | null {
+function timeIn(query: Record<string, unknown>, field: string): string | null {
   const text = query[field] as string | undefined
-  if (text === undefined) return null
-  if (Number.isNaN(Date.parse(text))) {
-    throw new Refused('invalid_request', { field, detail: `${field} is no such day or time.` })
-  }
-  return text
+  return text === undefined ? null : new Date(readTime(text, field)).toISOString()
 }
 
 /** Never run: the route's operation answers in its place. */

@@ -7,6 +7,7 @@ import { withCursor } from './cursors.ts'
 import { API_LIMITS } from './limits.ts'
 import { PAGE_QUERY, pageSchema } from './pages.ts'
 import { IdParams, Nullable, Timestamp } from './schemas.ts'
+import { readTime } from './times.ts'
 import type { Routes } from './type.ts'
 import { Delivery, presentDelivery } from './webhook-schemas.ts'
 
@@ -78,7 +79,7 @@ export const webhookDeliveryRoutes: Routes = async (app, service) => {
         throw new Refused('invalid_request', { detail: 'Send either event, or from and to.' })
       }
       if (event !== undefined) return answer(await hooks.replay({ ...of, message: event }))
-      const range = { from: Date.parse(from!), to: Date.parse(to!) }
+      const range = { from: readTime(from!, 'from'), to: readTime(to!, 'to') }
       if (range.from > range.to) {
         throw new Refused('invalid_request', { field: 'to', detail: 'to must not be earlier than from.' })
       }
