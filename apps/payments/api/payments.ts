@@ -1,7 +1,7 @@
 import { idempotent } from 'onlyonce/fastify'
 import { Type } from 'typebox'
 import { parseAmount, parseCurrency } from '../money/index.ts'
-import { findPayment, listPayments, listRefunds, type PaymentFilter } from '../payments/index.ts'
+import { findPayment, findRefund, listPayments, listRefunds, type PaymentFilter } from '../payments/index.ts'
 import {
   CancelBody,
   CaptureBody,
@@ -10,6 +10,7 @@ import {
   PaymentId,
   Refund,
   RefundBody,
+  RefundId,
 } from '../payments/schemas.ts'
 import { STATUSES } from '../payments/state.ts'
 import { Refused } from '../problems.ts'
@@ -175,6 +176,24 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
       const { limit, after } = readPage(REFUNDS, request.query)
       const found = await listRefunds(service.pool, account, payment, after?.[0] ?? null, limit + 1)
       return pageOf(REFUNDS, found, limit, ({ id }) => [id])
+    },
+  )
+
+  app.get(
+    '/v1/payments/:payment/refunds/:refund',
+    {
+      schema: {
+        summary: 'Get a refund',
+        params: Type.Object({ payment: PaymentId, refund: RefundId }),
+        response: { 200: Refund },
+        tags: ['refunds'],
+      },
+    },
+    async (request) => {
+      const { payment, refund } = request.params
+      const found = await findRefund(service.pool, callerOf(request).account, payment, refund)
+      if (found === null) throw new Refused('not_found')
+      return found
     },
   )
 }

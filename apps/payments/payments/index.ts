@@ -6,7 +6,7 @@ import { cancelPaymentWith, expirePaymentWith } from './let-go.ts'
 import { refundPaymentWith } from './refund.ts'
 
 export { type Gateways, gatewayOf, modeOf } from './gateways.ts'
-export { findPayment, listPayments, listRefunds, type PaymentFilter } from './read.ts'
+export { findPayment, findRefund, listPayments, listRefunds, type PaymentFilter } from './read.ts'
 export { expirer, marker, sweeper } from './workers.ts'
 
 /** All operations of payments, given the processors that they work with. */

@@ -23,6 +23,7 @@ export const Metadata = Type.Record(
   { maxProperties: 20, additionalProperties: false, description: 'Up to 20 texts of your own.' },
 )
 export const PaymentId = Type.String({ pattern: '^pay_[0-9a-f]{32}$' })
+export const RefundId = Type.String({ pattern: '^ref_[0-9a-f]{32}$' })
 
 export const CreatePaymentBody = Type.Object(
   {
@@ -115,7 +116,7 @@ export const Payment = Type.Object(
 
 export const Refund = Type.Object(
   {
-    id: Type.String(),
+    id: RefundId,
     object: Type.Literal('refund'),
     payment: PaymentId,
     status: Type.Enum(['processing', 'succeeded', 'failed']),

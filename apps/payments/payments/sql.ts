@@ -129,11 +129,17 @@ WHERE p.account = $1
   AND ($7::text IS NULL OR p.id < $7)
 ORDER BY p.id DESC LIMIT $8`
 
-/** 1 account, 2 payment, 3 before this id, 4 how many. */
-export const LIST_REFUNDS = `
+const REFUNDS_OF = `
 SELECT ${REFUND_COLUMNS}
 FROM payments.refunds r JOIN payments.payments p ON p.account = r.account AND p.id = r.payment
-WHERE r.account = $1 AND r.payment = $2 AND ($3::text IS NULL OR r.id < $3)
+WHERE r.account = $1 AND r.payment = $2`
+
+/** 1 account, 2 payment, 3 refund. */
+export const SELECT_REFUND = `${REFUNDS_OF} AND r.id = $3`
+
+/** 1 account, 2 payment, 3 before this id, 4 how many. */
+export const LIST_REFUNDS = `${REFUNDS_OF}
+  AND ($3::text IS NULL OR r.id < $3)
 ORDER BY r.id DESC LIMIT $4`
 
 /** Held longer than the processor holds it, and nobody is at work on it. Over all accounts. 1 how many. */

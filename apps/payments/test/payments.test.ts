@@ -240,6 +240,10 @@ describe('a refund', () => {
     expect(body).toMatchObject({ data: [{ amount: 3_200 }], has_more: true })
     const next = await shop.ask(`/v1/payments/${id}/refunds?cursor=${body.next_cursor}`)
     expect(next.body).toMatchObject({ data: [first.body], has_more: false })
+    const location = first.headers.get('location')!
+    expect((await shop.ask(location)).body).toEqual(first.body)
+    const { api_key } = await shop.addCaller()
+    expect((await shop.ask(location, { api_key })).status).toBe(404)
   })
 
   it('is one of at most so many, of fifty at once', async () => {
@@ -248,6 +252,18 @@ describe('a refund', () => {
     expect(all.filter(({ status }) => status === 201)).toHaveLength(11)
     expect(all.filter(({ status }) => status === 422)).toHaveLength(39)
     expect(await find(id)).toMatchObject({ amount_refunded: 990 })
+  })
+})
+
+describe('a transfer', () => {
+  it('is told as it was answered, to its sender alone', async () => {
+    await pay()
+    const { account_id: destination, api_key } = await shop.addCaller()
+    const sent = await shop.post('/v1/transfers', { destination, amount: 100, currency: 'eur' })
+    expect([sent.status, sent.body.status, sent.body.amount]).toEqual([201, 'succeeded', 100])
+    const location = sent.headers.get('location')!
+    expect((await shop.ask(location)).body).toEqual(sent.body)
+    expect((await shop.ask(location, { api_key })).status).toBe(404)
   })
 })
 
