@@ -5,6 +5,7 @@ import { parseAmount, parseCurrency } from '../money/index.ts'
 import {
   findCurrency,
   findPayment,
+  findRefund,
   listPayments,
   listRefunds,
   type PaymentFilter,
@@ -18,6 +19,7 @@ import {
   PaymentId,
   Refund,
   RefundBody,
+  RefundId,
 } from '../payments/schemas.ts'
 import { STATUSES } from '../payments/state.ts'
 import { Refused } from '../problems.ts'
@@ -36,8 +38,8 @@ const ListQuery = Type.Object(
     ...PAGE_QUERY,
     status: Type.Optional(Type.Enum([...STATUSES])),
     reference: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
-    created_from: Type.Optional(Time),
-    created_to: Type.Optional(Time),
+    created_from: Type.Optional(Timestamp),
+    created_to: Type.Optional(Timestamp),
   },
   {
     additionalProperties: false,
@@ -187,6 +189,24 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
       return pageOf(REFUNDS, found, limit, ({ id }) => [id])
     },
   )
+
+  app.get(
+    '/v1/payments/:payment/refunds/:refund',
+    {
+      schema: {
+        summary: 'Get a refund',
+        params: Type.Object({ payment: PaymentId, refund: RefundId }),
+        response: { 200: Refund },
+        tags: ['refunds'],
+      },
+    },
+    async (request) => {
+      const { payment, refund } = request.params
+      const found = await findRefund(service.pool, callerOf(request).account, payment, refund)
+      if (found === null) throw new Refused('not_found')
+      return found
+    },
+  )
 }
 
 /**
@@ -213,11 +233,13 @@ function readCreate(body: CreatePaymentBody) {
 }
 
 function readFilter(query: Record<string, unknown>): PaymentFilter {
-  const metadata: Record<string, string> = {}
-  for (const [name, value] of Object.entries(query)) {
-    const inner = /^metadata\[(.*)\]$/.exec(name)?.[1]
-    if (inner !== undefined) metadata[inner] = value as string
-  }
+  // Not by assignment: one that is called __proto__ would be lost, and the list be of all payments.
+  const metadata: Record<string, string> = Object.fromEntries(
+    Object.entries(query).flatMap(([name, value]) => {
+      const inner = /^metadata\[(.*)\]$/.exec(name)?.[1]
+      return inner === undefined ? [] : [[inner, value as string]]
+    }),
+  )
   return {
     status: (query.status as PaymentFilter['status']) ?? null,
     reference: (query.reference as string | undefined) ?? null,

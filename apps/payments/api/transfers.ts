@@ -4,7 +4,7 @@ import { parseAmount, parseCurrency } from '../money/index.ts'
 import { Amount, Currency, Metadata, Reference } from '../payments/schemas.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
-import { findTransfer } from '../transfers/index.ts'
+import { findTransfer, presentTransfer } from '../transfers/index.ts'
 import { callerOf } from './auth.ts'
 import type { Api } from './type.ts'
 
@@ -80,7 +80,7 @@ export async function transferRoutes(app: Api, service: Service): Promise<void> 
     async (request) => {
       const found = await findTransfer(service.pool, callerOf(request).account, request.params.transfer)
       if (found === null) throw new Refused('not_found')
-      return found
+      return presentTransfer(found)
     },
   )
 }

@@ -14,7 +14,7 @@ export interface CapturePayment {
   readonly payment: string
   /** Null is all that is left. */
   readonly amount: number | null
-  /** Lets go of the rest. Null: when nothing is left of it. */
+  /** Lets go of the rest. Null: when it takes all that is held. */
   readonly final: boolean | null
 }
 
@@ -59,7 +59,8 @@ async function reserve(tx: Queryable, op: Op, { payment: id, amount, final }: Ca
     gateway_id: payment.gateway_id!,
     amount: wanted,
     currency: payment.currency,
-    final: final ?? wanted === left,
+    // Not the last one while others are under way: whichever comes first would let go of what the others take.
+    final: final ?? wanted === payment.amount - payment.captured,
   }
   const closing = reserved.final ? closingBy(op) : null
   await tx.query(RESERVE_CAPTURE, [op.account, id, wanted, reserved.final, reserved.capture, op.key, closing])

@@ -6,7 +6,14 @@ import { cancelPaymentWith, expirePaymentWith } from './let-go.ts'
 import { refundPaymentWith } from './refund.ts'
 
 export { type Gateways, gatewayOf, modeOf } from './gateways.ts'
-export { findCurrency, findPayment, listPayments, listRefunds, type PaymentFilter } from './read.ts'
+export {
+  findCurrency,
+  findPayment,
+  findRefund,
+  listPayments,
+  listRefunds,
+  type PaymentFilter,
+} from './read.ts'
 export { expirer, marker, sweeper } from './workers.ts'
 
 /** All operations of payments, given the processors that they work with. */

@@ -1,10 +1,10 @@
-import { type Op, operation, type Queryable, reply } from 'onlyonce'
+import { notExecuted, type Op, operation, type Queryable, reply } from 'onlyonce'
 import type { Decline, Voided, VoidOrder } from '../gateway/index.ts'
 import { LIMITS } from '../limits.ts'
 import { problemReply } from '../problems.ts'
 import { type Gateways, gatewayOf } from './gateways.ts'
 import { releaseHeld } from './held.ts'
-import { closingBy, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
+import { closingBy, isOpen, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
 import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
 import { CLOSE_PAYMENT, REOPEN_PAYMENT, SETTLE_VOID } from './sql.ts'
 import { afterLettingGo } from './state.ts'
@@ -34,7 +34,7 @@ async function letGo(
   reason: VoidOrder['reason'],
   why: 'canceled' | 'expired',
 ) {
-  const closed = await op.atomic('closed', (tx) => close(tx, op, id), ONE_AT_A_TIME)
+  const closed = await op.atomic('closed', (tx) => close(tx, op, id, why), ONE_AT_A_TIME)
   if ('status' in closed) return closed
   const gateway = gatewayOf(gateways, op.account)
   const order = { gateway_id: closed.gateway_id, reason }
@@ -48,9 +48,13 @@ async function letGo(
   return await op.atomic('settled', (tx) => settle(tx, op, id, voided, why), ONE_AT_A_TIME)
 }
 
-async function close(tx: Queryable, op: Op, id: string) {
+async function close(tx: Queryable, op: Op, id: string, why: 'canceled' | 'expired') {
   const payment = await lockPayment(tx, op, id)
   if (payment === null) return paymentNotFound()
+  // Its key is that of the date: a refusal would be kept under it, and the payment held until that is forgotten.
+  if (why === 'expired' && isOpen(payment) && (payment.closing !== null || payment.capturing > 0)) {
+    throw notExecuted(new Error('Somebody else is at work on the payment.'))
+  }
   const refused = refuseClosed(payment)
   if (refused !== null) return refused
   if (payment.capturing > 0) {

@@ -16,9 +16,15 @@ export const closingBy = (op: Op) => `${op.operation} ${op.key}`
 
 export const paymentNotFound = () => problemReply('not_found', { detail: 'There is no such payment.' })
 
+/** Whether anything is held that could be captured or let go of. */
+export function isOpen({ status }: PaymentRow): boolean {
+  return status === 'requires_capture' || status === 'partially_captured'
+}
+
 /** Why nothing can be captured or let go of. Null when something can. */
-export function refuseClosed({ status, closing }: PaymentRow): OperationReply<unknown> | null {
-  const open = status === 'requires_capture' || status === 'partially_captured'
+export function refuseClosed(payment: PaymentRow): OperationReply<unknown> | null {
+  const { status, closing } = payment
+  const open = isOpen(payment)
   if (open && closing === null) return null
   const detail = open
     ? 'The rest of the payment is being captured or let go of.'

@@ -1,6 +1,6 @@
 import type { Onlyonce, PostgresTx, Queryable } from 'onlyonce'
 import { type Metadata, type PaymentRow, presentPayment, presentRefund, type RefundRow } from './rows.ts'
-import { LIST_PAYMENTS, LIST_REFUNDS, SELECT_CURRENCY, SELECT_PAYMENT } from './sql.ts'
+import { LIST_PAYMENTS, LIST_REFUNDS, SELECT_CURRENCY, SELECT_PAYMENT, SELECT_REFUND } from './sql.ts'
 import type { Status } from './state.ts'
 
 /** A payment as it is now. One whose outcome nobody knows is shown so at once, before a worker has noted it. */
@@ -43,6 +43,13 @@ export async function listPayments(
   const wanted = metadata === null ? null : JSON.stringify(metadata)
   const values = [account, status, reference, wanted, from, to, before, limit]
   return ((await tx.query(LIST_PAYMENTS, values)).rows as PaymentRow[]).map(presentPayment)
+}
+
+/** Null where this payment of the account has no such refund. */
+export async function findRefund(tx: Queryable, account: string, payment: string, id: string) {
+  const { rows } = await tx.query(SELECT_REFUND, [account, payment, id])
+  const row = rows[0] as RefundRow | undefined
+  return row === undefined ? null : presentRefund(row)
 }
 
 export async function listRefunds(

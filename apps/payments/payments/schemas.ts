@@ -25,6 +25,7 @@ export const Metadata = Type.Record(
   { maxProperties: 20, additionalProperties: false, description: 'Up to 20 texts of your own.' },
 )
 export const PaymentId = Type.String({ pattern: '^pay_[0-9a-f]{32}$' })
+export const RefundId = Type.String({ pattern: '^ref_[0-9a-f]{32}$' })
 
 export const CreatePaymentBody = Type.Object(
   {
@@ -49,7 +50,7 @@ export const CaptureBody = Type.Object(
   {
     amount: Type.Optional(Amount),
     final: Type.Optional(
-      Type.Boolean({ description: 'Lets go of the rest. Default: when nothing is left of it.' }),
+      Type.Boolean({ description: 'Lets go of the rest. Default: when it takes all that is held.' }),
     ),
   },
   { ...closed, $id: 'CapturePayment' },
@@ -117,7 +118,7 @@ export const Payment = Type.Object(
 
 export const Refund = Type.Object(
   {
-    id: Type.String(),
+    id: RefundId,
     object: Type.Literal('refund'),
     payment: PaymentId,
     status: Type.Enum(['processing', 'succeeded', 'failed']),

@@ -133,40 +133,52 @@ WHERE p.account = $1
   AND ($7::text IS NULL OR p.id < $7)
 ORDER BY p.id DESC LIMIT $8`
 
-/** 1 account, 2 payment, 3 before this id, 4 how many. */
-export const LIST_REFUNDS = `
+const REFUNDS_OF = `
 SELECT ${REFUND_COLUMNS}
 FROM payments.refunds r JOIN payments.payments p ON p.account = r.account AND p.id = r.payment
-WHERE r.account = $1 AND r.payment = $2 AND ($3::text IS NULL OR r.id < $3)
+WHERE r.account = $1 AND r.payment = $2`
+
+/** 1 account, 2 payment, 3 refund. */
+export const SELECT_REFUND = `${REFUNDS_OF} AND r.id = $3`
+
+/** 1 account, 2 payment, 3 before this id, 4 how many. */
+export const LIST_REFUNDS = `${REFUNDS_OF}
+  AND ($3::text IS NULL OR r.id < $3)
 ORDER BY r.id DESC LIMIT $4`
 
-/** Held longer than the processor holds it. Over all accounts. 1 how many. */
+/**
+ * Lists of workers: over all accounts, of what is so old. Each page goes on behind the last row of the one before: the first rows
+ * may be those that nobody can end now, and must not keep the others.
+ * 1 age in seconds, 2 how many, 3-5 place, account and id of the last row; null from the start.
+ */
+const olderBy = (column: string) => `${column} <= now() - $1 * interval '1 second'
+  AND ($3::timestamptz IS NULL OR (${column}, account, id) > ($3, $4, $5))
+ORDER BY ${column}, account, id LIMIT $2`
+
+/** Held longer than the processor holds it, and nobody is at work on it. */
 export const DUE_PAYMENTS = `
-SELECT account, id, ${time('capture_before')} AS capture_before FROM payments.payments
-WHERE status IN ('requires_capture', 'partially_captured') AND capture_before <= now()
-  AND (closing IS NULL OR starts_with(closing, 'payments.expire '))
-ORDER BY capture_before LIMIT $1`
+SELECT account, id, ${time('capture_before')} AS capture_before, capture_before::text AS place FROM payments.payments
+WHERE status IN ('requires_capture', 'partially_captured') AND capturing = 0
+  AND (closing IS NULL OR starts_with(closing, 'payments.expire ')) AND ${olderBy('capture_before')}`
 
-/** Nobody has settled them for a while. Over all accounts. 1 age in seconds, 2 after this time, 3 how many. */
+/** Nobody has settled them for a while. */
 export const UNSETTLED_PAYMENTS = `
-SELECT account, id, status, idempotency_key, ${time('created_at')} AS created_at FROM payments.payments
-WHERE status IN ('processing', 'unknown') AND created_at < now() - $1 * interval '1 second'
-  AND ($2::timestamptz IS NULL OR created_at > $2)
-ORDER BY created_at LIMIT $3`
+SELECT account, id, status, idempotency_key, created_at::text AS place FROM payments.payments
+WHERE status IN ('processing', 'unknown') AND ${olderBy('created_at')}`
 
-/** Captures, refunds and whoever closes a payment, that nobody has settled for so long. 1 age in seconds, 2 how many. */
-export const UNSETTLED_RESERVATIONS = `
-(SELECT 'capture' AS kind, account, payment, id, 'payments.capture' AS operation, idempotency_key AS key
- FROM payments.captures WHERE status = 'processing' AND created_at < now() - $1 * interval '1 second'
- ORDER BY created_at LIMIT $2)
-UNION ALL
-(SELECT 'refund', account, payment, id, 'refunds.create', idempotency_key
- FROM payments.refunds WHERE status = 'processing' AND created_at < now() - $1 * interval '1 second'
- ORDER BY created_at LIMIT $2)
-UNION ALL
-(SELECT 'closing', account, id, id, split_part(closing, ' ', 1), substr(closing, strpos(closing, ' ') + 1)
- FROM payments.payments WHERE closing IS NOT NULL AND updated_at < now() - $1 * interval '1 second'
- ORDER BY updated_at LIMIT $2)`
+export const UNSETTLED_CAPTURES = `
+SELECT account, payment, id, 'payments.capture' AS operation, idempotency_key AS key, created_at::text AS place
+FROM payments.captures WHERE status = 'processing' AND ${olderBy('created_at')}`
+
+export const UNSETTLED_REFUNDS = `
+SELECT account, payment, id, 'refunds.create' AS operation, idempotency_key AS key, created_at::text AS place
+FROM payments.refunds WHERE status = 'processing' AND ${olderBy('created_at')}`
+
+/** Whoever closes a payment. */
+export const UNSETTLED_CLOSINGS = `
+SELECT account, id AS payment, id, split_part(closing, ' ', 1) AS operation,
+  substr(closing, strpos(closing, ' ') + 1) AS key, updated_at::text AS place
+FROM payments.payments WHERE closing IS NOT NULL AND ${olderBy('updated_at')}`
 
 /** Nothing became of it, and nobody can come back to it. 1 account, 2 payment, 3 capture, 4 why. */
 export const DROP_CAPTURE = `

@@ -20,10 +20,11 @@ interface Operations {
  * payment and its date, so one of them does it and the others are told what became of it.
  */
 export function expirer({ once, pool, operations }: Doors & Operations): Worker {
+  const nextPage = pagesOf(pool, sql.DUE_PAYMENTS, 0)
   return {
     name: 'payments.expirer',
     async runOnce() {
-      const { rows } = await pool.query(sql.DUE_PAYMENTS, [LIMITS.worker_batch_max])
+      const { rows, more } = await nextPage()
       const expire = ({ account, id, capture_before }: Record<string, string>) =>
         once.run(operations.expirePayment, {
           account: account!,
@@ -32,7 +33,7 @@ export function expirer({ once, pool, operations }: Doors & Operations): Worker 
         })
       // One that fails is tried again by the next run, and keeps no other.
       await Promise.allSettled(rows.map(expire))
-      return { done: rows.length, more: false }
+      return { done: rows.length, more }
     },
   }
 }
@@ -51,15 +52,15 @@ export function marker(doors: Doors): Worker {
       const { account, id } = row
       await emit(tx, { account, type, payload: presentPayment(row), aggregate: `payment:${id}` })
     })
-  let after: string | null = null
+  const nextPage = pagesOf(pool, sql.UNSETTLED_PAYMENTS, LIMITS.unsettled_after_seconds)
   return {
     name: 'payments.marker',
     every_ms: LIMITS.unsettled_look_every_ms,
     async runOnce() {
-      const values = [LIMITS.unsettled_after_seconds, after, LIMITS.worker_batch_max]
-      const { rows } = await pool.query(sql.UNSETTLED_PAYMENTS, values)
-      for (const { account, id, status, idempotency_key: key } of rows) {
-        if (status !== 'processing') continue
+      const { rows, more } = await nextPage()
+      for (const row of rows) {
+        if (row.status !== 'processing') continue
+        const [account, id, key] = [row.account!, row.id!, row.idempotency_key!]
         const { state } = await once.explain({ account, operation: 'payments.create', key })
         // Completed, and not settled: an operator has given the reply, who alone knows why.
         if (state === 'unknown' || state === 'parked' || state === 'completed')
@@ -67,9 +68,6 @@ export function marker(doors: Doors): Worker {
         if (state === 'none' || state === 'expired')
           await change(sql.DROP_PAYMENT, [account, id, NOT_EXECUTED], 'payment.failed')
       }
-      const more = rows.length === LIMITS.worker_batch_max
-      // The oldest may be those that nobody can settle: the next run looks behind them, and then from the start again.
-      after = more ? rows.at(-1).created_at : null
       return { done: rows.length, more }
     },
   }
@@ -80,21 +78,49 @@ export function marker(doors: Doors): Worker {
  * clients never came back. As long as the record is there they may; when it is gone, the same key is a new request.
  */
 export function sweeper({ once, pool }: Doors): Worker {
+  const age_seconds = LIMITS.reservation_after_seconds
+  const lists = [
+    { nextPage: pagesOf(pool, sql.UNSETTLED_CAPTURES, age_seconds), drop: sql.DROP_CAPTURE },
+    { nextPage: pagesOf(pool, sql.UNSETTLED_REFUNDS, age_seconds), drop: sql.DROP_REFUND },
+    { nextPage: pagesOf(pool, sql.UNSETTLED_CLOSINGS, age_seconds), drop: null },
+  ]
+  const sweep = async ({ account, payment, id, operation, key }: Row, drop: string | null) => {
+    const { state } = await once.explain({ account: account!, operation: operation!, key: key! })
+    if (state !== 'none' && state !== 'expired') return
+    if (drop !== null) await pool.query(drop, [account, payment, id, NOT_EXECUTED])
+    else await pool.query(sql.DROP_CLOSING, [account, payment, `${operation} ${key}`])
+  }
   return {
     name: 'payments.sweeper',
     every_ms: LIMITS.reservation_look_every_ms,
     async runOnce() {
-      const values = [LIMITS.reservation_after_seconds, LIMITS.worker_batch_max]
-      const { rows } = await pool.query(sql.UNSETTLED_RESERVATIONS, values)
-      for (const { kind, account, payment, id, operation, key } of rows) {
-        const { state } = await once.explain({ account, operation, key })
-        if (state !== 'none' && state !== 'expired') continue
-        if (kind === 'capture') await pool.query(sql.DROP_CAPTURE, [account, payment, id, NOT_EXECUTED])
-        else if (kind === 'refund') await pool.query(sql.DROP_REFUND, [account, payment, id, NOT_EXECUTED])
-        else await pool.query(sql.DROP_CLOSING, [account, payment, `${operation} ${key}`])
+      const ran = { done: 0, more: false }
+      for (const { nextPage, drop } of lists) {
+        const { rows, more } = await nextPage()
+        for (const row of rows) await sweep(row, drop)
+        ran.done += rows.length
+        ran.more ||= more
       }
-      return { done: rows.length, more: false }
+      return ran
     },
+  }
+}
+
+type Row = Readonly<Record<string, string>>
+
+/**
+ * Reads a list page by page, and after its last page from the start again. The oldest may be those that nobody can end now: the
+ * next run looks behind them.
+ */
+function pagesOf(pool: pg.Pool, text: string, age_seconds: number) {
+  const { worker_batch_max } = LIMITS
+  let last: Row | undefined
+  return async () => {
+    const after = [last?.place, last?.account, last?.id]
+    const { rows } = await pool.query<Row>(text, [age_seconds, worker_batch_max, ...after])
+    const more = rows.length === worker_batch_max
+    last = more ? rows.at(-1) : undefined
+    return { rows, more }
   }
 }
 

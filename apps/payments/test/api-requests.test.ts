@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { API_LIMITS } from '../api/limits.ts'
 import { sendRaw } from './raw.ts'
-import { type Answer, type Ask, openTestService } from './service.ts'
+import { type Answer, type Ask, openTestService, TEST_OPS_TOKEN } from './service.ts'
 
 const shared = await openTestService()
 const { ask, url } = shared
@@ -159,6 +159,33 @@ describe('a path', () => {
     const answer = await ask(path, { method })
     expectProblem(answer, 405, 'method_not_allowed')
     expect(answer.headers.get('allow')).toBe(allow)
+  })
+})
+
+describe('a query', () => {
+  it.each([
+    ['/v1/payments?created_from=2026-02-30T00:00:00Z', 'created_from'],
+    ['/v1/payments?created_to=0000-01-01T00:00:00Z', 'created_to'],
+    ['/v1/payments?created_from=2026-06-30T23:59:60Z', 'created_from'],
+    ['/v1/payments?created_from=9999-12-31T23:59:59-23:59', 'created_from'],
+    ['/v1/events?from=0000-01-01T00:00:00Z', 'from'],
+    ['/v1/events?to=1969-12-31T23:59:59Z', 'to'],
+  ])('with a time that cannot be is a problem: %s', async (path, field) => {
+    const answer = await ask(path)
+    expectProblem(answer, 400, 'invalid_request')
+    expect(answer.body.field).toBe(field)
+  })
+
+  it.each(['+16:00', '-23:59'])('takes a time of any offset: %s', async (offset) => {
+    const at = encodeURIComponent(`2026-01-01T00:00:00${offset}`)
+    expect((await ask(`/v1/payments?created_from=${at}`)).status).toBe(200)
+  })
+
+  it('for records has a cursor of theirs, or it is a problem', async () => {
+    for (const cursor of ['abc', 'eyJ9', 'W10']) {
+      const answer = await ask(`/ops/records?cursor=${cursor}`, { api_key: TEST_OPS_TOKEN })
+      expectProblem(answer, 400, 'invalid_request')
+    }
   })
 })
 

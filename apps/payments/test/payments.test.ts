@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { waitUntil } from '../../../test/setup/wait.ts'
 import { expirer } from '../payments/index.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { openTestService, type TestService } from './service.ts'
@@ -23,6 +24,20 @@ const find = async (id: string) => (await shop.ask(`/v1/payments/${id}`)).body
 const capture = (id: string, body: object = {}) => shop.post(`/v1/payments/${id}/capture`, body)
 const refund = (id: string, body: object = {}) => shop.post(`/v1/payments/${id}/refunds`, body)
 const cancel = (id: string, body: object = {}) => shop.post(`/v1/payments/${id}/cancel`, body)
+
+/** A capture that the processor has not carried out yet, and how to let it. */
+async function captureUnderWay(id: string, amount: number) {
+  await sandbox.gateway.fault({ fault: 'hold_before', on: 'capture' })
+  const answer = capture(id, { amount })
+  await waitUntil('the capture has reserved its part', async () => {
+    const { status, amount_capturable } = await find(id)
+    return status === 'requires_capture' && amount_capturable === 4_200 - amount
+  })
+  return async () => {
+    await sandbox.gateway.release()
+    return await answer
+  }
+}
 
 async function balanceOf(currency = 'EUR') {
   const { body } = await shop.ask('/v1/balances')
@@ -141,6 +156,13 @@ describe('a payment that is held', () => {
     expect(captured.reduce((sum, { amount }) => sum + amount, 0)).toBe(980)
   })
 
+  it('is captured in parts at once, and none lets go of what another takes', async () => {
+    const { id } = await pay(HELD)
+    const finishFirst = await captureUnderWay(id, 1_200)
+    expect((await capture(id, { amount: 3_000 })).body).toMatchObject({ status: 'partially_captured' })
+    expect((await finishFirst()).body).toMatchObject({ status: 'succeeded', amount_captured: 4_200 })
+  })
+
   it('is let go of when it is canceled, and captured no more', async () => {
     const before = await balanceOf()
     const { id } = await pay(HELD)
@@ -163,17 +185,37 @@ describe('a payment that is held', () => {
   it('expires when nobody captures it in time', async () => {
     const before = await balanceOf()
     const { id } = await pay(HELD)
-    const { service, account } = shop
-    await service.pool.query(
-      `UPDATE payments.payments SET capture_before = now() - interval '1 second' WHERE account = $1 AND id = $2`,
-      [account, id],
-    )
-    expect(await expirer(service).runOnce()).toMatchObject({ done: 1 })
+    await runOut(id)
+    expect(await expirer(shop.service).runOnce()).toMatchObject({ done: 1 })
     expect(await find(id)).toMatchObject({ status: 'expired', capture_before: null })
-    expect(await expirer(service).runOnce()).toMatchObject({ done: 0 })
+    expect(await expirer(shop.service).runOnce()).toMatchObject({ done: 0 })
     expect(await balanceOf()).toEqual(before)
   })
+
+  it('expires after a capture that was under way when its time was over', async () => {
+    const { id } = await pay(HELD)
+    const finish = await captureUnderWay(id, 1_200)
+    const key = await runOut(id)
+    const { once, operations } = shop.service
+    const expire = () =>
+      once.run(operations.expirePayment, { account: shop.account, key, input: { payment: id } })
+    await expect(expire()).rejects.toThrow()
+    expect(await expirer(shop.service).runOnce()).toMatchObject({ done: 0 })
+    await finish()
+    expect(await expirer(shop.service).runOnce()).toMatchObject({ done: 1 })
+    expect(await find(id)).toMatchObject({ status: 'succeeded', amount_captured: 1_200 })
+  })
 })
+
+/** Until when it was held is over. The key under which a worker lets go of it then. */
+async function runOut(id: string): Promise<string> {
+  const { rows } = await shop.service.pool.query(
+    `UPDATE payments.payments SET capture_before = date_trunc('second', now() - interval '1 second')
+     WHERE account = $1 AND id = $2 RETURNING capture_before`,
+    [shop.account, id],
+  )
+  return `expire:${id}:${rows[0].capture_before.toISOString()}`
+}
 
 describe('a refund', () => {
   it('gives back parts, and never more than was taken', async () => {
@@ -198,6 +240,10 @@ describe('a refund', () => {
     expect(body).toMatchObject({ data: [{ amount: 3_200 }], has_more: true })
     const next = await shop.ask(`/v1/payments/${id}/refunds?cursor=${body.next_cursor}`)
     expect(next.body).toMatchObject({ data: [first.body], has_more: false })
+    const location = first.headers.get('location')!
+    expect((await shop.ask(location)).body).toEqual(first.body)
+    const { api_key } = await shop.addCaller()
+    expect((await shop.ask(location, { api_key })).status).toBe(404)
   })
 
   it('is one of at most so many, of fifty at once', async () => {
@@ -206,6 +252,18 @@ describe('a refund', () => {
     expect(all.filter(({ status }) => status === 201)).toHaveLength(11)
     expect(all.filter(({ status }) => status === 422)).toHaveLength(39)
     expect(await find(id)).toMatchObject({ amount_refunded: 990 })
+  })
+})
+
+describe('a transfer', () => {
+  it('is told as it was answered, to its sender alone', async () => {
+    await pay()
+    const { account_id: destination, api_key } = await shop.addCaller()
+    const sent = await shop.post('/v1/transfers', { destination, amount: 100, currency: 'eur' })
+    expect([sent.status, sent.body.status, sent.body.amount]).toEqual([201, 'succeeded', 100])
+    const location = sent.headers.get('location')!
+    expect((await shop.ask(location)).body).toEqual(sent.body)
+    expect((await shop.ask(location, { api_key })).status).toBe(404)
   })
 })
 
@@ -226,6 +284,7 @@ describe('a list of payments', () => {
     expect(await idsOf('reference=r-1')).toEqual([ids[1], ids[3]])
     expect(await idsOf('metadata[table]=3')).toEqual([ids[1]])
     expect(await idsOf('metadata[table]=9')).toEqual([])
+    expect(await idsOf('metadata[__proto__]=9')).toEqual([])
     const { created_at } = await find2(ids[1]!)
     expect(await idsOf(`status=succeeded&created_from=${created_at}`)).toEqual([ids[0], ids[1]])
     expect(await idsOf(`created_to=${created_at}`)).toEqual(ids.slice(2))

@@ -1,0 +1,133 @@
+/** What nobody asks for: the workers behind payments. */
+import { notExecuted } from 'onlyonce'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { makeId } from '../ids.ts'
+import { LIMITS } from '../limits.ts'
+import { expirer, marker, sweeper } from '../payments/index.ts'
+import { openSandbox, type Sandbox } from './sandbox.ts'
+import { openTestService, type TestService } from './service.ts'
+
+const HELD = { amount: 1_000, currency: 'EUR', payment_method: 'pm_card_visa', capture_method: 'manual' }
+let sandbox: Sandbox
+let shop: TestService
+
+/** The same service, of which the processor cannot be reached. */
+let cut_off: TestService
+
+beforeAll(async () => {
+  sandbox = await openSandbox()
+  shop = await openTestService({ gateways: { test: sandbox.client } })
+  const fail = async () => {
+    throw notExecuted(new Error('The processor is away.'))
+  }
+  const away = { ...sandbox.client, authorize: fail, capture: fail, void: fail, refund: fail }
+  cut_off = await openTestService({ database: shop.database, gateways: { test: away } })
+})
+
+beforeEach(async () => {
+  await shop.service.pool.query('TRUNCATE payments.payments CASCADE')
+})
+
+/** Asks where the processor cannot be reached, and never again. */
+async function askInVain(path: string, body: object): Promise<void> {
+  const { status } = await cut_off.post(path, body, { api_key: shop.api_key, key: `in-vain-${path}` })
+  expect(status).toBe(503)
+}
+
+/** So much time passes: the record is gone, and what was reserved is old. */
+async function pass(days: number): Promise<void> {
+  const { pool } = shop.service
+  await pool.query(`DELETE FROM onlyonce.records WHERE key LIKE 'in-vain-%'`)
+  for (const table of ['payments', 'captures', 'refunds'])
+    await pool.query(`UPDATE payments.${table} SET created_at = created_at - $1 * interval '1 day'`, [days])
+  await pool.query(`UPDATE payments.payments SET updated_at = updated_at - $1 * interval '1 day'`, [days])
+}
+
+async function pay(changes: object = {}): Promise<string> {
+  return (await shop.post('/v1/payments', { ...HELD, ...changes })).body.id
+}
+
+const find = async (id: string) => (await shop.ask(`/v1/payments/${id}`)).body
+
+/** A page of payments that were due a day ago, and that somebody lets go of who does not come to an end. */
+async function fillPageWithStuck(): Promise<void> {
+  const ids = Array.from({ length: LIMITS.worker_batch_max }, () => makeId('pay'))
+  await shop.service.pool.query(
+    `INSERT INTO payments.payments (account, id, status, amount, currency, capture_method, payment_method, idempotency_key,
+       gateway, gateway_id, held, closing, capture_before, updated_at)
+     SELECT $1, id, 'requires_capture', 1, 'EUR', 'manual', 'pm_card_visa', 'stuck', 'stripe', 'pi_stuck', 1,
+       'payments.expire stuck-for-days', now() - interval '1 day', now() - interval '3 days'
+     FROM unnest($2::text[]) AS id`,
+    [shop.account, ids],
+  )
+}
+
+describe('the expirer', () => {
+  it('comes to those behind a page of others that cannot be let go of', async () => {
+    const id = await pay()
+    await shop.service.pool.query(
+      `UPDATE payments.payments SET capture_before = now() - interval '1 second' WHERE id = $1`,
+      [id],
+    )
+    await fillPageWithStuck()
+    const worker = expirer(shop.service)
+    expect(await worker.runOnce()).toEqual({ done: LIMITS.worker_batch_max, more: true })
+    expect(await worker.runOnce()).toEqual({ done: 1, more: false })
+    expect(await find(id)).toMatchObject({ status: 'expired' })
+  })
+})
+
+describe('the sweeper', () => {
+  it('gives back what was reserved in vain, once nobody can come back to it', async () => {
+    const [captured, canceled, refunded] = [
+      await pay(),
+      await pay(),
+      await pay({ capture_method: 'automatic' }),
+    ]
+    await askInVain(`/v1/payments/${captured}/capture`, { amount: 700, final: true })
+    await askInVain(`/v1/payments/${canceled}/cancel`, {})
+    await askInVain(`/v1/payments/${refunded}/refunds`, { amount: 400 })
+    const take = async () => [
+      (await shop.post(`/v1/payments/${captured}/capture`, {})).status,
+      (await shop.post(`/v1/payments/${canceled}/cancel`, {})).status,
+      (await shop.post(`/v1/payments/${refunded}/refunds`, { amount: 1_000 })).status,
+    ]
+    const worker = sweeper(shop.service)
+    expect(await worker.runOnce()).toEqual({ done: 0, more: false })
+    expect(await take()).toEqual([422, 422, 422])
+    await pass(2)
+    expect(await worker.runOnce()).toMatchObject({ done: 3 })
+    expect(await take()).toEqual([200, 200, 201])
+    expect(await worker.runOnce()).toEqual({ done: 0, more: false })
+  })
+
+  it('leaves alone what somebody can come back to, and comes to those behind it', async () => {
+    const id = await pay({ capture_method: 'automatic' })
+    await askInVain(`/v1/payments/${id}/refunds`, {})
+    await shop.service.pool.query(
+      `INSERT INTO payments.refunds (account, payment, id, amount, idempotency_key, created_at)
+       SELECT $1, $2, 'ref_' || n, 1, 'in-vain-/v1/payments/' || $2 || '/refunds', now() - interval '3 days'
+       FROM generate_series(1, $3) AS n`,
+      [shop.account, id, LIMITS.worker_batch_max],
+    )
+    const worker = sweeper(shop.service)
+    expect(await worker.runOnce()).toMatchObject({ more: true })
+    expect((await shop.post(`/v1/payments/${id}/refunds`, {})).body.code).toBe('amount_too_large')
+    await shop.service.pool.query(
+      `UPDATE payments.refunds SET created_at = now() - interval '2 days', idempotency_key = 'a-key-of-nobody' WHERE amount > 1`,
+    )
+    expect(await worker.runOnce()).toMatchObject({ done: 1 })
+    expect((await shop.post(`/v1/payments/${id}/refunds`, {})).status).toBe(201)
+  })
+})
+
+describe('the marker', () => {
+  it('tells of a payment that nobody came back to that it has failed', async () => {
+    await askInVain('/v1/payments', HELD)
+    const [payment] = (await shop.ask('/v1/payments')).body.data
+    expect(payment.status).toBe('processing')
+    await pass(0.01)
+    expect(await marker(shop.service).runOnce()).toEqual({ done: 1, more: false })
+    expect(await find(payment.id)).toMatchObject({ status: 'failed', decline: { code: 'not_executed' } })
+  })
+})
