@@ -57,6 +57,7 @@ describe('an address is refused by its letters', () => {
     7,
     null,
     `https://shop.example/${'x'.repeat(2_048)}`,
+    `https://shop.example/${'ü'.repeat(400)}`,
     'https://shop.example/a b',
     'https://shop.exa\tmple/',
     'https://shop.example/\n',
