@@ -236,6 +236,8 @@ export const LIMITS = {
   webhook_url_length_max: 2_048,
   /** How long one delivery may take, resolution of the name included, until its status is there. */
   webhook_timeout_ms: 15_000,
+  /** Interim answers (1xx) before the real one: a few are usual, and a flood of them would keep a process busy. */
+  webhook_interim_max: 20,
   /** How long one server of names is waited for, and how often it is asked. */
   webhook_dns_timeout_ms: 3_000,
   webhook_dns_tries: 2,
