@@ -97,7 +97,7 @@ describe('a velocity limit', () => {
 
 function openWindows(prefix: string, per_ms: number): Windows {
   const place = { pool: pools[0]!, schema: 'onlyonce', table: 'velocity_limits', named: false } as const
-  return new Windows({ ...place, prefix, points: 3, per_ms })
+  return new Windows({ ...place, prefix, points: 3, per_ms, wait_max_ms: 10_000 })
 }
 
 it('windows that ended long ago are removed, and no others', async () => {
