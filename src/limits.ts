@@ -283,8 +283,9 @@ export const LIMITS = {
   limit_full_kept_ms: 100,
   /** Full windows that a process knows of. */
   limit_full_max: 10_000,
-  /** Ended windows that are removed at once. */
+  /** Ended windows that are removed at once, and how often that is repeated: ten thousand new subjects a second are kept up with. */
   limit_sweep_max: 10_000,
+  limit_sweeps_max: 300,
   /** How often it is looked how late the event loop is; its delays are sampled more often. */
   overload_look_every_ms: 100,
   overload_sample_every_ms: 10,

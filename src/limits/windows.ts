@@ -132,9 +132,14 @@ export class Windows extends RateLimiterPostgres {
     return new WindowRes(this.points, changed, result.rows[0]!)
   }
 
-  /** Best effort: whoever is left is removed next time. */
+  /** In short transactions, until nothing old is left. Best effort: whoever is left is removed next time. */
   async clearExpired(): Promise<void> {
-    await this.#run('sweep', [LIMITS.limit_sweep_max]).catch(() => {})
+    try {
+      for (let batches = 0; batches < LIMITS.limit_sweeps_max; batches += 1) {
+        const { rowCount } = await this.#run('sweep', [LIMITS.limit_sweep_max])
+        if ((rowCount ?? 0) < LIMITS.limit_sweep_max) return
+      }
+    } catch {}
   }
 
   /**

@@ -112,6 +112,16 @@ it('windows that ended long ago are removed, and no others', async () => {
   expect(rows).toEqual([{ key: 'sweep:new' }])
 })
 
+it('a sweep goes on until nothing old is left, so that a table grows no faster than it is swept', async () => {
+  await both(rule(1))[0]!.start()
+  await pools[0]!.query(
+    `INSERT INTO onlyonce.velocity_limits (key, expire) SELECT 'many:' || n, 1 FROM generate_series(1, 25000) AS n`,
+  )
+  await openWindows('many', MINUTE).clearExpired()
+  const { rows } = await pools[0]!.query(`SELECT FROM onlyonce.velocity_limits WHERE key LIKE 'many:%'`)
+  expect(rows).toEqual([])
+})
+
 it('points go back only to the window that they were taken of', async () => {
   await both(rule(1))[0]!.start()
   const first = await openWindows('back', MINUTE).take('a', 1, 2)
