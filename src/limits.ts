@@ -236,6 +236,8 @@ export const LIMITS = {
   webhook_url_length_max: 2_048,
   /** How long one delivery may take, resolution of the name included, until its status is there. */
   webhook_timeout_ms: 15_000,
+  /** Interim answers (1xx) before the real one: a few are usual, and a flood of them would keep a process busy. */
+  webhook_interim_max: 20,
   /** How long one server of names is waited for, and how often it is asked. */
   webhook_dns_timeout_ms: 3_000,
   webhook_dns_tries: 2,
@@ -281,8 +283,9 @@ export const LIMITS = {
   limit_full_kept_ms: 100,
   /** Full windows that a process knows of. */
   limit_full_max: 10_000,
-  /** Ended windows that are removed at once. */
+  /** Ended windows that are removed at once, and how often that is repeated: ten thousand new subjects a second are kept up with. */
   limit_sweep_max: 10_000,
+  limit_sweeps_max: 300,
   /** How often it is looked how late the event loop is; its delays are sampled more often. */
   overload_look_every_ms: 100,
   overload_sample_every_ms: 10,

@@ -1,7 +1,9 @@
 import { ERRORS, OnlyonceError } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
 import { jsonOf } from './operation-input.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import { problemReply } from './problem.ts'
+import type { Ran } from './ran.ts'
 import type { HttpReply } from './reply.ts'
 import type { BoundaryRequest, RequestBody } from './request.ts'
 
@@ -66,6 +68,36 @@ export function askedOf(
       const value = request.header(name.toLowerCase())
       return value === undefined || typeof value === 'string' ? value : value.join(', ')
     },
+  }
+}
+
+/** Null where the request may run. What `admit` throws is noted, for the framework. */
+export async function ask(admit: Admit, asked: Asked, max_ms: number, ran: Ran): Promise<Refusal | null> {
+  let given: unknown
+  try {
+    given = await inTime(admit(asked), max_ms)
+  } catch (error) {
+    ran.thrown = { error }
+    throw error
+  }
+  if (given === LATE) throw new OnlyonceError('deadline_exceeded', { detail: NOT_DECIDED })
+  return refusalOf(given)
+}
+
+const LATE = Symbol('late')
+const NOT_DECIDED = 'Whether it may run was not decided in time; nothing was executed.'
+
+/** An `admit` that never answers would keep its client waiting for ever. What it says later is heard by nobody. */
+async function inTime(said: unknown, max_ms: number): Promise<unknown> {
+  if (typeof (said as PromiseLike<unknown> | undefined)?.then !== 'function') return said
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise((resolve) => {
+    timer = setTimeout(() => resolve(LATE), Math.min(max_ms, LIMITS.timer_max_ms))
+  })
+  try {
+    return await Promise.race([said, late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -8,7 +8,7 @@ import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
 import { provesNothingDone } from '../protect/proof.ts'
 import type { Outcome, TransactionRequest } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
-import { type Asked, askedOf, NotAdmitted, refusalOf, refusedReply } from './admission.ts'
+import { type Asked, ask, askedOf, NotAdmitted, refusedReply } from './admission.ts'
 import { Context, type OnceContext } from './context.ts'
 import { operationInputOf } from './operation-input.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
@@ -118,6 +118,7 @@ export class Boundary<Tx> {
     const left_ms = timeLeftMs(request, policy.deadline_header, () => requests.now())
     if (left_ms !== null && left_ms <= 0)
       throw new OnlyonceError('deadline_exceeded', { detail: NOT_STARTED })
+    const deadline = left_ms === null ? null : new Deadline(left_ms)
     const name = policy.operation ?? `${request.method} ${request.route}`
     const { account, operation } = scopeOf(request.account, name)
     // With one scope for all operations of an account, the operation still counts in the fingerprint.
@@ -127,7 +128,7 @@ export class Boundary<Tx> {
       const preimage = preimageOf(request, body, operation, policy)
       const input = policy.durable === null ? null : operationInputOf(request, body, policy)
       const asked = policy.admit === null ? null : askedOf(request, body, { account, operation, key })
-      return { request: requests.identified(id, bounds, preimage, false), bounds, input, asked, left_ms }
+      return { request: requests.identified(id, bounds, preimage, false), bounds, input, asked, deadline }
     }
     const body = request.body()
     return body instanceof Promise ? body.then(identify) : identify(body)
@@ -135,7 +136,7 @@ export class Boundary<Tx> {
 
   /** Waits for a duplicate that is in progress, where the route says so, as long as the handler has not run. */
   async #untilDecided(prepared: Prepared, run: RunHandler<Tx>, ran: Ran, wait_ms: number): Promise<Outcome> {
-    const deadline = new Deadline(wait_ms)
+    const deadline = new Deadline(Math.min(wait_ms, prepared.deadline?.left_ms ?? wait_ms))
     for (let tries = 0; ; tries += 1) {
       const outcome = await this.#attempt(prepared, run, ran)
       const again = outcome.outcome === 'in_progress' && ran.reply === null && (await deadline.backOff(tries))
@@ -148,29 +149,30 @@ export class Boundary<Tx> {
     if (prepared.asked === null || ran.admitted) return this.#claim(prepared, run, ran)
     const would_run = this.#engine.wouldRun(prepared.request)
     if (!would_run) return this.#claim(prepared, run, ran)
-    return this.#admitted(would_run, prepared.asked, ran).then(() => this.#claim(prepared, run, ran))
+    return this.#admitted(would_run, prepared, ran).then(() => this.#claim(prepared, run, ran))
   }
 
-  async #admitted(would_run: Promise<boolean>, asked: Asked, ran: Ran): Promise<void> {
+  async #admitted(
+    would_run: Promise<boolean>,
+    { asked, request, deadline }: Prepared,
+    ran: Ran,
+  ): Promise<void> {
     if (!(await would_run)) return
-    let given: unknown
-    try {
-      given = await this.policy.admit!(asked)
-    } catch (error) {
-      ran.thrown = { error }
-      throw error
-    }
-    const refusal = refusalOf(given)
+    const max_ms = Math.min(request.deadline_ms, deadline?.left_ms ?? request.deadline_ms)
+    const refusal = await ask(this.policy.admit!, asked!, max_ms, ran)
+    // Whoever closes waits for what had begun by then, and not for this.
+    this.#engine.refuseWhenClosing()
     if (refusal !== null) throw new NotAdmitted(refusal)
     ran.admitted = true
   }
 
   #claim(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
-    const { request, bounds, input, left_ms } = prepared
+    const { request, bounds, input, deadline } = prepared
     const { durable } = this.policy
+    if (deadline?.passed) throw new OnlyonceError('deadline_exceeded', { detail: NOT_BEGUN })
     if (durable !== null) {
       const { requests } = this.#engine
-      const given_ms = left_ms === null ? (bounds.deadline_ms ?? null) : Math.ceil(left_ms)
+      const given_ms = deadline === null ? (bounds.deadline_ms ?? null) : Math.ceil(deadline.left_ms)
       const notNow = (status: number) => this.policy.final(status) === 'retry'
       const asked = requests.durable(requests.leased(request, bounds), input!, given_ms, notNow)
       return this.#engine.run(asked, durable, asItIs, 'refuse')
@@ -247,8 +249,8 @@ interface Prepared {
   readonly input: Buffer | null
   /** What `admit` is asked, where the route has it. */
   readonly asked: Asked | null
-  /** Until the deadline that the client gave; null where it gave none. */
-  readonly left_ms: number | null
+  /** That the client gave; null where it gave none. */
+  readonly deadline: Deadline | null
 }
 
 /** A driver's error that nobody has translated is told as our own; its text is not for clients. */
@@ -286,3 +288,4 @@ const asItIs = (outcome: Outcome) => outcome
 const ANY_OPERATION = 'any'
 const NO_ANSWER = 'The handler did not answer in time.'
 const NOT_STARTED = 'It was past when the request arrived; nothing was executed.'
+const NOT_BEGUN = 'It passed before the request could begin; nothing was executed.'

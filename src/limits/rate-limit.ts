@@ -40,6 +40,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     table: RATES,
     prefix: `${name}/${rule.per_ms}`,
     named,
+    wait_max_ms: rest.wait_max_ms,
     ...rule,
   })
   const takes = new Takes(windows, rest.wait_max_ms)

@@ -144,7 +144,7 @@ function lanesOf(rules: readonly Rule[], resolved: ReturnType<typeof resolveOpti
   const { pool, schema, named, name, wait_max_ms } = resolved
   return checked.map((rule) => {
     const prefix = `${name}/${rule.per_ms}`
-    const windows = new Windows({ pool, schema, table: VELOCITIES, prefix, named, ...rule })
+    const windows = new Windows({ pool, schema, table: VELOCITIES, prefix, named, wait_max_ms, ...rule })
     return { rule, windows, takes: new Takes(windows, wait_max_ms) }
   })
 }

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Pool } from 'pg'
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import { LIMITS } from '../limits.ts'
+import { Deadline } from '../retry.ts'
+import { classify } from '../store/postgres/classify.ts'
 import { forget, giveBack, peek, sweep, type Table, take } from './sql.ts'
 
 /** What came of some takes of equal size from one window. */
@@ -41,6 +43,8 @@ interface WindowOptions {
   readonly per_ms: number
   /** Behind a pooler that does not carry named statements they go without a name. */
   readonly named: boolean
+  /** For how long a statement that collided is repeated. */
+  readonly wait_max_ms: number
 }
 
 /**
@@ -52,10 +56,11 @@ interface WindowOptions {
 export class Windows extends RateLimiterPostgres {
   readonly #pool: Pool
   readonly #per_ms: number
+  readonly #wait_max_ms: number
   readonly #statements: Readonly<Record<keyof typeof STATEMENTS, Statement>>
 
   constructor(options: WindowOptions) {
-    const { pool, schema, table, prefix, points, per_ms } = options
+    const { pool, schema, table, prefix, points, per_ms, wait_max_ms } = options
     super({
       storeClient: pool,
       storeType: 'pool',
@@ -70,6 +75,7 @@ export class Windows extends RateLimiterPostgres {
     })
     this.#pool = pool
     this.#per_ms = per_ms
+    this.#wait_max_ms = wait_max_ms
     this.#statements = statementsOf(options)
   }
 
@@ -126,13 +132,29 @@ export class Windows extends RateLimiterPostgres {
     return new WindowRes(this.points, changed, result.rows[0]!)
   }
 
-  /** Best effort: whoever is left is removed next time. */
+  /** In short transactions, until nothing old is left. Best effort: whoever is left is removed next time. */
   async clearExpired(): Promise<void> {
-    await this.#run('sweep', [LIMITS.limit_sweep_max]).catch(() => {})
+    try {
+      for (let batches = 0; batches < LIMITS.limit_sweeps_max; batches += 1) {
+        const { rowCount } = await this.#run('sweep', [LIMITS.limit_sweep_max])
+        if ((rowCount ?? 0) < LIMITS.limit_sweep_max) return
+      }
+    } catch {}
   }
 
-  #run(name: keyof typeof STATEMENTS, values: unknown[]) {
-    return this.#pool.query<Row>({ ...this.#statements[name], values })
+  /**
+   * Where transactions are serializable by default, two that take from one window collide. Nothing has happened then, and it is
+   * no trouble of the store: taken for one, it would open the limit just when many are at it.
+   */
+  async #run(name: keyof typeof STATEMENTS, values: unknown[]) {
+    const deadline = new Deadline(this.#wait_max_ms)
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await this.#pool.query<Row>({ ...this.#statements[name], values })
+      } catch (error) {
+        if (classify(error) !== 'collision' || !(await deadline.backOff(tries))) throw error
+      }
+    }
   }
 }
 

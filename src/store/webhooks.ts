@@ -99,7 +99,7 @@ export interface TakeDeliveries {
 }
 
 export interface DeliveryEnd {
-  readonly delivery: DeliveryId & { readonly fence: number }
+  readonly delivery: DeliveryId & Pick<TakenDelivery, 'fence' | 'attempts'>
   readonly end: 'delivered' | 'failed' | { readonly wait_ms: number }
   readonly status: number | null
   readonly failure: Failure | null
@@ -151,7 +151,10 @@ export interface WebhookStore {
   /** `ours`: false, and the delivery was not changed, where somebody else has taken it meanwhile. `disabled`: its endpoint was, by this. */
   end(end: DeliveryEnd): Promise<{ readonly ours: boolean; readonly disabled: boolean }>
 
-  /** Makes a delivery due again, from its first attempt on; or makes one. False: there is no such message. */
+  /**
+   * Makes a delivery due again, from its first attempt on; or makes one. One that is under way and succeeds was that one; if it fails it
+   * is due at once. False: there is no such message.
+   */
   replay(delivery: DeliveryId): Promise<boolean>
   /** The same for messages of a range that the endpoint wants; answers those that were looked at, in order. */
   replayRange(range: ReplayRange): Promise<readonly { created_at: number; id: string; replayed: boolean }[]>

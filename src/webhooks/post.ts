@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { LIMITS } from '../limits.ts'
 import { checkUrl, pinnedLookup, resolveTarget, type TargetRules } from './target.ts'
 
 export interface Post {
@@ -54,7 +55,14 @@ function send(
       signal,
       headers: { ...headers, 'content-length': `${body.length}`, connection: 'close' },
     })
-    sent.on('error', reject)
+    // Where all of several addresses failed, the first one says why; what holds them together says nothing.
+    sent.on('error', (error) => reject(error instanceof AggregateError ? error.errors[0] : error))
+    let interim = 0
+    sent.on('information', () => {
+      interim += 1
+      if (interim > LIMITS.webhook_interim_max)
+        sent.destroy(failed('no_answer', 'It sent only interim answers.'))
+    })
     // Also where there was no error to tell, for example after an answer of 101.
     sent.on('close', () => reject(failed('no_answer', 'The connection was closed before an answer came.')))
     sent.on('response', (response: IncomingMessage) => {

@@ -47,6 +47,10 @@ export function checkUrl(given: unknown, { allow_private }: Pick<TargetRules, 'a
   if (/[^!-[\]-~\u00a1-\uffff]/.test(given)) refuse('It holds spaces, control characters or backslashes.')
   if (!URL.canParse(given)) refuse('It is no URL.')
   const url = new URL(given)
+  // As it is kept, and judged again at every delivery: letters beyond ASCII are written with up to nine others.
+  if (url.href.length > LIMITS.webhook_url_length_max) {
+    refuse(`It is longer than ${LIMITS.webhook_url_length_max} characters when it is written in ASCII.`)
+  }
   if (url.protocol !== 'https:' && !(allow_private && url.protocol === 'http:'))
     refuse('It must begin with https.')
   if (url.username !== '' || url.password !== '') refuse('It must not hold a user or a password.')

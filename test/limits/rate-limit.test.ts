@@ -41,6 +41,22 @@ describe('a rate limit', () => {
     })
   })
 
+  it('does so also where transactions are serializable, and those of two processes collide', async () => {
+    const name = `limit_${++names}`
+    const told: unknown[] = []
+    const on_trouble = (error: unknown) => void told.push(error)
+    const limits = Array.from({ length: 3 }, () => {
+      const pool = database.direct({ max: 2, options: '-c default_transaction_isolation=serializable' })
+      return rateLimit({ pool, name, points: 20, per_ms: 60_000, wait_max_ms: 10_000, on_trouble })
+    })
+    let allowed = 0
+    for (let round = 0; round < 10; round += 1) {
+      const verdicts = await Promise.all(limits.map((limit) => limit.take('acct_1')))
+      allowed += verdicts.filter((verdict) => verdict.allowed).length
+    }
+    expect([allowed, told]).toEqual([20, []])
+  })
+
   it('begins anew when its window ends, and not before', async () => {
     const [one, two] = both({ points: 3, per_ms: 400 })
     for (const left of [2, 1, 0]) {

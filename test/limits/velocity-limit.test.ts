@@ -97,7 +97,7 @@ describe('a velocity limit', () => {
 
 function openWindows(prefix: string, per_ms: number): Windows {
   const place = { pool: pools[0]!, schema: 'onlyonce', table: 'velocity_limits', named: false } as const
-  return new Windows({ ...place, prefix, points: 3, per_ms })
+  return new Windows({ ...place, prefix, points: 3, per_ms, wait_max_ms: 10_000 })
 }
 
 it('windows that ended long ago are removed, and no others', async () => {
@@ -110,6 +110,16 @@ it('windows that ended long ago are removed, and no others', async () => {
   await windows.clearExpired()
   const { rows } = await pools[0]!.query(`SELECT key FROM onlyonce.velocity_limits WHERE key LIKE 'sweep:%'`)
   expect(rows).toEqual([{ key: 'sweep:new' }])
+})
+
+it('a sweep goes on until nothing old is left, so that a table grows no faster than it is swept', async () => {
+  await both(rule(1))[0]!.start()
+  await pools[0]!.query(
+    `INSERT INTO onlyonce.velocity_limits (key, expire) SELECT 'many:' || n, 1 FROM generate_series(1, 25000) AS n`,
+  )
+  await openWindows('many', MINUTE).clearExpired()
+  const { rows } = await pools[0]!.query(`SELECT FROM onlyonce.velocity_limits WHERE key LIKE 'many:%'`)
+  expect(rows).toEqual([])
 })
 
 it('points go back only to the window that they were taken of', async () => {

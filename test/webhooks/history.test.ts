@@ -146,6 +146,34 @@ describe('a replay', () => {
     expect(await desk.rows('webhook_attempts')).toHaveLength(3)
   })
 
+  it('of one whose last attempt is under way is not lost when that fails, and done when it succeeds', async () => {
+    const desk = await openDesk({ retry_after_ms: [60_000] })
+    const receiver = await openReceiver()
+    const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
+    const [message] = await desk.emit(1)
+    await desk.fanOut()
+    const list = async () => (await desk.hooks.deliveries.list({ account })).items
+    /** Answered only when the delivery was asked for once more. */
+    const whileUnderWay = async (status: number) => {
+      receiver.answer = async (_, response) => {
+        receiver.answer = (_got, next) => void next.writeHead(503).end()
+        await desk.hooks.replay({ account, endpoint: endpoint.id, message: message! })
+        response.writeHead(status).end()
+      }
+      await desk.hurry()
+      await desk.deliver()
+    }
+    receiver.answer = (_, response) => void response.writeHead(503).end()
+    await desk.deliver()
+    await whileUnderWay(503)
+    // At once once more, and then as after the first attempt.
+    expect(receiver.got).toHaveLength(3)
+    expect(await list()).toMatchObject([{ state: 'pending', attempts: 1, status: 503 }])
+    await whileUnderWay(200)
+    expect(receiver.got).toHaveLength(4)
+    expect(await list()).toMatchObject([{ state: 'delivered', status: 200 }])
+  })
+
   it('of a range takes what the endpoint wants, batch by batch, and goes on where it stopped', async () => {
     const desk = await openDesk()
     const receiver = await openReceiver()

@@ -166,6 +166,7 @@ export class PostgresWebhooks implements WebhookStore {
         failure?.code ?? null,
         failure?.message ?? null,
         `${Math.round(duration_ms)}`,
+        `${delivery.attempts}`,
       ),
       ...(gone_url === null
         ? []

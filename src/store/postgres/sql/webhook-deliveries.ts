@@ -64,12 +64,17 @@ CROSS JOIN LATERAL (
   SELECT url, state FROM ${schema}.webhook_endpoints WHERE account = d.account AND id = d.endpoint LIMIT 1
 ) AS e`
 
-/** Parameters: 1-4 account, endpoint, message and fence; 5 state, 6 wait in ms, 7 status, 8 code, 9 message, 10 duration in ms. */
+/** It was asked for anew while this attempt was under way: that began the count again, and an attempt that failed does not end it. */
+const ASKED_ANEW = `$5 <> 'delivered' AND attempts < $11::int`
+
+/** Parameters: 1-4 account, endpoint, message and fence; 5 state, 6 wait in ms, 7 status, 8 code, 9 message, 10 duration in ms, 11 the
+ * attempts when it was taken. */
 export const endDelivery = (schema: string) => `
 WITH ended AS (
   UPDATE ${schema}.webhook_deliveries
-  SET state = $5, due_at = clock_timestamp() + ${interval('$6')}, lease_until = NULL,
-    ended_at = CASE WHEN $5 <> 'pending' THEN clock_timestamp() END,
+  SET state = CASE WHEN ${ASKED_ANEW} THEN 'pending' ELSE $5 END,
+    due_at = CASE WHEN ${ASKED_ANEW} THEN due_at ELSE clock_timestamp() + ${interval('$6')} END, lease_until = NULL,
+    ended_at = CASE WHEN $5 <> 'pending' AND NOT (${ASKED_ANEW}) THEN clock_timestamp() END,
     status = $7::int, error_code = $8, error_message = $9
   WHERE account = $1 AND endpoint = $2::uuid AND message = $3::uuid AND fence = $4::bigint AND due_at IS NOT NULL
   RETURNING account, endpoint, message, fence, status, error_code, error_message
