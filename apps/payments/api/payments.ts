@@ -38,8 +38,8 @@ const ListQuery = Type.Object(
     ...PAGE_QUERY,
     status: Type.Optional(Type.Enum([...STATUSES])),
     reference: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
-    created_from: Type.Optional(Timestamp),
-    created_to: Type.Optional(Timestamp),
+    created_from: Type.Optional(Time),
+    created_to: Type.Optional(Time),
   },
   {
     additionalProperties: false,
