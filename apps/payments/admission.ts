@@ -33,7 +33,8 @@ interface LimitsOptions extends Pick<LimiterOptions, 'pool' | 'pooler' | 'on_tro
   readonly secret: Secret
 }
 
-export function openLimits({ config, secret, ...shared }: LimitsOptions): ServiceLimits {
+export function openLimits({ config, secret, ...own }: LimitsOptions): ServiceLimits {
+  const shared = { ...own, wait_max_ms: config.wait_max_ms }
   const rates = {
     live: rateLimit({ ...shared, name: 'live', points: config.rate_live, per_ms: 1_000 }),
     test: rateLimit({ ...shared, name: 'test', points: config.rate_test, per_ms: 1_000 }),

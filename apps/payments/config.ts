@@ -73,6 +73,8 @@ export interface LimitsConfig {
   /** Requests at once in one process, and how late its event loop may be: beyond that, new work is refused. */
   readonly in_flight_max: number
   readonly lag_max_ms: number
+  /** How long a request waits to be counted; then it goes on uncounted, and that is logged. */
+  readonly wait_max_ms: number
 }
 
 export interface Stripe {
@@ -190,6 +192,7 @@ function readLimits(read: Reader): LimitsConfig {
     velocity_account: read.rules('VELOCITY_ACCOUNT') ?? VELOCITY_ACCOUNT,
     in_flight_max: read.whole('REQUESTS_AT_ONCE', 1, RATE_MAX) ?? 1_000,
     lag_max_ms: read.whole('OVERLOAD_LAG_MS', 1, DAY_MS) ?? SERVICE_LIMITS.overload_lag_max_ms,
+    wait_max_ms: read.whole('LIMITS_WAIT_MS', 1, DAY_MS) ?? LIMITS.limit_wait_max_ms,
   }
 }
 

@@ -25,6 +25,7 @@ export const UNLIMITED = {
   VELOCITY_CARD: '1000000/60',
   VELOCITY_ACCOUNT: '1000000/60',
   OVERLOAD_LAG_MS: '60000',
+  LIMITS_WAIT_MS: '20000',
 }
 
 /** A caller with a key of its own. */
