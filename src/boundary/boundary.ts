@@ -162,7 +162,12 @@ export class Boundary<Tx> {
     const refusal = await ask(this.policy.admit!, asked!, max_ms, ran)
     // Whoever closes waits for what had begun by then, and not for this.
     this.#engine.refuseWhenClosing()
-    if (refusal !== null) throw new NotAdmitted(refusal)
+    if (refusal !== null) {
+      const protection = this.policy.durable === null ? this.policy.protect : 'operation'
+      const { observers } = this.#engine
+      observers.emit({ signal: 'not_admitted', protection, id: request.id, code: refusal.code })
+      throw new NotAdmitted(refusal)
+    }
     ran.admitted = true
   }
 
