@@ -226,6 +226,27 @@ it('a dead endpoint, and a long queue before it, hold nobody back', async () => 
   expect(dead.got).toHaveLength(2)
 })
 
+it('an account all of whose endpoints hang keeps others waiting for one post, and not for its queue', async () => {
+  const desk = await openDesk({ timeout_ms: 300, at_once: 4, per_endpoint: 1 })
+  const [dead, alive] = [await openReceiver(), await openReceiver()]
+  dead.answer = () => {}
+  for (let n = 0; n < 5; n += 1) await desk.hooks.endpoints.create({ account, url: dead.url })
+  await desk.emit(20)
+  await desk.fanOut()
+  const other = 'acct_2:test'
+  await desk.hooks.endpoints.create({ account: other, url: alive.url })
+  const worker = desk.hooks.deliverer()
+  await worker.runOnce()
+  const ids = await desk.emit(3, { account: other })
+  await desk.fanOut()
+  await waitUntil('the other account has all', async () => {
+    await worker.runOnce()
+    return alive.got.length === ids.length
+  })
+  expect(dead.got.length).toBeLessThan(20)
+  await worker.drain()
+})
+
 it('what a deliverer has left is taken over after its lease, and whoever is late changes nothing', async () => {
   const desk = await openDesk({ timeout_ms: 30_000 })
   const receiver = await openReceiver()

@@ -27,22 +27,32 @@ ON CONFLICT (account, endpoint, message) DO NOTHING`
 /**
  * Looks at every endpoint by itself, a few entries of an index each, so that a long queue of one is in nobody's way. Disabled ones too:
  * what waits for them has to end. Rows are then found by their whole keys, and in no other way: joined plainly, messages were read by
- * account alone, and a delivery through the queue of its endpoint. Measured with 5,000 endpoints: 2 us for each of them. Parameters: 1 deliveries at most, 2 lease in ms, 3 deliveries of one endpoint at most;
+ * account alone, and a delivery through the queue of its endpoint. Measured with 5,000 endpoints: 2 us for each of them.
+ *
+ * Accounts take turns, and who has many under way comes after who has few: by age alone, an account whose endpoints all hang would keep
+ * all others waiting until each of its deliveries had been tried. It costs nothing where little is due; with something due for all of
+ * those 5,000, 37 ms instead of 22.
+ *
+ * Parameters: 1 deliveries at most, 2 lease in ms, 3 deliveries of one endpoint at most;
  * arrays, of which the caller has some already: 4 accounts, 5 endpoints, 6 how many.
  */
 export const takeDeliveries = (schema: string) => `
-WITH due AS MATERIALIZED (
+WITH busy AS MATERIALIZED (
+  SELECT * FROM unnest($4::text[], $5::uuid[], $6::int[]) AS b (account, id, count)
+),
+due AS MATERIALIZED (
   SELECT d.account, d.endpoint, d.message, d.fence
   FROM ${schema}.webhook_endpoints AS e
-  LEFT JOIN unnest($4::text[], $5::uuid[], $6::int[]) AS b (account, id, count)
-    ON b.account = e.account AND b.id = e.id
+  LEFT JOIN busy AS b ON b.account = e.account AND b.id = e.id
   CROSS JOIN LATERAL (
     SELECT account, endpoint, message, fence, due_at FROM ${schema}.webhook_deliveries
     WHERE account = e.account AND endpoint = e.id AND due_at <= now()
       AND (lease_until IS NULL OR lease_until <= clock_timestamp())
     ORDER BY due_at LIMIT greatest(0, $3::int - coalesce(b.count, 0))
   ) AS d
-  ORDER BY d.due_at LIMIT $1::int
+  ORDER BY row_number() OVER (PARTITION BY d.account ORDER BY coalesce(b.count, 0), d.due_at)
+    + (SELECT coalesce(sum(o.count), 0) FROM busy AS o WHERE o.account = d.account), d.due_at
+  LIMIT $1::int
 ),
 d AS (
   UPDATE ${schema}.webhook_deliveries AS d
