@@ -167,6 +167,6 @@ export interface WebhookStore {
   /** Notes a message that came in, and stages its job, if it is new: the job's id. In a transaction of its own. */
   receive(message: Message, job: JobDraft): Promise<string | null>
 
-  /** Removes one bounded batch of what is older; says whether there is more. */
+  /** Removes one bounded batch of what is older, and of secrets whose time is over; says whether there is more. */
   clean(retention_ms: number): Promise<boolean>
 }

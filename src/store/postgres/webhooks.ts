@@ -280,6 +280,7 @@ export class PostgresWebhooks implements WebhookStore {
       BY_INDEX,
       bind(this.#statements.deleteMessages, ...values),
       bind(this.#statements.deleteEndpoints, ...values),
+      bind(this.#statements.deleteSecrets, `${count_max}`),
     )
     return rows.slice(1).some((counted) => Number(counted[0]![0]) >= count_max)
   }

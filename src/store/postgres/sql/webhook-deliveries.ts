@@ -153,3 +153,15 @@ gone AS (
   DELETE FROM ${schema}.webhook_endpoints AS e USING old WHERE e.account = old.account AND e.id = old.id RETURNING 1
 )
 SELECT count(*) FROM gone`
+
+/** Secrets that sign nothing any more: one that leaks later, or a key of encryption that is still needed for them, would serve nobody.
+ * Parameters: 1 secrets at most. */
+export const deleteSecrets = (schema: string) => `
+WITH old AS MATERIALIZED (
+  SELECT account, endpoint, id FROM ${schema}.webhook_secrets WHERE expires_at <= now() LIMIT $1::int
+),
+gone AS (
+  DELETE FROM ${schema}.webhook_secrets AS s USING old
+  WHERE s.account = old.account AND s.endpoint = old.endpoint AND s.id = old.id RETURNING 1
+)
+SELECT count(*) FROM gone`
