@@ -31,7 +31,8 @@ ON CONFLICT (account, endpoint, message) DO NOTHING`
  *
  * Accounts take turns, and who has many under way comes after who has few: by age alone, an account whose endpoints all hang would keep
  * all others waiting until each of its deliveries had been tried. It costs nothing where little is due; with something due for all of
- * those 5,000, 37 ms instead of 22.
+ * those 5,000, 37 ms instead of 22. Rows are locked in the order of their keys, as everybody does who has more than one: in that of their
+ * turns, which is another one for each deliverer, they would wait for each other in a ring.
  *
  * Parameters: 1 deliveries at most, 2 lease in ms, 3 deliveries of one endpoint at most;
  * arrays, of which the caller has some already: 4 accounts, 5 endpoints, 6 how many.
@@ -40,7 +41,7 @@ export const takeDeliveries = (schema: string) => `
 WITH busy AS MATERIALIZED (
   SELECT * FROM unnest($4::text[], $5::uuid[], $6::int[]) AS b (account, id, count)
 ),
-due AS MATERIALIZED (
+next AS MATERIALIZED (
   SELECT d.account, d.endpoint, d.message, d.fence
   FROM ${schema}.webhook_endpoints AS e
   LEFT JOIN busy AS b ON b.account = e.account AND b.id = e.id
@@ -54,6 +55,7 @@ due AS MATERIALIZED (
     + (SELECT coalesce(sum(o.count), 0) FROM busy AS o WHERE o.account = d.account), d.due_at
   LIMIT $1::int
 ),
+due AS MATERIALIZED (SELECT * FROM next ORDER BY account, endpoint, message),
 d AS (
   UPDATE ${schema}.webhook_deliveries AS d
   SET fence = d.fence + 1, attempts = d.attempts + 1, lease_until = clock_timestamp() + ${interval('$2')}
