@@ -99,12 +99,12 @@ export interface TakeDeliveries {
 }
 
 export interface DeliveryEnd {
-  readonly delivery: DeliveryId & Pick<TakenDelivery, 'fence' | 'attempts'>
+  readonly delivery: DeliveryId & Pick<TakenDelivery, 'fence' | 'attempts' | 'taken_at'>
   readonly end: 'delivered' | 'failed' | { readonly wait_ms: number }
   readonly status: number | null
   readonly failure: Failure | null
   readonly duration_ms: number
-  /** The endpoint said at this address that it is gone: it is disabled, if this is still its address. */
+  /** The endpoint said at this address that it is gone: it is disabled, if it was not changed since the delivery was taken. */
   readonly gone_url: string | null
 }
 

@@ -96,10 +96,12 @@ SELECT account, endpoint, message, fence, status, error_code, error_message, $10
 ON CONFLICT (account, endpoint, message, fence) DO NOTHING
 RETURNING 1`
 
-/** Parameters: 1-2 account and endpoint, 3 the address that said so. */
+/** Not where its owner has changed it meanwhile: that it is enabled again is the newer word. Parameters: 1-2 account and endpoint, 3 the
+ * address that said so, 4 when the delivery was taken, in whole ms. */
 export const disableGone = (schema: string) => `
 UPDATE ${schema}.webhook_endpoints SET state = 'disabled', disabled_why = 'gone', changed_at = clock_timestamp()
 WHERE account = $1 AND id = $2::uuid AND url = $3 AND state = 'enabled'
+  AND changed_at < to_timestamp(($4::float8 + 1) / 1000)
 RETURNING 1`
 
 /** One that is under way keeps its fence and its lease: it is the delivery that was asked for. Parameters: 1-3 account, endpoint, message. */
