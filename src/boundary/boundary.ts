@@ -160,15 +160,20 @@ export class Boundary<Tx> {
     if (!(await would_run)) return
     const max_ms = Math.min(request.deadline_ms, deadline?.left_ms ?? request.deadline_ms)
     const refusal = await ask(this.policy.admit!, asked!, max_ms, ran)
-    // Whoever closes waits for what had begun by then, and not for this.
-    this.#engine.refuseWhenClosing()
-    if (refusal !== null) throw new NotAdmitted(refusal)
+    if (refusal !== null) {
+      const protection = this.policy.durable === null ? this.policy.protect : 'operation'
+      const { observers } = this.#engine
+      observers.emit({ signal: 'not_admitted', protection, id: request.id, code: refusal.code })
+      throw new NotAdmitted(refusal)
+    }
     ran.admitted = true
   }
 
   #claim(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
     const { request, bounds, input, deadline } = prepared
     const { durable } = this.policy
+    // Its body was read, or it was asked about, meanwhile. Whoever closes waits for what had begun by then, and not for this.
+    this.#engine.refuseWhenClosing()
     if (deadline?.passed) throw new OnlyonceError('deadline_exceeded', { detail: NOT_BEGUN })
     if (durable !== null) {
       const { requests } = this.#engine

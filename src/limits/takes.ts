@@ -48,6 +48,7 @@ export class Takes {
   readonly #lanes = new Map<string, Lane>()
   readonly #full = new Map<string, Full>()
   readonly #time_max_ms: number
+  /** Takes that the store has not answered. */
   #waiting = 0
 
   constructor(windows: Pick<Windows, 'take'>, time_max_ms: number) {
@@ -96,14 +97,22 @@ export class Takes {
     while (lane.waiting.length > 0) {
       const batch = lane.waiting.splice(0, LIMITS.limit_batch_max)
       try {
-        const taken = await inTime(this.#windows.take(lane.key, lane.each, batch.length), this.#time_max_ms)
+        const taken = await inTime(this.#ask(lane, batch.length), this.#time_max_ms)
         this.#share(lane, taken, batch)
       } catch (error) {
         for (const { reject } of batch) reject(error)
       }
-      this.#waiting -= batch.length
     }
     this.#lanes.delete(address)
+  }
+
+  /** What a silent store has not answered still counts: without that, statements nobody waits for would heap up in the pool. */
+  async #ask({ key, each }: Lane, count: number): Promise<Taken> {
+    try {
+      return await this.#windows.take(key, each, count)
+    } finally {
+      this.#waiting -= count
+    }
   }
 
   #share({ key, each }: Lane, taken: Taken, batch: readonly Waiter[]): void {

@@ -55,6 +55,7 @@ const SIGNALS: readonly [Signal, object][] = [
   [{ signal: 'zombie_key', protection: 'handler', id }, {}],
   [{ signal: 'lease_lost', protection: 'handler', id, fence: 3 }, { fence: 3 }],
   [{ signal: 'herd', protection: 'handler', id, size: 7 }, { size: 7 }],
+  [{ signal: 'not_admitted', protection: 'handler', id, code: 'overloaded' }, { code: 'overloaded' }],
   [
     { signal: 'store_error', step: 'claim', code: 'store_unavailable', message: 'gone', id },
     { step: 'claim', error_code: 'store_unavailable', error_message: 'gone' },

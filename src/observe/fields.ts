@@ -53,6 +53,8 @@ export function logFields(signal: Signal): LogFields {
       return { signal: signal.signal, ...callFields(signal), fence: signal.fence }
     case 'herd':
       return { signal: signal.signal, ...callFields(signal), size: signal.size }
+    case 'not_admitted':
+      return { signal: signal.signal, ...callFields(signal), code: signal.code }
     case 'store_error': {
       const failure = { code: signal.code, message: signal.message }
       return { signal: signal.signal, step: signal.step, ...idFields(signal.id), ...failureFields(failure) }

@@ -46,6 +46,7 @@ const LEVELS: readonly [Signal, string | null][] = [
   [{ signal: 'zombie_key', ...of_call }, 'warn'],
   [{ signal: 'lease_lost', ...of_call, fence: 1 }, 'warn'],
   [{ signal: 'herd', ...of_call, size: 2 }, 'debug'],
+  [{ signal: 'not_admitted', ...of_call, code: 'rate_limited' }, 'debug'],
   [{ ...error, code: 'store_unavailable' }, 'error'],
   [{ ...error, code: '40001' }, 'debug'],
   [{ signal: 'reconcile_scheduled', id, failure }, 'warn'],

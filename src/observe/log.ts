@@ -88,6 +88,8 @@ function lineOf(signal: Signal): Line | null {
       return signal.outcome === 'again'
         ? ['warn', 'a webhook was not taken and is tried again']
         : ['debug', 'a webhook was delivered']
+    case 'not_admitted':
+      return ['debug', 'a request was not admitted']
     case 'webhook_disabled':
       return ['warn', 'an endpoint of webhooks says that it is gone and was disabled']
     default:

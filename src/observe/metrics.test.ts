@@ -105,7 +105,12 @@ describe('measurements', () => {
       ['webhook_duration', 0.25],
     ])
     const gone = { signal: 'webhook_disabled', account: 'a', endpoint: 'we_1' } as const
-    const all = [lag, ended, sent, gone].flatMap((signal) => measure(signal))
+    const id = { account: 'a', operation: 'o', key: 'k' }
+    const refused = { signal: 'not_admitted', protection: 'handler', id, code: 'rate_limited' } as const
+    expect(measure(refused)).toEqual([
+      { metric: 'not_admitted', value: 1, labels: { operation: 'o', code: 'rate_limited' } },
+    ])
+    const all = [lag, ended, sent, gone, refused].flatMap((signal) => measure(signal))
     for (const { metric, labels } of all) {
       expect(Object.keys(labels).sort()).toEqual([...METRICS[metric].labels].sort())
     }

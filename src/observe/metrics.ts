@@ -144,6 +144,11 @@ const TABLE = {
     buckets: SECONDS,
   },
   webhook_disabled: counter('webhook.disabled', [], 'Endpoints of webhooks that said that they are gone.'),
+  not_admitted: counter(
+    'not_admitted',
+    ['operation', 'code'],
+    'Requests that were not admitted, by the code of the refusal.',
+  ),
 } as const satisfies Record<string, Metric>
 
 export type MetricKey = keyof typeof TABLE
@@ -238,6 +243,10 @@ export function measure(signal: Signal): readonly Measurement[] {
     }
     case 'webhook_disabled':
       return [{ metric: 'webhook_disabled', value: 1, labels: {} }]
+    case 'not_admitted': {
+      const labels = { operation: showText(signal.id.operation), code: signal.code }
+      return [{ metric: 'not_admitted', value: 1, labels }]
+    }
     default:
       return signal satisfies never
   }

@@ -117,6 +117,8 @@ export type Signal =
   | (OfCall & { readonly signal: 'zombie_key' })
   /** An owner found that another has its record. */
   | (OfCall & { readonly signal: 'lease_lost'; readonly fence: number | null })
+  /** `admit` of the route refused it, under this code. It has claimed no key. */
+  | (OfCall & { readonly signal: 'not_admitted'; readonly code: string })
   /** So many callers, more than one, shared one flight. */
   | (OfCall & { readonly signal: 'herd'; readonly size: number })
   | {

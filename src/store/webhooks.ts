@@ -99,12 +99,12 @@ export interface TakeDeliveries {
 }
 
 export interface DeliveryEnd {
-  readonly delivery: DeliveryId & Pick<TakenDelivery, 'fence' | 'attempts'>
+  readonly delivery: DeliveryId & Pick<TakenDelivery, 'fence' | 'attempts' | 'taken_at'>
   readonly end: 'delivered' | 'failed' | { readonly wait_ms: number }
   readonly status: number | null
   readonly failure: Failure | null
   readonly duration_ms: number
-  /** The endpoint said at this address that it is gone: it is disabled, if this is still its address. */
+  /** The endpoint said at this address that it is gone: it is disabled, if it was not changed since the delivery was taken. */
   readonly gone_url: string | null
 }
 
@@ -167,6 +167,6 @@ export interface WebhookStore {
   /** Notes a message that came in, and stages its job, if it is new: the job's id. In a transaction of its own. */
   receive(message: Message, job: JobDraft): Promise<string | null>
 
-  /** Removes one bounded batch of what is older; says whether there is more. */
+  /** Removes one bounded batch of what is older, and of secrets whose time is over; says whether there is more. */
   clean(retention_ms: number): Promise<boolean>
 }

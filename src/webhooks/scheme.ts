@@ -29,9 +29,17 @@ interface Scheme {
   ): Readonly<Record<string, string>>
 }
 
+/**
+ * What is signed is joined by dots. A body that begins like a timestamp could be cut at another one: the time that was signed becomes
+ * a part of the id, and what the body began with the time that is judged.
+ */
+const HOLDS_TIMESTAMP = /\.\d{1,12}(?:\.|$)/
+const CUT_ELSEWHERE = 'Its id holds what may be a timestamp behind a dot.'
+
 const standard: Scheme = {
   read(headers) {
     const id = headerOf(headers, 'webhook-id')
+    if (HOLDS_TIMESTAMP.test(id)) throw new OnlyonceError('webhook_unsigned', { detail: CUT_ELSEWHERE })
     const timestamp = headerOf(headers, 'webhook-timestamp')
     const given = headerOf(headers, 'webhook-signature')
     const signatures = given.split(' ').filter((one) => one.startsWith('v1,'))

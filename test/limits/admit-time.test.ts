@@ -13,9 +13,10 @@ async function openRoute(shop: Shop, policy: RoutePolicy, once = shop.open()) {
     { account: () => 'acct_1:test', operation: 'payments.create', ...policy },
     async () => Response.json({ run: ++runs }, { status: 201 }),
   )
-  const send = (headers: Record<string, string> = {}) => {
+  const send = (headers: Record<string, string> = {}, body: ReadableStream | null = null) => {
     const key = { 'Idempotency-Key': randomUUID(), ...headers }
-    return route(new Request('http://localhost/v1/payments', { method: 'POST', headers: key }))
+    const init = { method: 'POST', headers: key, body, duplex: 'half' } as RequestInit
+    return route(new Request('http://localhost/v1/payments', init))
   }
   const records = async () => (await shop.observer.query('SELECT FROM onlyonce.records')).rows.length
   return { send, records, runs: () => runs }
@@ -79,7 +80,7 @@ it('a question that is never answered is given up, and what it says later is not
   fail(new Error('heard by nobody'))
 })
 
-it('what is admitted after the end has begun does not run', async () => {
+it.each(['asked about', 'read'])('what is still being %s when the end begins does not run', async (what) => {
   const shop = await openShop()
   const once = shop.open()
   const [gate, work] = [makeGate(), makeGate()]
@@ -87,14 +88,21 @@ it('what is admitted after the end has begun does not run', async () => {
     await gate.pass()
     return ADMITTED
   }
-  const route = await openRoute(shop, { admit }, once)
+  const body = new ReadableStream({
+    async pull(stream) {
+      if (what === 'read') await gate.pass()
+      stream.enqueue(Buffer.from('{}'))
+      stream.close()
+    },
+  })
+  const route = await openRoute(shop, what === 'read' ? {} : { admit }, once)
   const call = { account: 'acct_1:test', operation: 'slow', key: randomUUID(), input: 1 }
   // Something that runs, and is waited for: meanwhile the store is open.
   const running = once.handler(call, async () => {
     await work.pass()
     return 1
   })
-  const sent = route.send()
+  const sent = route.send({}, body)
   await Promise.all([gate.reached, work.reached])
   const closed = once.close()
   gate.open()

@@ -4,6 +4,7 @@ import { idempotent } from '../../src/adapters/fetch/index.ts'
 import { admissionOf, velocityLimit } from '../../src/limits/index.ts'
 import { makeGate, openShop, SECRET } from '../contract/shop.ts'
 import { POOLER } from '../setup/pooler.ts'
+import { makeRecorder } from '../setup/recorder.ts'
 
 it('a fresh key does not get around a velocity limit, and a replay is no try', async () => {
   const shop = await openShop()
@@ -17,8 +18,9 @@ it('a fresh key does not get around a velocity limit, and a replay is no try', a
     wait_max_ms: 10_000,
   })
   let runs = 0
+  const heard = makeRecorder()
   const pay = idempotent(
-    shop.open(),
+    shop.open({ observe: heard }),
     {
       account: () => 'acct_1:test',
       operation: 'payments.create',
@@ -50,6 +52,8 @@ it('a fresh key does not get around a velocity limit, and a replay is no try', a
     expect(refused.headers.get('stripe-rate-limited-reason')).toBe('card-velocity')
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   }
+  const told = { protection: 'handler', id: { account: 'acct_1:test', operation: 'payments.create' } }
+  expect(heard.of('not_admitted')).toMatchObject(Array(3).fill({ ...told, code: 'velocity_limited' }))
   expect((await send(key, 'pm_1')).headers.get('idempotent-replayed')).toBe('true')
   expect((await send(randomUUID(), 'pm_2')).status).toBe(201)
   expect(runs).toBe(3)

@@ -195,6 +195,31 @@ it('410 disables the endpoint, what waits for it fails, and it can be enabled an
   expect(receiver.got).toHaveLength(5)
 })
 
+it('410 to what was posted before the endpoint was enabled again does not disable it once more', async () => {
+  const desk = await openDesk({ per_endpoint: 2 })
+  const receiver = await openReceiver()
+  const answers: (() => void)[] = []
+  receiver.answer = (_, response) => void answers.push(() => response.writeHead(410).end())
+  const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
+  const name = { account, id: endpoint.id }
+  const state = async () => (await desk.hooks.endpoints.get(name)).state
+  await desk.emit(3)
+  await desk.fanOut()
+  const worker = desk.hooks.deliverer()
+  const first = worker.runOnce()
+  await waitUntil('two are under way', () => answers.length === 2)
+  answers[0]!()
+  await waitUntil('it is disabled', async () => (await state()) === 'disabled')
+  await first
+  await desk.hooks.endpoints.enable(name)
+  answers[1]!()
+  await worker.drain()
+  expect(await state()).toBe('enabled')
+  receiver.answer = (_, response) => void response.writeHead(410).end()
+  await desk.deliver()
+  expect(await state()).toBe('disabled')
+})
+
 it('two deliverers side by side deliver each once when nothing fails', async () => {
   const desk = await openDesk({ per_endpoint: 8 })
   const receivers = await Promise.all([openReceiver(), openReceiver(), openReceiver()])
@@ -224,6 +249,27 @@ it('a dead endpoint, and a long queue before it, hold nobody back', async () => 
   })
   expect([...alive.ids()].sort()).toEqual([...ids].sort())
   expect(dead.got).toHaveLength(2)
+})
+
+it('an account all of whose endpoints hang keeps others waiting for one post, and not for its queue', async () => {
+  const desk = await openDesk({ timeout_ms: 300, at_once: 4, per_endpoint: 1 })
+  const [dead, alive] = [await openReceiver(), await openReceiver()]
+  dead.answer = () => {}
+  for (let n = 0; n < 5; n += 1) await desk.hooks.endpoints.create({ account, url: dead.url })
+  await desk.emit(20)
+  await desk.fanOut()
+  const other = 'acct_2:test'
+  await desk.hooks.endpoints.create({ account: other, url: alive.url })
+  const worker = desk.hooks.deliverer()
+  await worker.runOnce()
+  const ids = await desk.emit(3, { account: other })
+  await desk.fanOut()
+  await waitUntil('the other account has all', async () => {
+    await worker.runOnce()
+    return alive.got.length === ids.length
+  })
+  expect(dead.got.length).toBeLessThan(20)
+  await worker.drain()
 })
 
 it('what a deliverer has left is taken over after its lease, and whoever is late changes nothing', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { webhooks } from '../../src/webhooks/index.ts'
+import { waitUntil } from '../contract/shop.ts'
 import { runDry } from '../outbox/office.ts'
 import { account, openDesk, openReceiver } from './desk.ts'
 
@@ -198,6 +199,24 @@ describe('a replay', () => {
       badOption,
     )
   })
+})
+
+it('a secret that was rotated out is removed when its time is over, and no other', async () => {
+  const desk = await openDesk()
+  const receiver = await openReceiver()
+  for (const keep_ms of [1, 3_600_000]) {
+    const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
+    await desk.hooks.endpoints.rotateSecret({ account, id: endpoint.id, keep_ms })
+  }
+  expect(await desk.rows('webhook_secrets')).toHaveLength(4)
+  await waitUntil('it is over', async () => {
+    await runDry(webhooks(desk.once, { allow_private: true }).deliverer())
+    return (await desk.rows('webhook_secrets')).length === 3
+  })
+  const { rows } = await desk.shop.observer.query(
+    'SELECT FROM onlyonce.webhook_secrets WHERE expires_at <= clock_timestamp()',
+  )
+  expect(rows).toEqual([])
 })
 
 it('what is older than its retention is removed, but nothing that still waits, and removed endpoints at last', async () => {

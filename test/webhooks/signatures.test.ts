@@ -102,6 +102,22 @@ describe('refused is', () => {
     expect(() => verifyStandard(headers, { body: other })).toThrow(refusal('webhook_signature_invalid'))
   })
 
+  it('what was signed once, cut at another dot: an old body that looks like a timestamp and a newer one', () => {
+    const old = signed({ timestamp: now - 86_400_000, body: Buffer.from(`${now_s}.25`) })
+    const id = `msg_1.${now_s - 86_400}`
+    for (const [cut, body] of [
+      [{ 'webhook-id': id, 'webhook-timestamp': `${now_s}` }, '25'],
+      [{ 'webhook-id': `${id}.x`, 'webhook-timestamp': `${now_s}` }, '25'],
+    ] as const) {
+      const forged = { ...old, ...cut }
+      expect(() => verifyStandard(forged, { body: Buffer.from(body) })).toThrow(refusal('webhook_unsigned'))
+    }
+    const key = Buffer.from(STANDARD.slice(6), 'base64')
+    const honest = createHmac('sha256', key).update(`com.shop.7a.${now_s}.`).update(BODY).digest('base64')
+    const dotted = { ...signed(), 'webhook-id': 'com.shop.7a', 'webhook-signature': `v1,${honest}` }
+    expect(verifyStandard(dotted).id).toBe('com.shop.7a')
+  })
+
   it('what is too old, or too far ahead, and only when it is genuine', () => {
     const at = (timestamp: number) => signed({ timestamp })
     expect(verifyStandard(at(now - 300_000)).timestamp).toBe(now - 300_000)

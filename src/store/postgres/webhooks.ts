@@ -155,6 +155,7 @@ export class PostgresWebhooks implements WebhookStore {
     gone_url,
   }: DeliveryEnd): Promise<{ ours: boolean; disabled: boolean }> {
     const { endDelivery, disableGone } = this.#statements
+    const gone = [delivery.account, withoutPrefix(delivery.endpoint), gone_url, `${delivery.taken_at}`]
     const { rows } = await this.#connections.run(
       bind(
         endDelivery,
@@ -168,9 +169,7 @@ export class PostgresWebhooks implements WebhookStore {
         `${Math.round(duration_ms)}`,
         `${delivery.attempts}`,
       ),
-      ...(gone_url === null
-        ? []
-        : [bind(disableGone, delivery.account, withoutPrefix(delivery.endpoint), gone_url)]),
+      ...(gone_url === null ? [] : [bind(disableGone, ...gone)]),
     )
     return { ours: rows[0]!.length > 0, disabled: (rows[1]?.length ?? 0) > 0 }
   }
@@ -280,6 +279,7 @@ export class PostgresWebhooks implements WebhookStore {
       BY_INDEX,
       bind(this.#statements.deleteMessages, ...values),
       bind(this.#statements.deleteEndpoints, ...values),
+      bind(this.#statements.deleteSecrets, `${count_max}`),
     )
     return rows.slice(1).some((counted) => Number(counted[0]![0]) >= count_max)
   }

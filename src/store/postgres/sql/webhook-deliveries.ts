@@ -27,23 +27,35 @@ ON CONFLICT (account, endpoint, message) DO NOTHING`
 /**
  * Looks at every endpoint by itself, a few entries of an index each, so that a long queue of one is in nobody's way. Disabled ones too:
  * what waits for them has to end. Rows are then found by their whole keys, and in no other way: joined plainly, messages were read by
- * account alone, and a delivery through the queue of its endpoint. Measured with 5,000 endpoints: 2 us for each of them. Parameters: 1 deliveries at most, 2 lease in ms, 3 deliveries of one endpoint at most;
+ * account alone, and a delivery through the queue of its endpoint. Measured with 5,000 endpoints: 2 us for each of them.
+ *
+ * Accounts take turns, and who has many under way comes after who has few: by age alone, an account whose endpoints all hang would keep
+ * all others waiting until each of its deliveries had been tried. It costs nothing where little is due; with something due for all of
+ * those 5,000, 37 ms instead of 22. Rows are locked in the order of their keys, as everybody does who has more than one: in that of their
+ * turns, which is another one for each deliverer, they would wait for each other in a ring.
+ *
+ * Parameters: 1 deliveries at most, 2 lease in ms, 3 deliveries of one endpoint at most;
  * arrays, of which the caller has some already: 4 accounts, 5 endpoints, 6 how many.
  */
 export const takeDeliveries = (schema: string) => `
-WITH due AS MATERIALIZED (
+WITH busy AS MATERIALIZED (
+  SELECT * FROM unnest($4::text[], $5::uuid[], $6::int[]) AS b (account, id, count)
+),
+next AS MATERIALIZED (
   SELECT d.account, d.endpoint, d.message, d.fence
   FROM ${schema}.webhook_endpoints AS e
-  LEFT JOIN unnest($4::text[], $5::uuid[], $6::int[]) AS b (account, id, count)
-    ON b.account = e.account AND b.id = e.id
+  LEFT JOIN busy AS b ON b.account = e.account AND b.id = e.id
   CROSS JOIN LATERAL (
     SELECT account, endpoint, message, fence, due_at FROM ${schema}.webhook_deliveries
     WHERE account = e.account AND endpoint = e.id AND due_at <= now()
       AND (lease_until IS NULL OR lease_until <= clock_timestamp())
     ORDER BY due_at LIMIT greatest(0, $3::int - coalesce(b.count, 0))
   ) AS d
-  ORDER BY d.due_at LIMIT $1::int
+  ORDER BY row_number() OVER (PARTITION BY d.account ORDER BY coalesce(b.count, 0), d.due_at)
+    + (SELECT coalesce(sum(o.count), 0) FROM busy AS o WHERE o.account = d.account), d.due_at
+  LIMIT $1::int
 ),
+due AS MATERIALIZED (SELECT * FROM next ORDER BY account, endpoint, message),
 d AS (
   UPDATE ${schema}.webhook_deliveries AS d
   SET fence = d.fence + 1, attempts = d.attempts + 1, lease_until = clock_timestamp() + ${interval('$2')}
@@ -84,10 +96,12 @@ SELECT account, endpoint, message, fence, status, error_code, error_message, $10
 ON CONFLICT (account, endpoint, message, fence) DO NOTHING
 RETURNING 1`
 
-/** Parameters: 1-2 account and endpoint, 3 the address that said so. */
+/** Not where its owner has changed it meanwhile: that it is enabled again is the newer word. Parameters: 1-2 account and endpoint, 3 the
+ * address that said so, 4 when the delivery was taken, in whole ms. */
 export const disableGone = (schema: string) => `
 UPDATE ${schema}.webhook_endpoints SET state = 'disabled', disabled_why = 'gone', changed_at = clock_timestamp()
 WHERE account = $1 AND id = $2::uuid AND url = $3 AND state = 'enabled'
+  AND changed_at < to_timestamp(($4::float8 + 1) / 1000)
 RETURNING 1`
 
 /** One that is under way keeps its fence and its lease: it is the delivery that was asked for. Parameters: 1-3 account, endpoint, message. */
@@ -141,5 +155,17 @@ WITH old AS MATERIALIZED (
 ),
 gone AS (
   DELETE FROM ${schema}.webhook_endpoints AS e USING old WHERE e.account = old.account AND e.id = old.id RETURNING 1
+)
+SELECT count(*) FROM gone`
+
+/** Secrets that sign nothing any more: one that leaks later, or a key of encryption that is still needed for them, would serve nobody.
+ * Parameters: 1 secrets at most. */
+export const deleteSecrets = (schema: string) => `
+WITH old AS MATERIALIZED (
+  SELECT account, endpoint, id FROM ${schema}.webhook_secrets WHERE expires_at <= now() LIMIT $1::int
+),
+gone AS (
+  DELETE FROM ${schema}.webhook_secrets AS s USING old
+  WHERE s.account = old.account AND s.endpoint = old.endpoint AND s.id = old.id RETURNING 1
 )
 SELECT count(*) FROM gone`

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest'
+import { LIMITS } from '../limits.ts'
+import { Takes } from './takes.ts'
+import type { Taken } from './windows.ts'
+
+const TAKEN: Taken = { granted: 1, left_before: 1, reset_ms: 1_000, window: '1' }
+
+it('statements that a silent store has not answered are not heaped up, also when nobody waits for them', async () => {
+  const answers: ((taken: Taken) => void)[] = []
+  const take = () => new Promise<Taken>((resolve) => void answers.push(resolve))
+  const takes = new Takes({ take }, 20)
+  const late = Array.from({ length: LIMITS.waiting_max }, (_, n) => takes.take(`key_${n}`, 1))
+  for (const { status } of await Promise.allSettled(late)) expect(status).toBe('rejected')
+  await expect(takes.take('another', 1)).rejects.toMatchObject({ code: 'overloaded' })
+  expect(answers).toHaveLength(LIMITS.waiting_max)
+  for (const answer of answers.splice(0)) answer(TAKEN)
+  await Promise.resolve()
+  const next = takes.take('another', 1)
+  await Promise.resolve()
+  answers[0]!(TAKEN)
+  expect(await next).toMatchObject({ granted: true })
+})
+
+it('a statement that fails in between harms only those who went with it', async () => {
+  const sent: number[] = []
+  const take = async (_: string, __: number, count: number): Promise<Taken> => {
+    sent.push(count)
+    if (sent.length === 2) throw new Error('away')
+    return { ...TAKEN, granted: count, left_before: count }
+  }
+  const takes = new Takes({ take }, 10_000)
+  const asked = Array.from({ length: 2 * LIMITS.limit_batch_max + 7 }, () => takes.take('a', 1))
+  const ends = await Promise.allSettled(asked)
+  expect(sent).toEqual([LIMITS.limit_batch_max, LIMITS.limit_batch_max, 7])
+  expect(ends.map(({ status }) => status === 'fulfilled')).toEqual([
+    ...Array(LIMITS.limit_batch_max).fill(true),
+    ...Array(LIMITS.limit_batch_max).fill(false),
+    ...Array(7).fill(true),
+  ])
+})
