@@ -11,6 +11,7 @@ import {
   type Worker,
 } from 'onlyonce'
 import { GATEWAY_EVENTS, hearGateway } from './gateway-events.ts'
+import { checkpointer } from './ledger/index.ts'
 import { expirer, marker, sweeper } from './payments/index.ts'
 import type { Service } from './service.ts'
 import { openWebhooks, WEBHOOKS } from './webhooks.ts'
@@ -33,7 +34,7 @@ export function backgroundOf(service: Service): Background {
     operations: Object.values(service.operations),
     destinations: { [WEBHOOKS]: hooks.destination },
     jobs: { [GATEWAY_EVENTS.job]: hearGateway(service.once) },
-    workers: [hooks.deliverer(), expirer(service), marker(service), sweeper(service)],
+    workers: [hooks.deliverer(), expirer(service), marker(service), sweeper(service), checkpointer(service)],
   }
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Worker } from 'onlyonce'
 import type pg from 'pg'
 import { INSERT_CHECKPOINTS, LAST_SEQ, OPEN_WRITERS } from './sql.ts'
 
@@ -9,6 +10,7 @@ const CHECKPOINT_GROUPS_MAX = 500
 /** How long writers that are open are waited for. What is missed now is done the next time. */
 const CHECKPOINT_WAIT_MAX_MS = 5_000
 const CHECKPOINT_POLL_MS = 20
+const CHECKPOINT_EVERY_MS = 300_000
 
 /**
  * Writes down what balances have come to, so that they are summed from there on.
@@ -41,6 +43,17 @@ export async function checkpoint(
     written += inserted
     if (number < CHECKPOINT_GROUPS_MAX) return { written, waits_for_writers: false }
     last = [account, ledger_account, currency, state]
+  }
+}
+
+/** Writes checkpoints now and then, so that a balance never takes longer the more was paid. In any number of processes. */
+export function checkpointer({ pool }: { readonly pool: pg.Pool }): Worker {
+  return {
+    name: 'ledger.checkpointer',
+    every_ms: CHECKPOINT_EVERY_MS,
+    async runOnce() {
+      return { done: (await checkpoint(pool)).written, more: false }
+    },
   }
 }
 

@@ -2,7 +2,7 @@
  * The ledger: double entry, append-only, checked by the database. See docs/ledger.md.
  */
 export { availableOf, type Balance, balances, lockBalance } from './balance.ts'
-export { checkpoint } from './checkpoint.ts'
+export { checkpoint, checkpointer } from './checkpoint.ts'
 export {
   authorizationLines,
   captureLines,

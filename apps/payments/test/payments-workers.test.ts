@@ -4,6 +4,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { makeId } from '../ids.ts'
 import { LIMITS } from '../limits.ts'
 import { expirer, marker, sweeper } from '../payments/index.ts'
+import { backgroundOf } from '../workers.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { openTestService, type TestService } from './service.ts'
 
@@ -129,5 +130,21 @@ describe('the marker', () => {
     await pass(0.01)
     expect(await marker(shop.service).runOnce()).toEqual({ done: 1, more: false })
     expect(await find(payment.id)).toMatchObject({ status: 'failed', decline: { code: 'not_executed' } })
+  })
+})
+
+describe('the checkpointer', () => {
+  it('is one of the workers, and writes down what balances have come to', async () => {
+    const { account, api_key } = await shop.addCaller()
+    await shop.service.pool.query(
+      `INSERT INTO payments.ledger_transactions (account, id, kind, source, state, ledger_accounts, currencies, amounts)
+       SELECT $1, 'txn_' || n, 'capture', 'cap_' || n, 'posted', '{gateway,balance}', '{EUR,EUR}', '{5,-5}'
+       FROM generate_series(1, 1000) AS n`,
+      [account],
+    )
+    const worker = backgroundOf(shop.service).workers.find(({ name }) => name === 'ledger.checkpointer')!
+    expect(await worker.runOnce()).toEqual({ done: 1, more: false })
+    const { body } = await shop.ask('/v1/balances', { api_key })
+    expect(body.data).toEqual([{ currency: 'EUR', available: 5_000, pending: 0 }])
   })
 })
