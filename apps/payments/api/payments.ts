@@ -15,7 +15,7 @@ import {
 import { STATUSES } from '../payments/state.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
-import { callerOf } from './auth.ts'
+import { callerOf, gatewayOf } from './auth.ts'
 import { BY_ID, PAGE_QUERY, pageOf, pageSchema, readPage } from './pages.ts'
 import { Timestamp } from './schemas.ts'
 import { readTime } from './times.ts'
@@ -44,6 +44,11 @@ const ListQuery = Type.Object(
 export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   const { createPayment, capturePayment, cancelPayment, refundPayment } = service.operations
   const { admitPayment, admitWork } = service.limits
+
+  // Before anything is reserved for a call that nobody can make.
+  app.addHook('preHandler', async (request) => {
+    if (request.method === 'POST') gatewayOf(service, callerOf(request))
+  })
 
   app.post(
     '/v1/payments',

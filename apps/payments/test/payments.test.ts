@@ -104,6 +104,16 @@ describe('a payment', () => {
     }
   })
 
+  it('in a mode that has no processor is refused for what it is, and claims no key', async () => {
+    const { account, api_key } = await shop.addCaller('live')
+    const { status, body } = await shop.post('/v1/payments', TEA, { api_key })
+    expect([status, body.code, body.retryable]).toEqual([403, 'mode_unavailable', false])
+    const { rows } = await shop.service.pool.query('SELECT FROM onlyonce.records WHERE account = $1', [
+      account,
+    ])
+    expect(rows).toHaveLength(0)
+  })
+
   it('of another account is not there', async () => {
     const { id } = await pay()
     const { api_key } = await shop.addCaller()
