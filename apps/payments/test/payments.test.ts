@@ -104,6 +104,14 @@ describe('a payment', () => {
     }
   })
 
+  it('with the number of a card is refused, and the number is repeated to nobody', async () => {
+    for (const payment_method of ['4242424242424242', 'card_4242424242424242', '378282246310005']) {
+      const { status, body, text } = await shop.post('/v1/payments', { ...TEA, payment_method })
+      expect([status, body.code, body.field]).toEqual([400, 'invalid_request', 'payment_method'])
+      expect(text).not.toContain(payment_method)
+    }
+  })
+
   it('in a mode that has no processor is refused for what it is, and claims no key', async () => {
     const { account, api_key } = await shop.addCaller('live')
     const { status, body } = await shop.post('/v1/payments', TEA, { api_key })
