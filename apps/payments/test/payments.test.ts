@@ -181,6 +181,15 @@ describe('a payment that is held', () => {
     expect((await finishFirst()).body).toMatchObject({ status: 'succeeded', amount_captured: 4_200 })
   })
 
+  it('in three decimals is captured and refunded in the steps that processors take', async () => {
+    const { id } = await pay({ ...HELD, currency: 'kwd' })
+    const refusal = { status: 400, code: 'invalid_request', field: 'amount' }
+    expect((await capture(id, { amount: 1_005 })).body).toMatchObject(refusal)
+    expect((await capture(id, { amount: 1_000, final: true })).body).toMatchObject({ amount_captured: 1_000 })
+    expect((await refund(id, { amount: 7 })).body).toMatchObject(refusal)
+    expect((await refund(id, { amount: 10 })).body).toMatchObject({ amount: 10, currency: 'KWD' })
+  })
+
   it('is let go of when it is canceled, and captured no more', async () => {
     const before = await balanceOf()
     const { id } = await pay(HELD)
