@@ -1,4 +1,4 @@
-import { type Onlyonce, outbox, type PostgresTx, type Queryable, type Worker } from 'onlyonce'
+import { type Onlyonce, operator, outbox, type PostgresTx, type Queryable, type Worker } from 'onlyonce'
 import type pg from 'pg'
 import { LIMITS } from '../limits.ts'
 import type { expirePaymentWith } from './let-go.ts'
@@ -74,7 +74,8 @@ export function marker(doors: Doors): Worker {
 
 /**
  * Gives back what captures, refunds and cancellations have reserved that were proved not to have been executed and whose
- * clients never came back. As long as the record is there they may; when it is gone, the same key is a new request.
+ * clients never came back. As long as the record is there they may; when it is gone, the same key is a new request. Where an
+ * operator gave the reply, nothing is proved: it stays reserved, and what was told is put right by hand.
  */
 export function sweeper({ once, pool }: Doors): Worker {
   const age_seconds = LIMITS.reservation_after_seconds
@@ -83,9 +84,11 @@ export function sweeper({ once, pool }: Doors): Worker {
     { nextPage: pagesOf(pool, sql.UNSETTLED_REFUNDS, age_seconds), drop: sql.DROP_REFUND },
     { nextPage: pagesOf(pool, sql.UNSETTLED_CLOSINGS, age_seconds), drop: null },
   ]
+  const desk = operator(once)
   const sweep = async ({ account, payment, id, operation, key }: Row, drop: string | null) => {
-    const { state } = await once.explain({ account: account!, operation: operation!, key: key! })
+    const { state, audit } = await desk.show({ account: account!, operation: operation!, key: key! })
     if (state !== 'none' && state !== 'expired') return
+    if (audit.some(({ action }) => action === 'resolve')) return
     if (drop !== null) await pool.query(drop, [account, payment, id, NOT_EXECUTED])
     else await pool.query(sql.DROP_CLOSING, [account, payment, `${operation} ${key}`])
   }

@@ -1,5 +1,5 @@
 /** What nobody asks for: the workers behind payments. */
-import { notExecuted } from 'onlyonce'
+import { callRefused, notExecuted, operator } from 'onlyonce'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { makeId } from '../ids.ts'
 import { LIMITS } from '../limits.ts'
@@ -119,6 +119,24 @@ describe('the sweeper', () => {
     )
     expect(await worker.runOnce()).toMatchObject({ done: 1 })
     expect((await shop.post(`/v1/payments/${id}/refunds`, {})).status).toBe(201)
+  })
+
+  it('gives nothing back that an operator has told to have happened', async () => {
+    const id = await pay({ capture_method: 'automatic' })
+    const refuse = async () => {
+      throw callRefused(new Error('The processor does not understand it.'))
+    }
+    const misread = { ...sandbox.client, refund: refuse }
+    const other = await openTestService({ database: shop.database, gateways: { test: misread } })
+    const { account, api_key, service } = shop
+    const key = 'in-vain-and-parked'
+    expect((await other.post(`/v1/payments/${id}/refunds`, {}, { api_key, key })).body.code).toBe('parked')
+    const reply = { status: 201, body: Buffer.from('{}') }
+    const record = { account, operation: 'refunds.create', key }
+    await operator(service.once).resolve(record, { by: 'ann', why: 'found there: re_1', reply })
+    await pass(2)
+    await sweeper(service).runOnce()
+    expect((await shop.post(`/v1/payments/${id}/refunds`, {})).body.code).toBe('amount_too_large')
   })
 })
 
