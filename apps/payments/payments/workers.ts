@@ -44,6 +44,7 @@ export function expirer({ once, pool, operations }: Doors & Operations): Worker 
 export function marker(doors: Doors): Worker {
   const { once, pool } = doors
   const { emit } = outbox(once)
+  const desk = operator(once)
   const change = (text: string, values: unknown[], type: string) =>
     inTransaction(pool, async (tx) => {
       const row = (await tx.query(text, values)).rows[0] as PaymentRow | undefined
@@ -60,12 +61,15 @@ export function marker(doors: Doors): Worker {
       for (const row of rows) {
         if (row.status !== 'processing') continue
         const [account, id, key] = [row.account!, row.id!, row.idempotency_key!]
-        const { state } = await once.explain({ account, operation: 'payments.create', key })
-        // Completed, and not settled: an operator has given the reply, who alone knows why.
-        if (state === 'unknown' || state === 'parked' || state === 'completed')
+        const record = { account, operation: 'payments.create', key }
+        const { state } = await once.explain(record)
+        const over = state === 'none' || state === 'expired' || state === 'completed'
+        // Over, and not settled: an operator has given the reply, who alone knows why; or it is gone, or another request's by now.
+        // Asked for afterwards: a decision is there when what it decided can be seen.
+        const told = over && (await desk.show(record)).audit.some(({ action }) => action === 'resolve')
+        if (state === 'unknown' || state === 'parked' || told)
           await change(sql.MARK_UNKNOWN, [account, id], 'payment.unknown')
-        if (state === 'none' || state === 'expired')
-          await change(sql.DROP_PAYMENT, [account, id, NOT_EXECUTED], 'payment.failed')
+        else if (over) await change(sql.DROP_PAYMENT, [account, id, NOT_EXECUTED], 'payment.failed')
       }
       return { done: rows.length, more }
     },

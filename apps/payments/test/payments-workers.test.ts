@@ -149,6 +149,16 @@ describe('the marker', () => {
     expect(await marker(shop.service).runOnce()).toEqual({ done: 1, more: false })
     expect(await find(payment.id)).toMatchObject({ status: 'failed', decline: { code: 'not_executed' } })
   })
+
+  it('tells the same where its key was used for a new payment since', async () => {
+    await askInVain('/v1/payments', HELD)
+    await pass(0.01)
+    const second = await shop.post('/v1/payments', HELD, { key: 'in-vain-/v1/payments' })
+    expect(second.body.status).toBe('requires_capture')
+    await marker(shop.service).runOnce()
+    const { data } = (await shop.ask('/v1/payments')).body
+    expect(data.map(({ status }: { status: string }) => status)).toEqual(['requires_capture', 'failed'])
+  })
 })
 
 describe('the checkpointer', () => {
