@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isId, makeId } from './ids.ts'
+import { firstIdAt, isId, makeId, timeOfId } from './ids.ts'
 
 it('makes ids of version 7 that differ', () => {
   const ids = Array.from({ length: 1_000 }, () => makeId('pay'))
@@ -13,9 +13,13 @@ it('makes ids of version 7 that differ', () => {
 
 it('puts the time first, so that later ids sort behind earlier ones', () => {
   const before = Date.now()
-  const time = Number.parseInt(makeId('pay').slice(4, 16), 16)
+  const id = makeId('pay')
+  const time = timeOfId(id)
   expect(time).toBeGreaterThanOrEqual(before)
   expect(time).toBeLessThanOrEqual(Date.now())
+  expect(firstIdAt('pay', time) < id).toBe(true)
+  expect(firstIdAt('pay', time + 1) > id).toBe(true)
+  expect(firstIdAt('pay', -1) < id).toBe(true)
 })
 
 it('knows an id by its prefix and its form', () => {

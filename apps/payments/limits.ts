@@ -2,6 +2,8 @@
 export const LIMITS = {
   /** A payment of the same payer, amount and reference within this time is pointed out. */
   duplicate_intent_minutes: 10,
+  /** How far clocks of processes may be from that of the database: ids are searched so much beyond a time. */
+  clock_difference_ms: 24 * 3_600_000,
   /** Payments that one run of a worker takes. */
   worker_batch_max: 100,
   /** How long a payment may be unsettled before a worker asks what became of it. */

@@ -150,4 +150,8 @@ describe('evidence', () => {
   ])('is not %s', (_, type, object, key = null) => {
     expect(evidenceOf(event(type, object, key))).toEqual([])
   })
+
+  it.each([undefined, null, {}, { object: null }])('is not an event without an object: %j', (data) => {
+    expect(evidenceOf({ ...event('v2.core.event', {}, null), data } as never)).toEqual([])
+  })
 })

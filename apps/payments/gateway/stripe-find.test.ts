@@ -109,8 +109,12 @@ describe('captures, voids and refunds', () => {
       status: 'found',
       result: { status: 'voided', gateway_id: 'pi_1' },
     })
-    know([], held())
-    expect(await gateway.findVoid(order, context())).toEqual(NOT_FOUND)
+    know([], partly({ status: 'succeeded', amount_capturable: 0 }))
+    expect(await gateway.findVoid(order, context())).toMatchObject({ status: 'found' })
+    for (const other of [held(), partly(), intent()]) {
+      know([], other)
+      expect(await gateway.findVoid(order, context())).toEqual(NOT_FOUND)
+    }
     know([], held({ id: 'pi_2', status: 'canceled' }))
     await expect(gateway.findVoid(order, context())).rejects.toThrow('id')
   })

@@ -301,9 +301,20 @@ describe('captures and voids of what is in another state', () => {
   it('are done where that very call has brought it there', async () => {
     server.script = () => state(partly({ status: 'succeeded' }))
     expect(await gateway.capture(CAPTURE, context())).toMatchObject({ status: 'captured', amount: 400 })
-    server.script = () => state(held({ status: 'canceled' }))
+    // The rest of what was taken in part is held no more when its time is over.
+    for (const gone of [
+      held({ status: 'canceled' }),
+      partly({ status: 'succeeded', amount_capturable: 0 }),
+    ]) {
+      server.script = () => state(gone)
+      expect(await gateway.void({ gateway_id: 'pi_1', reason: null }, context())).toMatchObject({
+        status: 'voided',
+      })
+    }
+    // Somebody else has taken it.
+    server.script = () => state(partly({ status: 'succeeded', amount_capturable: 0, amount_received: 1_000 }))
     expect(await gateway.void({ gateway_id: 'pi_1', reason: null }, context())).toMatchObject({
-      status: 'voided',
+      status: 'declined',
     })
   })
 

@@ -5,7 +5,14 @@ import { captureLines, post } from '../ledger/index.ts'
 import { problemReply } from '../problems.ts'
 import { type Gateways, gatewayOf } from './gateways.ts'
 import { releaseHeld } from './held.ts'
-import { closingBy, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
+import {
+  closingBy,
+  lockPayment,
+  ONE_AT_A_TIME,
+  paymentNotFound,
+  refuseAmount,
+  refuseClosed,
+} from './locked.ts'
 import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
 import { RESERVE_CAPTURE, SETTLE_CAPTURE } from './sql.ts'
 import { afterCapture } from './state.ts'
@@ -46,7 +53,7 @@ export const capturePaymentWith = (gateways: Gateways) =>
 async function reserve(tx: Queryable, op: Op, { payment: id, amount, final }: CapturePayment) {
   const payment = await lockPayment(tx, op, id)
   if (payment === null) return paymentNotFound()
-  const refused = refuseClosed(payment)
+  const refused = refuseAmount(amount, payment) ?? refuseClosed(payment)
   if (refused !== null) return refused
   const left = payment.amount - payment.captured - payment.capturing
   const wanted = amount ?? left

@@ -1,6 +1,6 @@
 import { type Op, operation, type Queryable, reply } from 'onlyonce'
 import type { Authorized, AuthorizeOrder, Decline } from '../gateway/index.ts'
-import { makeId } from '../ids.ts'
+import { firstIdAt, makeId, timeOfId } from '../ids.ts'
 import { authorizationLines, captureLines, post } from '../ledger/index.ts'
 import { LIMITS } from '../limits.ts'
 import { problemReply } from '../problems.ts'
@@ -86,6 +86,8 @@ async function settlePayment(tx: Queryable, op: Op, id: string, result: Authoriz
     declined ? JSON.stringify(viewDecline(result)) : null,
     result.status,
     LIMITS.duplicate_intent_minutes,
+    // Twice as far as is looked, for clocks that differ.
+    firstIdAt('pay', timeOfId(id) - 2 * 60_000 * LIMITS.duplicate_intent_minutes),
   ])
   const payment = rows[0] as PaymentRow
   const { account } = op

@@ -1,4 +1,6 @@
 import type { Onlyonce, PostgresTx, Queryable } from 'onlyonce'
+import { firstIdAt } from '../ids.ts'
+import { LIMITS } from '../limits.ts'
 import { type Metadata, type PaymentRow, presentPayment, presentRefund, type RefundRow } from './rows.ts'
 import { LIST_PAYMENTS, LIST_REFUNDS, SELECT_CURRENCY, SELECT_PAYMENT, SELECT_REFUND } from './sql.ts'
 import type { Status } from './state.ts'
@@ -41,7 +43,9 @@ export async function listPayments(
   limit: number,
 ) {
   const wanted = metadata === null ? null : JSON.stringify(metadata)
-  const values = [account, status, reference, wanted, from, to, before, limit]
+  const first = from === null ? null : firstIdAt('pay', Date.parse(from) - LIMITS.clock_difference_ms)
+  const last = to === null ? null : firstIdAt('pay', Date.parse(to) + LIMITS.clock_difference_ms)
+  const values = [account, status, reference, wanted, from, to, before, limit, first, last]
   return ((await tx.query(LIST_PAYMENTS, values)).rows as PaymentRow[]).map(presentPayment)
 }
 

@@ -27,7 +27,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 /**
  * What the processor said about a new payment. A payment of the same payer, amount and reference that came shortly before is
  * named, and nothing more: two honest payments look like that, too.
- * 1 account, 2 id, 3 status, 4 gateway id, 5 captured, 6 held, 7 capture before, 8 decline, 9 status of the attempt, 10 minutes.
+ * 1 account, 2 id, 3 status, 4 gateway id, 5 captured, 6 held, 7 capture before, 8 decline, 9 status of the attempt, 10 minutes,
+ * 11 the first id that is looked at: of one reference there may be any number.
  */
 export const SETTLE_PAYMENT = `
 WITH attempt AS (
@@ -38,7 +39,7 @@ UPDATE payments.payments AS p
 SET status = $3, gateway_id = $4, captured = $5, held = $6, capture_before = $7, decline = $8, updated_at = now(),
     duplicate_of = CASE WHEN p.reference IS NOT NULL THEN (
       SELECT o.id FROM payments.payments o
-      WHERE o.account = $1 AND o.reference = p.reference AND o.id < p.id AND o.amount = p.amount
+      WHERE o.account = $1 AND o.reference = p.reference AND o.id < p.id AND o.id >= $11 AND o.amount = p.amount
         AND o.currency = p.currency AND coalesce(o.payer, o.payment_method) = coalesce(p.payer, p.payment_method)
         AND o.created_at > p.created_at - $10 * interval '1 minute'
         AND o.status NOT IN ('failed', 'canceled', 'expired')
@@ -123,7 +124,10 @@ SELECT ${COLUMNS}, ${ATTEMPTS} FROM payments.payments p WHERE p.account = $1 AND
 export const SELECT_CURRENCY = `
 SELECT currency FROM payments.payments WHERE account = $1 AND id = $2`
 
-/** Newest first. 1 account, 2 status, 3 reference, 4 metadata, 5 from, 6 to, 7 before this id, 8 how many; null is any. */
+/**
+ * Newest first. 1 account, 2 status, 3 reference, 4 metadata, 5 from, 6 to, 7 before this id, 8 how many, 9 and 10 the ids between
+ * which these times are: no index has them. Null is any.
+ */
 export const LIST_PAYMENTS = `
 SELECT ${COLUMNS}, ${ATTEMPTS} FROM payments.payments p
 WHERE p.account = $1
@@ -131,6 +135,7 @@ WHERE p.account = $1
   AND ($4::jsonb IS NULL OR (p.metadata <> '{}' AND p.metadata @> $4))
   AND ($5::timestamptz IS NULL OR p.created_at >= $5) AND ($6::timestamptz IS NULL OR p.created_at < $6)
   AND ($7::text IS NULL OR p.id < $7)
+  AND ($9::text IS NULL OR p.id >= $9) AND ($10::text IS NULL OR p.id < $10)
 ORDER BY p.id DESC LIMIT $8`
 
 const REFUNDS_OF = `
@@ -151,34 +156,34 @@ ORDER BY r.id DESC LIMIT $4`
  * may be those that nobody can end now, and must not keep the others.
  * 1 age in seconds, 2 how many, 3-5 place, account and id of the last row; null from the start.
  */
-const olderBy = (column: string) => `${column} <= now() - $1 * interval '1 second'
-  AND ($3::timestamptz IS NULL OR (${column}, account, id) > ($3, $4, $5))
-ORDER BY ${column}, account, id LIMIT $2`
+const olderBy = (column: string) => `p.${column} <= now() - $1 * interval '1 second'
+  AND ($3::timestamptz IS NULL OR (p.${column}, p.account, p.id) > ($3, $4, $5))
+ORDER BY p.${column}, p.account, p.id LIMIT $2`
 
 /** Held longer than the processor holds it, and nobody is at work on it. */
 export const DUE_PAYMENTS = `
-SELECT account, id, ${time('capture_before')} AS capture_before, capture_before::text AS place FROM payments.payments
+SELECT account, id, ${time('capture_before')} AS capture_before, capture_before::text AS place FROM payments.payments p
 WHERE status IN ('requires_capture', 'partially_captured') AND capturing = 0
   AND (closing IS NULL OR starts_with(closing, 'payments.expire ')) AND ${olderBy('capture_before')}`
 
 /** Nobody has settled them for a while. */
 export const UNSETTLED_PAYMENTS = `
-SELECT account, id, status, idempotency_key, created_at::text AS place FROM payments.payments
+SELECT account, id, status, idempotency_key, created_at::text AS place FROM payments.payments p
 WHERE status IN ('processing', 'unknown') AND ${olderBy('created_at')}`
 
 export const UNSETTLED_CAPTURES = `
 SELECT account, payment, id, 'payments.capture' AS operation, idempotency_key AS key, created_at::text AS place
-FROM payments.captures WHERE status = 'processing' AND ${olderBy('created_at')}`
+FROM payments.captures p WHERE status = 'processing' AND ${olderBy('created_at')}`
 
 export const UNSETTLED_REFUNDS = `
 SELECT account, payment, id, 'refunds.create' AS operation, idempotency_key AS key, created_at::text AS place
-FROM payments.refunds WHERE status = 'processing' AND ${olderBy('created_at')}`
+FROM payments.refunds p WHERE status = 'processing' AND ${olderBy('created_at')}`
 
 /** Whoever closes a payment. */
 export const UNSETTLED_CLOSINGS = `
 SELECT account, id AS payment, id, split_part(closing, ' ', 1) AS operation,
   substr(closing, strpos(closing, ' ') + 1) AS key, updated_at::text AS place
-FROM payments.payments WHERE closing IS NOT NULL AND ${olderBy('updated_at')}`
+FROM payments.payments p WHERE closing IS NOT NULL AND ${olderBy('updated_at')}`
 
 /** Nothing became of it, and nobody can come back to it. 1 account, 2 payment, 3 capture, 4 why. */
 export const DROP_CAPTURE = `

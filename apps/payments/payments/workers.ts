@@ -1,4 +1,4 @@
-import { type Onlyonce, outbox, type PostgresTx, type Worker } from 'onlyonce'
+import { type Onlyonce, operator, outbox, type PostgresTx, type Worker } from 'onlyonce'
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import { LIMITS } from '../limits.ts'
@@ -45,6 +45,7 @@ export function expirer({ once, pool, operations }: Doors & Operations): Worker 
 export function marker(doors: Doors): Worker {
   const { once, pool } = doors
   const { emit } = outbox(once)
+  const desk = operator(once)
   const change = (text: string, values: unknown[], type: string) =>
     inTransaction(pool, async (tx) => {
       const row = (await tx.query(text, values)).rows[0] as PaymentRow | undefined
@@ -61,12 +62,15 @@ export function marker(doors: Doors): Worker {
       for (const row of rows) {
         if (row.status !== 'processing') continue
         const [account, id, key] = [row.account!, row.id!, row.idempotency_key!]
-        const { state } = await once.explain({ account, operation: 'payments.create', key })
-        // Completed, and not settled: an operator has given the reply, who alone knows why.
-        if (state === 'unknown' || state === 'parked' || state === 'completed')
+        const record = { account, operation: 'payments.create', key }
+        const { state } = await once.explain(record)
+        const over = state === 'none' || state === 'expired' || state === 'completed'
+        // Over, and not settled: an operator has given the reply, who alone knows why; or it is gone, or another request's by now.
+        // Asked for afterwards: a decision is there when what it decided can be seen.
+        const told = over && (await desk.show(record)).audit.some(({ action }) => action === 'resolve')
+        if (state === 'unknown' || state === 'parked' || told)
           await change(sql.MARK_UNKNOWN, [account, id], 'payment.unknown')
-        if (state === 'none' || state === 'expired')
-          await change(sql.DROP_PAYMENT, [account, id, NOT_EXECUTED], 'payment.failed')
+        else if (over) await change(sql.DROP_PAYMENT, [account, id, NOT_EXECUTED], 'payment.failed')
       }
       return { done: rows.length, more }
     },
@@ -75,7 +79,8 @@ export function marker(doors: Doors): Worker {
 
 /**
  * Gives back what captures, refunds and cancellations have reserved that were proved not to have been executed and whose
- * clients never came back. As long as the record is there they may; when it is gone, the same key is a new request.
+ * clients never came back. As long as the record is there they may; when it is gone, the same key is a new request. Where an
+ * operator gave the reply, nothing is proved: it stays reserved, and what was told is put right by hand.
  */
 export function sweeper({ once, pool }: Doors): Worker {
   const age_seconds = LIMITS.reservation_after_seconds
@@ -84,9 +89,11 @@ export function sweeper({ once, pool }: Doors): Worker {
     { nextPage: pagesOf(pool, sql.UNSETTLED_REFUNDS, age_seconds), drop: sql.DROP_REFUND },
     { nextPage: pagesOf(pool, sql.UNSETTLED_CLOSINGS, age_seconds), drop: null },
   ]
+  const desk = operator(once)
   const sweep = async ({ account, payment, id, operation, key }: Row, drop: string | null) => {
-    const { state } = await once.explain({ account: account!, operation: operation!, key: key! })
+    const { state, audit } = await desk.show({ account: account!, operation: operation!, key: key! })
     if (state !== 'none' && state !== 'expired') return
+    if (audit.some(({ action }) => action === 'resolve')) return
     if (drop !== null) await pool.query(drop, [account, payment, id, NOT_EXECUTED])
     else await pool.query(sql.DROP_CLOSING, [account, payment, `${operation} ${key}`])
   }

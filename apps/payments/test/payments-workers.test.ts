@@ -1,9 +1,10 @@
 /** What nobody asks for: the workers behind payments. */
-import { notExecuted } from 'onlyonce'
+import { callRefused, notExecuted, operator } from 'onlyonce'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { makeId } from '../ids.ts'
 import { LIMITS } from '../limits.ts'
 import { expirer, marker, sweeper } from '../payments/index.ts'
+import { backgroundOf } from '../workers.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { openTestService, type TestService } from './service.ts'
 
@@ -119,6 +120,24 @@ describe('the sweeper', () => {
     expect(await worker.runOnce()).toMatchObject({ done: 1 })
     expect((await shop.post(`/v1/payments/${id}/refunds`, {})).status).toBe(201)
   })
+
+  it('gives nothing back that an operator has told to have happened', async () => {
+    const id = await pay({ capture_method: 'automatic' })
+    const refuse = async () => {
+      throw callRefused(new Error('The processor does not understand it.'))
+    }
+    const misread = { ...sandbox.client, refund: refuse }
+    const other = await openTestService({ database: shop.database, gateways: { test: misread } })
+    const { account, api_key, service } = shop
+    const key = 'in-vain-and-parked'
+    expect((await other.post(`/v1/payments/${id}/refunds`, {}, { api_key, key })).body.code).toBe('parked')
+    const reply = { status: 201, body: Buffer.from('{}') }
+    const record = { account, operation: 'refunds.create', key }
+    await operator(service.once).resolve(record, { by: 'ann', why: 'found there: re_1', reply })
+    await pass(2)
+    await sweeper(service).runOnce()
+    expect((await shop.post(`/v1/payments/${id}/refunds`, {})).body.code).toBe('amount_too_large')
+  })
 })
 
 describe('the marker', () => {
@@ -129,5 +148,31 @@ describe('the marker', () => {
     await pass(0.01)
     expect(await marker(shop.service).runOnce()).toEqual({ done: 1, more: false })
     expect(await find(payment.id)).toMatchObject({ status: 'failed', decline: { code: 'not_executed' } })
+  })
+
+  it('tells the same where its key was used for a new payment since', async () => {
+    await askInVain('/v1/payments', HELD)
+    await pass(0.01)
+    const second = await shop.post('/v1/payments', HELD, { key: 'in-vain-/v1/payments' })
+    expect(second.body.status).toBe('requires_capture')
+    await marker(shop.service).runOnce()
+    const { data } = (await shop.ask('/v1/payments')).body
+    expect(data.map(({ status }: { status: string }) => status)).toEqual(['requires_capture', 'failed'])
+  })
+})
+
+describe('the checkpointer', () => {
+  it('is one of the workers, and writes down what balances have come to', async () => {
+    const { account, api_key } = await shop.addCaller()
+    await shop.service.pool.query(
+      `INSERT INTO payments.ledger_transactions (account, id, kind, source, state, ledger_accounts, currencies, amounts)
+       SELECT $1, 'txn_' || n, 'capture', 'cap_' || n, 'posted', '{gateway,balance}', '{EUR,EUR}', '{5,-5}'
+       FROM generate_series(1, 1000) AS n`,
+      [account],
+    )
+    const worker = backgroundOf(shop.service).workers.find(({ name }) => name === 'ledger.checkpointer')!
+    expect(await worker.runOnce()).toEqual({ done: 1, more: false })
+    const { body } = await shop.ask('/v1/balances', { api_key })
+    expect(body.data).toEqual([{ currency: 'EUR', available: 5_000, pending: 0 }])
   })
 })

@@ -104,6 +104,24 @@ describe('a payment', () => {
     }
   })
 
+  it('with the number of a card is refused, and the number is repeated to nobody', async () => {
+    for (const payment_method of ['4242424242424242', 'card_4242424242424242', '378282246310005']) {
+      const { status, body, text } = await shop.post('/v1/payments', { ...TEA, payment_method })
+      expect([status, body.code, body.field]).toEqual([400, 'invalid_request', 'payment_method'])
+      expect(text).not.toContain(payment_method)
+    }
+  })
+
+  it('in a mode that has no processor is refused for what it is, and claims no key', async () => {
+    const { account, api_key } = await shop.addCaller('live')
+    const { status, body } = await shop.post('/v1/payments', TEA, { api_key })
+    expect([status, body.code, body.retryable]).toEqual([403, 'mode_unavailable', false])
+    const { rows } = await shop.service.pool.query('SELECT FROM onlyonce.records WHERE account = $1', [
+      account,
+    ])
+    expect(rows).toHaveLength(0)
+  })
+
   it('of another account is not there', async () => {
     const { id } = await pay()
     const { api_key } = await shop.addCaller()
@@ -161,6 +179,15 @@ describe('a payment that is held', () => {
     const finishFirst = await captureUnderWay(id, 1_200)
     expect((await capture(id, { amount: 3_000 })).body).toMatchObject({ status: 'partially_captured' })
     expect((await finishFirst()).body).toMatchObject({ status: 'succeeded', amount_captured: 4_200 })
+  })
+
+  it('in three decimals is captured and refunded in the steps that processors take', async () => {
+    const { id } = await pay({ ...HELD, currency: 'kwd' })
+    const refusal = { status: 400, code: 'invalid_request', field: 'amount' }
+    expect((await capture(id, { amount: 1_005 })).body).toMatchObject(refusal)
+    expect((await capture(id, { amount: 1_000, final: true })).body).toMatchObject({ amount_captured: 1_000 })
+    expect((await refund(id, { amount: 7 })).body).toMatchObject(refusal)
+    expect((await refund(id, { amount: 10 })).body).toMatchObject({ amount: 10, currency: 'KWD' })
   })
 
   it('is let go of when it is canceled, and captured no more', async () => {

@@ -27,7 +27,9 @@ type Proof = Omit<Evidence, 'account'>
  * for (const proof of evidenceOf(event)) await addEvidence(once, proof)
  */
 export function evidenceOf(event: Stripe.Event): readonly Evidence[] {
-  const { metadata } = event.data.object as { readonly metadata?: Stripe.Metadata | null }
+  // Signed does not mean known: some kinds of events have no object, or none with metadata.
+  const object = event.data?.object as { readonly metadata?: Stripe.Metadata | null } | null | undefined
+  const metadata = object?.metadata
   const account = metadata?.account
   // Whoever may write test objects could name a live account in them.
   if (!metadata?.[KEY_ENTRY] || !account?.endsWith(event.livemode ? ':live' : ':test')) return []

@@ -128,8 +128,16 @@ export function voidOf(intent: Intent, gateway_id: string, mode: Mode): Found<Vo
     ['id', intent.id, gateway_id],
     ['livemode', intent.livemode, mode === 'live'],
   ])
-  if (intent.status === 'canceled') return { status: 'found', result: { status: 'voided', gateway_id } }
+  if (intent.status === 'canceled' || isLetGo(intent)) {
+    return { status: 'found', result: { status: 'voided', gateway_id } }
+  }
   return { status: intent.status === 'processing' ? 'pending' : 'not_found' }
+}
+
+/** Taken in part, all of it by captures of ours, and the rest is held no more: an intent whose time is over ends so, too. */
+function isLetGo({ status, metadata, amount_received, amount_capturable }: Intent): boolean {
+  const taken = [...capturesOf(metadata).values()].reduce((sum, { amount }) => sum + amount, 0)
+  return status === 'succeeded' && amount_capturable === 0 && taken > 0 && amount_received === taken
 }
 
 /** What a cancellation answers. Where some was taken before, an intent may end as succeeded: the rest is let go all the same. */
