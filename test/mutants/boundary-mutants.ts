@@ -84,9 +84,19 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: BOUNDARY,
     edits: [
       { from: `if (left_ms !== null && left_ms <= 0)`, to: `if (left_ms === Number.NEGATIVE_INFINITY)` },
+      { from: `if (deadline?.passed) throw`, to: `if (deadline?.left_ms === -1) throw` },
     ],
     tests: NODE,
     only: 'A store that is away',
+  },
+  {
+    name: 'start what came to be past its deadline before it could begin',
+    file: BOUNDARY,
+    edits: [
+      { from: `if (deadline?.passed) throw`, to: `if (deadline?.left_ms === -1) throw` },
+      { from: `Math.min(request.deadline_ms, deadline?.left_ms ?? request.deadline_ms)`, to: `60_000` },
+    ],
+    tests: ['test/limits/admit-time.test.ts'],
   },
   {
     name: 'answer that nothing happened where nobody knows',

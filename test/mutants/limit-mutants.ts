@@ -25,6 +25,12 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     tests: ['test/limits/velocity-limit.test.ts'],
   },
   {
+    name: 'take a collision for a store that is away',
+    file: 'src/limits/windows.ts',
+    edits: [{ from: `classify(error) !== 'collision'`, to: `classify(error) !== 'connection'` }],
+    tests: ['test/limits/rate-limit.test.ts'],
+  },
+  {
     name: 'let everybody of a group pass where some of it fits',
     file: 'src/limits/takes.ts',
     edits: [{ from: `const fits = index < granted`, to: `const fits = granted > 0` }],

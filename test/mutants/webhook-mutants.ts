@@ -97,6 +97,21 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     tests: [DELIVER],
   },
   {
+    name: 'webhooks: deliver what is oldest first, whoever has all the places',
+    file: 'src/store/postgres/sql/webhook-deliveries.ts',
+    edits: [
+      { from: `ORDER BY row_number() OVER`, to: `ORDER BY 0 * row_number() OVER` },
+      { from: `+ (SELECT coalesce(sum(o.count), 0)`, to: `+ (SELECT 0 * coalesce(sum(o.count), 0)` },
+    ],
+    tests: [DELIVER],
+  },
+  {
+    name: 'webhooks: lose a replay that was asked for while an attempt was under way',
+    file: 'src/store/postgres/sql/webhook-deliveries.ts',
+    edits: [{ from: `AND attempts < $11::int`, to: `AND attempts < $11::int - 1000` }],
+    tests: ['test/webhooks/history.test.ts'],
+  },
+  {
     name: 'webhooks: take a redirect for an answer',
     file: 'src/webhooks/delivery.ts',
     edits: [{ from: `status >= 200 && status < 300`, to: `status >= 200 && status < 400` }],
