@@ -55,8 +55,9 @@ export class CapturedResponse {
 
   /** Undoes everything: what is written from now on goes out at once. */
   giveBack(): void {
-    this.#overrides.undo()
+    // What was put on last goes first, see Overrides.
     seemFresh(this.#response)
+    this.#overrides.undo()
   }
 
   /**

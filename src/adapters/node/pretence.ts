@@ -5,7 +5,6 @@ import type { Overrides } from './overrides.ts'
 interface Kept {
   _header: string | null
   _closed: boolean
-  finished: boolean
   destroyed: boolean
 }
 
@@ -53,17 +52,22 @@ export function seemSent(response: object): void {
   if (kept !== null) kept._header ??= 'held back'
 }
 
+/**
+ * To those who write, and to nobody else: a server that closes its idle connections asks `finished`, and would close one
+ * whose answer is held back.
+ */
 export function seemEnded(response: object): void {
-  const kept = keptOf(response)
-  if (kept !== null) kept.finished = true
+  if (keptOf(response) !== null) Object.defineProperty(response, 'writableEnded', ENDED)
 }
+
+const ENDED = { value: true, configurable: true } as const
 
 /** Nothing has been sent yet, and Node knows it again. */
 export function seemFresh(response: object): void {
   const kept = keptOf(response)
   if (kept === null) return
   kept._header = null
-  kept.finished = false
+  if (Object.hasOwn(response, 'writableEnded')) Reflect.deleteProperty(response, 'writableEnded')
 }
 
 /** As if the client were still there. */
