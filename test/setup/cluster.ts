@@ -57,7 +57,7 @@ export async function openServer(): Promise<{ url: string; lent: boolean; close(
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
     // Nobody cuts the power of this server: tests that do start a durable one of their own.
-    const settings = { max_connections: '200', max_wal_size: '256MB', fsync: 'off', full_page_writes: 'off' }
+    const settings = { max_connections: '400', max_wal_size: '256MB', fsync: 'off', full_page_writes: 'off' }
     const server = await startEmbeddedPostgres({ folder, settings })
     return { url: server.url, lent: false, close: () => server.stop().finally(remove) }
   } catch (error) {
