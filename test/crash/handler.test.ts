@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { runProgram } from '../../src/testing/crash-run.ts'
 import { type CrashSite, crashEverywhere } from '../../src/testing/index.ts'
+import { compiled } from '../setup/compiled.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'
 
-const PROGRAM = new URL('../programs/crash-handler.ts', import.meta.url)
+const PROGRAM = compiled(new URL('../programs/crash-handler.ts', import.meta.url))
 const POINTS = ['claim.before', 'claim.after', 'work.before', 'work.after', 'save.before', 'save.after'].map(
   (point) => `handler.${point}`,
 )

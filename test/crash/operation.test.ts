@@ -3,10 +3,11 @@ import { runProgram } from '../../src/testing/crash-run.ts'
 import { type CrashSite, crashEverywhere } from '../../src/testing/index.ts'
 import { type Gateway, startGateway } from '../gateway/client.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
+import { compiled } from '../setup/compiled.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'
 import { proxyTo } from '../setup/proxy.ts'
 
-const PROGRAM = new URL('../programs/crash-operation.ts', import.meta.url)
+const PROGRAM = compiled(new URL('../programs/crash-operation.ts', import.meta.url))
 const NAMES = ['plain', 'slow', 'early', 'saga', 'abandoned', 'doubtful']
 const around = (name: string, ...points: string[]) =>
   points.flatMap((point) => [`${name}.${point}.before`, `${name}.${point}.after`])

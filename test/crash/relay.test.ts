@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { runProgram } from '../../src/testing/crash-run.ts'
 import { type CrashSite, crashEverywhere } from '../../src/testing/index.ts'
+import { compiled } from '../setup/compiled.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'
 
-const PROGRAM = new URL('../programs/crash-relay.ts', import.meta.url)
+const PROGRAM = compiled(new URL('../programs/crash-relay.ts', import.meta.url))
 const RELAY = ['route', 'take', 'publish', 'done', 'clean'].map((step) => `relay.${step}`)
 const JOBS = ['take', 'work', 'done'].map((step) => `jobs.${step}`)
 const POINTS = [...RELAY, ...JOBS].flatMap((step) => [`${step}.before`, `${step}.after`])

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { runProgram } from '../../src/testing/crash-run.ts'
 import { type CrashSite, crashEverywhere } from '../../src/testing/index.ts'
+import { compiled } from '../setup/compiled.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'
 import { proxyTo } from '../setup/proxy.ts'
 
-const PROGRAM = new URL('../programs/crash-transaction.ts', import.meta.url)
+const PROGRAM = compiled(new URL('../programs/crash-transaction.ts', import.meta.url))
 const NAMES = ['plain', 'failing', 'exclusive', 'within']
 
 /** Every place in claim, work and commit that a process may die at. */

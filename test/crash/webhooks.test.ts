@@ -3,11 +3,12 @@ import { onlyonce, postgres, relay } from '../../src/index.ts'
 import { type CrashSite, crashEverywhere } from '../../src/testing/index.ts'
 import { webhooks } from '../../src/webhooks/index.ts'
 import { runDry } from '../outbox/office.ts'
+import { compiled } from '../setup/compiled.ts'
 import { freshDatabase } from '../setup/database.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { openReceiver } from '../webhooks/desk.ts'
 
-const PROGRAM = new URL('../programs/crash-webhooks.ts', import.meta.url)
+const PROGRAM = compiled(new URL('../programs/crash-webhooks.ts', import.meta.url))
 /** Where a crash leaves something half done: fanned out and not noted as delivered, taken and not sent, sent and not noted. */
 const POINTS = ['fan_out.after', 'take.after', 'post.after'].map((point) => `webhooks.${point}`)
 

@@ -5,11 +5,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { compiled } from '../setup/compiled.ts'
 import { readJournal } from './journal.ts'
 import type { Control, Entry, GatewayOptions, State } from './wire.ts'
 
-const PROGRAM = fileURLToPath(new URL('./program.ts', import.meta.url))
+const PROGRAM = new URL('./program.ts', import.meta.url)
 /** Below the ports that systems give to connections by themselves: none of them takes it while the gateway is away. */
 const PORTS = [15_000, 30_000] as const
 const STARTS_MAX = 5
@@ -100,7 +100,7 @@ process.on('exit', () => {
 })
 
 async function start(options: string, port: number): Promise<Started> {
-  const child = spawn(process.execPath, ['--import', 'tsx', PROGRAM], {
+  const child = spawn(process.execPath, [compiled(PROGRAM)], {
     env: { ...process.env, GATEWAY_OPTIONS: options, GATEWAY_PORT: `${port}` },
     stdio: ['pipe', 'pipe', 'inherit'],
   })

@@ -69,14 +69,15 @@ export class GatewayServer {
   }
 
   async #order(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const arrived_at = this.#clock.now()
     this.#received[request.url === '/charges' ? 'charge' : 'refund'] += 1
     const order = await readOrder(request, this.#ledger)
     const { kind, key } = order
-    await this.#waitAt('before', kind, key)
+    await this.#waitAt('before', kind, key, arrived_at)
     if (this.#refuse(kind, key, response)) return
     const entry = await this.#carryOut(order)
     if (entry === null) return refuse(response, 409, 'key_reused')
-    await this.#waitAt('after', kind, key)
+    await this.#waitAt('after', kind, key, arrived_at)
     const fault = this.#faults.take(['truncate'], kind, key)
     const failure = this.#faults.take(['lose', 'error'], kind, key, 'after')
     if (failure?.fault === 'lose') response.destroy()
@@ -110,7 +111,7 @@ export class GatewayServer {
 
   async #lookUp(key: string, response: ServerResponse): Promise<void> {
     this.#received.lookup += 1
-    await this.#waitAt('before', 'lookup', key)
+    await this.#waitAt('before', 'lookup', key, this.#clock.now())
     if (this.#refuse('lookup', key, response)) return
     const now = this.#clock.now()
     const entry = this.#ledger.byKey(key, now)
@@ -124,10 +125,11 @@ export class GatewayServer {
     answer(response, lookup.status === 'not_found' ? 404 : 200, lookup)
   }
 
-  async #waitAt(at: 'before' | 'after', target: Target, key: string): Promise<void> {
+  /** Delays count from when the request came: a clock that is put forward meanwhile has gone on for it, too. */
+  async #waitAt(at: 'before' | 'after', target: Target, key: string, arrived_at: number): Promise<void> {
     const fault = this.#faults.take(['delay', 'hold'], target, key, at)
     if (fault === null) return
-    if (fault.fault === 'delay') await this.#clock.sleep(fault.ms)
+    if (fault.fault === 'delay') await this.#clock.sleep(arrived_at + fault.ms - this.#clock.now())
     else await new Promise<void>((release) => this.#held.push({ key, release }))
   }
 

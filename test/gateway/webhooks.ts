@@ -28,7 +28,7 @@ export class Webhooks {
     const { kind, key, status } = entry
     const take = this.#faults.take.bind(this.#faults)
     const delay = take(['delay'], 'webhook', key)
-    if (delay !== null) await this.#clock.sleep(delay.ms)
+    if (delay !== null) await this.#clock.sleep(entry.at + delay.ms - this.#clock.now())
     if (take(['lose'], 'webhook', key) !== null) {
       this.#counts.lost += 1
       return

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { cleanUpLater } from './clean-up.ts'
+import { compiled } from './compiled.ts'
 
 /** A program of ours in a process of its own, which speaks and hears in lines. */
 export class Talker {
@@ -10,7 +10,7 @@ export class Talker {
   readonly #lines: AsyncIterator<string>
 
   constructor(program: URL, env: Record<string, string>) {
-    this.#child = spawn(process.execPath, ['--import', 'tsx', fileURLToPath(program)], {
+    this.#child = spawn(process.execPath, [compiled(program)], {
       env: { ...process.env, ...env },
       stdio: ['pipe', 'pipe', 'inherit'],
     })

@@ -18,6 +18,7 @@ import {
 
 const SECRET = 'whsec_of_the_sandbox_in_tests'
 const SETTLED_MAX_MS = 45_000
+const WEEK_MS = 7 * 24 * 3_600_000
 
 /** Each is met by one call of each kind; then the processor behaves. */
 const FAULTS: readonly (Omit<FaultRule, 'on' | 'key'> & { readonly with?: FaultName })[] = [
@@ -41,6 +42,8 @@ const FAULTS: readonly (Omit<FaultRule, 'on' | 'key'> & { readonly with?: FaultN
   { fault: 'webhook_lost', with: 'lose_after' },
   { fault: 'webhook_doubled', with: 'lose_after' },
   { fault: 'webhook_reordered', with: 'lose_after' },
+  { fault: 'webhook_late', ms: 1_000, with: 'lose_after' },
+  { fault: 'webhook_late', ms: WEEK_MS, with: 'lose_after' },
 ]
 
 let sandbox: Sandbox
@@ -127,6 +130,17 @@ describe('whatever the processor does wrong', () => {
       const keys = journal.filter((entry) => entry.kind === kind).map(({ key }) => key)
       expect([kind, keys.length, new Set(keys).size]).toEqual([kind, FAULTS.length, FAULTS.length])
     }
+    await verifyLedger(database, sandbox.gateway)
+  })
+
+  it('and when the webhooks of a week ago come at last', async () => {
+    const told = (await sandbox.gateway.state()).webhooks
+    await sandbox.gateway.advance(WEEK_MS)
+    // By their own clock they are signed a week ahead, and refused: whoever signs them now is believed, and changes nothing.
+    await waitUntil('they were sent', async () => {
+      const { failed, delivered } = (await sandbox.gateway.state()).webhooks
+      return failed + delivered > told.failed + told.delivered
+    })
     await verifyLedger(database, sandbox.gateway)
   })
 

@@ -132,7 +132,7 @@ WITH previous AS (
       point_at = CASE WHEN r.state = 'expired' THEN clock_timestamp() ELSE coalesce(r.point_at, clock_timestamp()) END,
       sent_until = CASE r.state
         WHEN 'in_progress' THEN greatest(r.sent_until, r.lease_until)
-        WHEN 'unknown' THEN greatest(r.sent_until, r.changed_at)
+        WHEN 'unknown' THEN coalesce(r.sent_until, r.changed_at)
         WHEN 'expired' THEN NULL
         ELSE r.sent_until END
   FROM previous
@@ -150,13 +150,16 @@ WITH previous AS (
 SELECT ${RESUMED_COLUMNS} FROM taken AS r`
 
 /**
- * Evidence that is there already is looked at now. Parameters: 1-5 id, fence and attempt id, 6 error code,
- * 7 error message, 8 key of the call, 9 looks, 10 next look in ms.
+ * Evidence that is there already is looked at now. An attempt that began after the deadline has sent nothing: if its
+ * looking counted as a moment at which something may have been sent, frequent looks would never come to an end.
+ * Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 looks, 10 next look
+ * in ms.
  */
 export const doubtOperation = (schema: string) => `
 UPDATE ${schema}.records
 SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
-    sent_until = clock_timestamp(), waits_for = $8, looks = $9,
+    sent_until = CASE WHEN deadline_at < attempted_at THEN coalesce(sent_until, clock_timestamp()) ELSE clock_timestamp() END,
+    waits_for = $8, looks = $9,
     look_at = CASE
       WHEN $10::float8 IS NOT NULL AND EXISTS (SELECT FROM ${schema}.evidence WHERE account = $1 AND call_key = $8)
       THEN clock_timestamp()
