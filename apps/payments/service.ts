@@ -71,7 +71,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     await migrate(pool)
     const secret = config.secret ?? (await keptSecret(config.folder, 'onlyonce-secret'))
     const once = onlyonce({
-      store: postgres({ pool, pooler: poolerOf(config) }),
+      store: postgres({ pool, pooler: poolerOf(config), prepare_work: true }),
       secret,
       ...(config.encryption !== null && { encryption: config.encryption }),
       ...(config.timing.reconcile_after_ms !== null && {
