@@ -29,6 +29,18 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     only: 'taken since',
   },
   {
+    name: 'operation: take a look after the deadline for a moment at which something was sent',
+    file: SQL,
+    edits: [
+      {
+        from: `CASE WHEN deadline_at < attempted_at THEN coalesce(sent_until, clock_timestamp()) ELSE clock_timestamp() END`,
+        to: `clock_timestamp()`,
+      },
+    ],
+    tests: ['test/torture/operation-stopped.test.ts'],
+    only: 'given up after its deadline',
+  },
+  {
     name: 'operation: take over from an owner that lives',
     file: SQL,
     edits: [{ from: `\n    AND (state <> 'in_progress' OR lease_until <= clock_timestamp())`, to: `` }],
