@@ -124,6 +124,65 @@ describe('a server that dies', () => {
   })
 })
 
+describe('a server that dies while the processor has done more with payments', () => {
+  it('leaves captures, cancellations and refunds to a worker, which makes each once', async () => {
+    const dying = await startServer()
+    const { gateway } = sandbox
+    const before = await gateway.journal()
+    const make = async (reference: string, capture_method: string) =>
+      (await payUntilTold(servers[0], `${reference}-is-made`, { reference, capture_method })).body.id
+    const [to_capture, to_cancel, to_refund] = await Promise.all([
+      make('more-1', 'manual'),
+      make('more-2', 'manual'),
+      make('more-3', 'automatic'),
+    ])
+    await gateway.fault(
+      ...(['capture', 'cancel', 'refund'] as const).map((on) => ({ fault: 'hold_after', on }) as const),
+    )
+    const send = (id: string, what: string, body: object) =>
+      dying
+        .post(`/v1/payments/${id}/${what}`, body, { key: `${what}-of-the-dying`, api_key: caller.api_key })
+        .catch(() => null)
+    const lost = [
+      send(to_capture, 'capture', { amount: 1_000 }),
+      send(to_cancel, 'cancel', {}),
+      send(to_refund, 'refunds', { amount: 500 }),
+    ]
+    const done = async () => (await gateway.journal()).slice(before.length).map(({ kind }) => kind)
+    await waitUntil('the processor has done all three', async () => {
+      const kinds = await done()
+      return (
+        kinds.includes('void') &&
+        kinds.includes('refund') &&
+        kinds.filter((kind) => kind === 'capture').length === 2
+      )
+    })
+    await dying.kill()
+    expect(await Promise.all(lost)).toEqual([null, null, null])
+    await gateway.release()
+    const worker = await startWorker()
+    const find = async (id: string) =>
+      (await servers[0].ask(`/v1/payments/${id}`, { api_key: caller.api_key })).body
+    await waitUntil('all are settled', async () => {
+      const [captured, canceled, refunded] = await Promise.all([to_capture, to_cancel, to_refund].map(find))
+      return (
+        captured.amount_captured === 1_000 &&
+        canceled.status === 'canceled' &&
+        refunded.amount_refunded === 500
+      )
+    })
+    expect(await worker.stop()).toBe(0)
+    expect((await done()).sort()).toEqual([
+      'authorization',
+      'authorization',
+      'capture',
+      'capture',
+      'refund',
+      'void',
+    ])
+  })
+})
+
 describe('an answer', () => {
   it('to a changed amount under the same key is 422', async () => {
     await payUntilTold(servers[0], 'one-key-many-amounts', { reference: 'changed' })
