@@ -3,8 +3,8 @@ import type { Config, Timing } from './config.ts'
 import type { Gateway } from './gateway/index.ts'
 import { stripeGateway } from './gateway/stripe.ts'
 import { keptSecret } from './kept-secret.ts'
+import type { Gateways } from './payments/index.ts'
 import { startGateway } from './sandbox.ts'
-import type { Gateways } from './service.ts'
 
 export interface OpenGateways {
   readonly gateways: Gateways

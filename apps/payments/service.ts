@@ -16,23 +16,18 @@ import { Registry } from 'prom-client'
 import { openLimits, type ServiceLimits } from './admission.ts'
 import type { Config } from './config.ts'
 import { migrate } from './database/migrate.ts'
-import type { Gateway } from './gateway/index.ts'
 import { type OpenGateways, openGateways } from './gateways.ts'
 import { keptSecret } from './kept-secret.ts'
 import { openLog } from './log.ts'
 import { operationsOf, type ServiceOperations } from './operations.ts'
-
-/** By mode. Without one for its mode, a request is refused as `mode_unavailable`. */
-export interface Gateways {
-  readonly test?: Gateway
-  readonly live?: Gateway
-}
+import type { Gateways } from './payments/index.ts'
 
 /** All that routes and workers need. It is opened once in a process. */
 export interface Service {
   readonly config: Config
   readonly pool: pg.Pool
   readonly once: Onlyonce<PostgresTx>
+  /** Without one for its mode, a request is refused as `mode_unavailable`. */
   readonly gateways: Gateways
   /** What processors sign their webhooks with. */
   readonly webhook_secrets: readonly string[]

@@ -24,6 +24,7 @@ import {
 import { STATUSES } from '../payments/state.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
+import { answeredByOperation } from './answered.ts'
 import { callerOf, requireGateway } from './auth.ts'
 import { BY_ID, PAGE_QUERY, pageOf, pageSchema, readPage } from './pages.ts'
 import { readTime, Time } from './times.ts'
@@ -254,9 +255,4 @@ function readTimeOf(query: Record<string, unknown>, field: string): string | nul
   const text = query[field] as string | undefined
   if (text !== undefined) readTime(field, text)
   return text ?? null
-}
-
-/** Never run: the route's operation answers in its place. */
-async function answeredByOperation(): Promise<never> {
-  throw new Error('An operation has let its handler run.')
 }

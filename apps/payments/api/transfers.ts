@@ -5,10 +5,10 @@ import { Amount, Currency, Metadata, Reference } from '../payments/schemas.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
 import { findTransfer, presentTransfer } from '../transfers/index.ts'
+import { answeredByOperation } from './answered.ts'
 import { callerOf } from './auth.ts'
+import { Nullable } from './schemas.ts'
 import type { Api } from './type.ts'
-
-const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 const CreateTransferBody = Type.Object(
   {
@@ -31,10 +31,10 @@ const Transfer = Type.Object(
     destination: Type.String(),
     amount: Type.Integer(),
     currency: Type.String(),
-    reference: orNull(Type.String()),
+    reference: Nullable(Type.String()),
     metadata: Type.Record(Type.String(), Type.String()),
     status: Type.Enum(['processing', 'succeeded', 'failed']),
-    failure_code: orNull(Type.String()),
+    failure_code: Nullable(Type.String()),
     created_at: Type.String(),
   },
   { $id: 'Transfer' },
@@ -62,9 +62,7 @@ export async function transferRoutes(app: Api, service: Service): Promise<void> 
         },
       }),
     },
-    async () => {
-      throw new Error('An operation has let its handler run.')
-    },
+    answeredByOperation,
   )
 
   app.get(

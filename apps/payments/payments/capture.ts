@@ -3,16 +3,9 @@ import type { Captured, Decline } from '../gateway/index.ts'
 import { makeId } from '../ids.ts'
 import { captureLines, post } from '../ledger/index.ts'
 import { problemReply } from '../problems.ts'
-import { type Gateways, gatewayOf } from './gateways.ts'
+import { boundsOf, type Gateways, gatewayOf } from './gateways.ts'
 import { releaseHeld } from './held.ts'
-import {
-  closingBy,
-  lockPayment,
-  ONE_AT_A_TIME,
-  paymentNotFound,
-  refuseAmount,
-  refuseClosed,
-} from './locked.ts'
+import { closingBy, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
 import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
 import { RESERVE_CAPTURE, SETTLE_CAPTURE } from './sql.ts'
 import { afterCapture } from './state.ts'
@@ -39,13 +32,10 @@ export const capturePaymentWith = (gateways: Gateways) =>
     const reserved = await op.atomic('reserved', (tx) => reserve(tx, op, input), ONE_AT_A_TIME)
     if ('status' in reserved) return reserved
     const gateway = gatewayOf(gateways, op.account)
-    const order = reserved
     const captured = await op.foreign('captured', {
-      call: (context) => gateway.capture(order, context),
-      find: (context) => gateway.findCapture(order, context),
-      timeout_ms: gateway.timeout_ms,
-      settle_ms: gateway.settle_ms,
-      key_lifetime_ms: gateway.key_lifetime_ms,
+      call: (context) => gateway.capture(reserved, context),
+      find: (context) => gateway.findCapture(reserved, context),
+      ...boundsOf(gateway),
     })
     return op.atomic('settled', (tx) => settle(tx, op, input.payment, reserved, captured), ONE_AT_A_TIME)
   })
@@ -53,7 +43,7 @@ export const capturePaymentWith = (gateways: Gateways) =>
 async function reserve(tx: Queryable, op: Op, { payment: id, amount, final }: CapturePayment) {
   const payment = await lockPayment(tx, op, id)
   if (payment === null) return paymentNotFound()
-  const refused = refuseAmount(amount, payment) ?? refuseClosed(payment)
+  const refused = refuseClosed(payment)
   if (refused !== null) return refused
   const left = payment.amount - payment.captured - payment.capturing
   const wanted = amount ?? left

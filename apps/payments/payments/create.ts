@@ -4,7 +4,7 @@ import { firstIdAt, makeId, timeOfId } from '../ids.ts'
 import { authorizationLines, captureLines, post } from '../ledger/index.ts'
 import { LIMITS } from '../limits.ts'
 import { problemReply } from '../problems.ts'
-import { type Gateways, gatewayOf } from './gateways.ts'
+import { boundsOf, type Gateways, gatewayOf } from './gateways.ts'
 import { type Metadata, type PaymentRow, presentPayment, viewDecline } from './rows.ts'
 import { INSERT_PAYMENT, SETTLE_PAYMENT } from './sql.ts'
 
@@ -43,9 +43,7 @@ export const createPaymentWith = (gateways: Gateways) =>
     const authorized = await op.foreign('authorized', {
       call: (context) => gateway.authorize(order, context),
       find: (context) => gateway.findAuthorization(order, context),
-      timeout_ms: gateway.timeout_ms,
-      settle_ms: gateway.settle_ms,
-      key_lifetime_ms: gateway.key_lifetime_ms,
+      ...boundsOf(gateway),
     })
     return op.atomic('settled', (tx) => settlePayment(tx, op, id, authorized), READ_COMMITTED)
   })

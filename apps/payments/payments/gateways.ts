@@ -2,7 +2,10 @@ import { notExecuted } from 'onlyonce'
 import type { Gateway, Mode } from '../gateway/index.ts'
 
 /** The processors of a service, by the mode that they work in. */
-export type Gateways = Readonly<Partial<Record<Mode, Gateway>>>
+export interface Gateways {
+  readonly test?: Gateway
+  readonly live?: Gateway
+}
 
 /** `acct_1:live` is an account in one mode: everything of an account and its test data are apart by their very scope. */
 export function modeOf(account: string): Mode {
@@ -15,4 +18,9 @@ export function gatewayOf(gateways: Gateways, account: string): Gateway {
   const gateway = gateways[mode]
   if (gateway === undefined) throw notExecuted(new Error(`No processor is set up for ${mode} mode.`))
   return gateway
+}
+
+/** What a step that calls a processor has to know of it. */
+export function boundsOf({ timeout_ms, settle_ms, key_lifetime_ms }: Gateway) {
+  return { timeout_ms, settle_ms, key_lifetime_ms }
 }

@@ -2,7 +2,7 @@ import { notExecuted, type Op, operation, type Queryable, reply } from 'onlyonce
 import type { Decline, Voided, VoidOrder } from '../gateway/index.ts'
 import { LIMITS } from '../limits.ts'
 import { problemReply } from '../problems.ts'
-import { type Gateways, gatewayOf } from './gateways.ts'
+import { boundsOf, type Gateways, gatewayOf } from './gateways.ts'
 import { releaseHeld } from './held.ts'
 import { closingBy, isOpen, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
 import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
@@ -41,9 +41,7 @@ async function letGo(
   const voided = await op.foreign('voided', {
     call: (context) => gateway.void(order, context),
     find: (context) => gateway.findVoid(order, context),
-    timeout_ms: gateway.timeout_ms,
-    settle_ms: gateway.settle_ms,
-    key_lifetime_ms: gateway.key_lifetime_ms,
+    ...boundsOf(gateway),
   })
   return await op.atomic('settled', (tx) => settle(tx, op, id, voided, why), ONE_AT_A_TIME)
 }

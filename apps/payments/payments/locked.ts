@@ -1,6 +1,5 @@
 import type { Op, OperationReply, Queryable } from 'onlyonce'
-import { parseAmount } from '../money/index.ts'
-import { problemReply, Refused } from '../problems.ts'
+import { problemReply } from '../problems.ts'
 import type { PaymentRow } from './rows.ts'
 import { LOCK_PAYMENT } from './sql.ts'
 
@@ -31,18 +30,4 @@ export function refuseClosed(payment: PaymentRow): OperationReply<unknown> | nul
     ? 'The rest of the payment is being captured or let go of.'
     : `The payment is ${status}: nothing is held that could be captured or let go of.`
   return problemReply('payment_state', { detail, more: { payment_status: status } })
-}
-
-/** Why so much cannot be moved in the currency of the payment. Null when it can. */
-export function refuseAmount(
-  amount: number | null,
-  { currency }: PaymentRow,
-): OperationReply<unknown> | null {
-  try {
-    if (amount !== null) parseAmount(amount, currency)
-    return null
-  } catch (error) {
-    if (error instanceof Refused) return problemReply(error.code, error.details)
-    throw error
-  }
 }

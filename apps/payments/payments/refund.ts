@@ -3,8 +3,8 @@ import type { Decline, Refunded, RefundOrder } from '../gateway/index.ts'
 import { makeId } from '../ids.ts'
 import { post, refundLines } from '../ledger/index.ts'
 import { problemReply } from '../problems.ts'
-import { type Gateways, gatewayOf } from './gateways.ts'
-import { lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseAmount } from './locked.ts'
+import { boundsOf, type Gateways, gatewayOf } from './gateways.ts'
+import { lockPayment, ONE_AT_A_TIME, paymentNotFound } from './locked.ts'
 import { type Metadata, presentRefund, type RefundRow, viewDecline } from './rows.ts'
 import { RESERVE_REFUND, SETTLE_REFUND } from './sql.ts'
 
@@ -33,9 +33,7 @@ export const refundPaymentWith = (gateways: Gateways) =>
     const refunded = await op.foreign('refunded', {
       call: (context) => gateway.refund(order, context),
       find: (context) => gateway.findRefund(order, context),
-      timeout_ms: gateway.timeout_ms,
-      settle_ms: gateway.settle_ms,
-      key_lifetime_ms: gateway.key_lifetime_ms,
+      ...boundsOf(gateway),
     })
     return op.atomic('settled', (tx) => settle(tx, op, input.payment, reserved, refunded), ONE_AT_A_TIME)
   })
@@ -43,8 +41,6 @@ export const refundPaymentWith = (gateways: Gateways) =>
 async function reserve(tx: Queryable, op: Op, { payment: id, amount, reason, metadata }: RefundPayment) {
   const payment = await lockPayment(tx, op, id)
   if (payment === null) return paymentNotFound()
-  const refused = refuseAmount(amount, payment)
-  if (refused !== null) return refused
   if (payment.captured === 0) {
     const detail = `The payment is ${payment.status}: nothing was taken that could be given back.`
     return problemReply('payment_state', { detail, more: { payment_status: payment.status } })
