@@ -6,7 +6,7 @@ export default defineConfig({
     include: [
       'src/store/postgres/conformance.test.ts',
       'test/contract/**/*.test.ts',
-      'test/crash/handler.test.ts',
+      'test/crash/{handler,transaction,relay}.test.ts',
       'test/operations/**/*.test.ts',
       'test/outbox/**/*.test.ts',
       'test/webhooks/**/*.test.ts',
