@@ -24,7 +24,7 @@ import type { Isolation } from './store/contract.ts'
 import { encodeValue } from './value.ts'
 
 type Bounds = Pick<TransactionCall, 'retention_ms' | 'deadline_ms' | 'isolation' | 'exclusive'>
-type Leases = Pick<HandlerCall, 'lease_ms' | 'in_progress_max_ms' | 'rerunnable'>
+type Leases = Pick<HandlerCall, 'deadline_ms' | 'lease_ms' | 'in_progress_max_ms' | 'rerunnable'>
 
 /** Turns calls into requests: everything that a caller can get wrong is refused here, before anything runs. */
 export class Requests {
@@ -119,6 +119,7 @@ export class Requests {
       // A lease that outlasts the time for the work would only keep others waiting.
       lease_ms: Math.min(positive('lease_ms', lease_ms), positive('in_progress_max_ms', in_progress_max_ms)),
       in_progress_max_ms,
+      save_wait_ms: positive('deadline_ms', call.deadline_ms ?? this.deadline_ms),
       rerunnable: call.rerunnable === true,
     }
   }
@@ -135,7 +136,7 @@ export class Requests {
     deadline_given_ms: number | null,
     notNow: (status: number) => boolean,
   ): OperationRequest {
-    const { rerunnable: _, ...rest } = leased
+    const { rerunnable: _, save_wait_ms: __, ...rest } = leased
     return { ...rest, input, deadline_given_ms, notNow }
   }
 

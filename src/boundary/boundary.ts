@@ -193,7 +193,9 @@ export class Boundary<Tx> {
       }
       return this.#engine.transaction(request, work, asItIs, 'refuse')
     }
-    const leased = this.#engine.requests.leased(request, bounds)
+    // A deadline bounds the start and the claim. Work that has begun keeps the time that the route gives it: its reply is
+    // good for every retry, whether or not this client still waits for it.
+    const leased = this.#engine.requests.leased(request, this.policy.bounds)
     const work = (owner: HandlerContext) =>
       within(leased.in_progress_max_ms, this.#end(new Context(request.id, undefined as Tx, owner), run, ran))
     return this.#engine.handler(leased, work, asItIs, 'refuse')
@@ -275,7 +277,7 @@ function within(max_ms: number, end: Promise<WorkEnd>): Promise<WorkEnd> {
   })
 }
 
-/** Time that the client does not have is not given to the record either. */
+/** Bounds of a start that the client's deadline comes before. Only an operation, which others finish, ends with it. */
 function withinTime(bounds: Bounds, left_ms: number, deadline_ms: number): Bounds {
   const left = Math.max(1, Math.floor(left_ms))
   return {

@@ -19,6 +19,8 @@ export interface HandlerRequest
   > {
   readonly lease_ms: number
   readonly in_progress_max_ms: number
+  /** How long the caller waits for the reply to be saved. Not cut by a deadline of the client: that bounds the start. */
+  readonly save_wait_ms: number
   /** Its author says that running it again does no harm: then a crash or a throw makes it retryable. */
   readonly rerunnable: boolean
 }
@@ -89,7 +91,7 @@ export async function runHandler<Tx>(
     throw error
   }
   const saved = running.saving(save(store, request, owned, end, crashPoint, signals).finally(over))
-  await inTime(saved, request.deadline_ms)
+  await inTime(saved, request.save_wait_ms)
   if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
   throw end.error
 }

@@ -162,4 +162,10 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     tests: NODE,
     only: 'Admission',
   },
+  {
+    name: "end a handler's time with the client's deadline",
+    file: BOUNDARY,
+    edits: [{ from: `requests.leased(request, this.policy.bounds)`, to: `requests.leased(request, bounds)` }],
+    tests: ['test/contract/deadline-header.test.ts'],
+  },
 ]
