@@ -1,9 +1,44 @@
-import { type ErrorEntry, TABLE } from './error-table.ts'
+import type { ErrorEntry, Executed } from './error-entry.ts'
+import { TABLE } from './error-table.ts'
 
 export type ErrorCode = keyof typeof TABLE
+export type { Executed } from './error-entry.ts'
 
 /** The table itself, for documentation and for boundaries that translate codes. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = TABLE
+
+/** Codes that say that nothing was executed under the key. An error with one of them cannot be made without a proof. */
+export type ProvedCode = {
+  [Code in ErrorCode]: (typeof TABLE)[Code]['executed'] extends 'no' ? Code : never
+}[ErrorCode]
+
+/** All other codes: they claim nothing that would have to be proved. */
+export type PlainCode = Exclude<ErrorCode, ProvedCode>
+
+declare const proved: unique symbol
+
+/**
+ * That nothing was executed under a key: this attempt has seen its record, or has proved by a claim that there is none, and
+ * knows that nothing of the key took effect. Made in protect/proof.ts alone, by the very writes that prove it.
+ */
+export interface Proof {
+  readonly [proved]: true
+}
+
+declare const stated: unique symbol
+
+/** The word of the author of some work about that work: good for its own attempt, and for nothing else. */
+interface Statement {
+  readonly [stated]: true
+}
+
+const STATEMENT = {} as Statement
+
+interface ErrorOptions {
+  readonly detail?: string
+  readonly cause?: unknown
+  readonly retry_after_ms?: number
+}
 
 /**
  * The only error class that onlyonce throws of its own accord.
@@ -21,11 +56,15 @@ export class OnlyonceError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly retryable: boolean
+  /** What the error says about the key: see `Executed`. */
+  readonly executed: Executed
   /** After how long it is worth another try; null where nobody knows. */
   readonly retry_after_ms: number | null
 
-  constructor(code: ErrorCode, options: { detail?: string; cause?: unknown; retry_after_ms?: number } = {}) {
-    const { status, retryable, message } = ERRORS[code]
+  constructor(code: PlainCode, options?: ErrorOptions)
+  constructor(code: ProvedCode, options: ErrorOptions & { readonly proof: Proof | Statement })
+  constructor(code: ErrorCode, options: ErrorOptions & { readonly proof?: Proof | Statement } = {}) {
+    const { status, retryable, executed, message } = ERRORS[code]
     super(
       options.detail === undefined ? message : `${message} ${options.detail}`,
       options.cause === undefined ? undefined : { cause: options.cause },
@@ -33,18 +72,31 @@ export class OnlyonceError extends Error {
     this.code = code
     this.status = status
     this.retryable = retryable
+    // Without a proof it is the word of an author, who knows of one attempt.
+    const unproved = options.proof === undefined || options.proof === STATEMENT
+    this.executed = executed === 'no' && unproved ? 'not_by_this_request' : executed
     this.retry_after_ms = options.retry_after_ms ?? null
   }
 }
 
 /**
- * What a handler throws when it knows that nothing happened: the same request may then run again.
+ * What a handler throws when it knows that nothing happened: the same request may then run again. It speaks for the
+ * attempt that throws it; onlyonce finds out whether it is true of the key.
  *
  * @example
  * if (!(await stock.has(item))) throw notExecuted(new Error('out of stock'))
  */
 export function notExecuted(cause?: unknown): OnlyonceError {
-  return new OnlyonceError('not_executed', { cause })
+  return new OnlyonceError('not_executed', { cause, proof: STATEMENT })
+}
+
+/** The same error, which says from now on what is proved. Its author, and what catches it by identity, keep their object. */
+export function proveStatement(
+  statement: OnlyonceError & { code: ProvedCode },
+  _proof: Proof,
+): OnlyonceError {
+  ;(statement as { executed: Executed }).executed = ERRORS[statement.code].executed
+  return statement
 }
 
 /**

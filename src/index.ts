@@ -17,7 +17,14 @@ export type {
   RunResult,
   TransactionCall,
 } from './door.ts'
-export { callRefused, ERRORS, type ErrorCode, notExecuted, OnlyonceError } from './errors.ts'
+export {
+  callRefused,
+  ERRORS,
+  type ErrorCode,
+  type Executed,
+  notExecuted,
+  OnlyonceError,
+} from './errors.ts'
 export type { Explanation } from './explain.ts'
 export {
   type InexactNumber,

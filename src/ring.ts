@@ -1,5 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { type ErrorCode, OnlyonceError } from './errors.ts'
+import { OnlyonceError, type PlainCode } from './errors.ts'
 import { isWellFormed } from './key/parts.ts'
 import { LIMITS } from './limits.ts'
 
@@ -20,7 +20,7 @@ export type KeyPurpose = 'fingerprint' | 'reply'
 
 const KEY_ID = /^[A-Za-z0-9_.-]{1,64}$/
 const KEY_ID_DEFAULT = 'default'
-const UNKNOWN: Readonly<Record<KeyPurpose, ErrorCode>> = {
+const UNKNOWN: Readonly<Record<KeyPurpose, PlainCode>> = {
   fingerprint: 'fingerprint_key_unknown',
   reply: 'seal_key_unknown',
 }

@@ -13,8 +13,9 @@ it('docs/errors.md has the table of src/errors.ts', () => {
   const rows = read('docs/errors.md')
     .split('\n')
     .filter((line) => line.startsWith('| `'))
-  const expected = Object.entries(ERRORS).map(([code, { status, retryable, message }]) => {
-    const cells = [`\`${code}\``, status, retryable ? 'yes' : 'no', message.replaceAll('|', '\\|')]
+  const expected = Object.entries(ERRORS).map(([code, { status, retryable, executed, message }]) => {
+    const told = message.replaceAll('|', '\\|')
+    const cells = [`\`${code}\``, status, retryable ? 'yes' : 'no', executed.replaceAll('_', ' '), told]
     return `| ${cells.join(' | ')} |`
   })
   expect(rows).toEqual(expected)
@@ -22,8 +23,8 @@ it('docs/errors.md has the table of src/errors.ts', () => {
 
 it('docs/problems.md has a section for every error, with the anchor that its type ends in', () => {
   const sections = read('docs/problems.md').split(/^## /m).slice(1)
-  const expected = Object.entries(ERRORS).map(([code, { status, retryable, message }]) => {
-    const told = `Status ${status}, ${retryable ? 'retryable' : 'not retryable'}. ${message}`
+  const expected = Object.entries(ERRORS).map(([code, { status, retryable, executed, message }]) => {
+    const told = `Status ${status}, ${retryable ? 'retryable' : 'not retryable'}, executed: \`${executed}\`. ${message}`
     return `${code}\n\n${told}`
   })
   expect(sections.map((section) => section.trim())).toEqual(expected)

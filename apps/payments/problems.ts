@@ -1,4 +1,4 @@
-import { type OperationReply, reply } from 'onlyonce'
+import { type Executed, type OperationReply, reply } from 'onlyonce'
 
 /**
  * Every refusal of the service's own: what clients match on. Codes are stable for ever. What the library refuses (keys,
@@ -34,7 +34,7 @@ export const PROBLEMS = {
   velocity_limited: { status: 429, title: 'Too many payments in a short time. Try again after Retry-After.' },
   overloaded: {
     status: 503,
-    title: 'There is too much to do. Nothing was started; send the same key again.',
+    title: 'There is too much to do. This request started nothing; send the same key again.',
   },
   unavailable: { status: 503, title: 'The service cannot answer now. Send the same key again.' },
   internal: {
@@ -44,6 +44,26 @@ export const PROBLEMS = {
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly title: string }>>
 
 export type ProblemCode = keyof typeof PROBLEMS
+
+/**
+ * What a refusal says about the key, as the library's problems do: those at the door started nothing, and know nothing of an
+ * earlier request with the key. What is not here is the result of a request, and has no such member.
+ */
+const EXECUTED: Partial<Readonly<Record<ProblemCode, Executed>>> = {
+  invalid_request: 'not_by_this_request',
+  unauthorized: 'not_by_this_request',
+  method_not_allowed: 'not_by_this_request',
+  request_timeout: 'not_by_this_request',
+  body_too_large: 'not_by_this_request',
+  media_type_unsupported: 'not_by_this_request',
+  expectation_failed: 'not_by_this_request',
+  headers_too_large: 'not_by_this_request',
+  rate_limited: 'not_by_this_request',
+  velocity_limited: 'not_by_this_request',
+  overloaded: 'not_by_this_request',
+  unavailable: 'unknown',
+  internal: 'unknown',
+}
 
 export interface ProblemDetails {
   readonly detail?: string
@@ -71,6 +91,7 @@ export class Refused extends Error {
 /** The body of a problem, as in RFC 9457. */
 export function problemBody(code: ProblemCode, { detail, field, more }: ProblemDetails = {}) {
   const { status, title } = PROBLEMS[code]
+  const executed = EXECUTED[code]
   return {
     type: `https://onlyonce.dev/problems/${code}`,
     title,
@@ -79,6 +100,7 @@ export function problemBody(code: ProblemCode, { detail, field, more }: ProblemD
     ...(detail !== undefined && { detail }),
     ...(field !== undefined && { field }),
     retryable: status === 408 || status === 429 || status >= 500,
+    ...(executed !== undefined && { executed }),
     ...more,
   }
 }

@@ -85,7 +85,7 @@ export async function ask(admit: Admit, asked: Asked, max_ms: number, ran: Ran):
 }
 
 const LATE = Symbol('late')
-const NOT_DECIDED = 'Whether it may run was not decided in time; nothing was executed.'
+const NOT_DECIDED = 'Whether it may run was not decided in time.'
 
 /** An `admit` that never answers would keep its client waiting for ever. What it says later is heard by nobody. */
 async function inTime(said: unknown, max_ms: number): Promise<unknown> {
@@ -136,7 +136,14 @@ export function refusedReply(
   const { code, detail, retry_after_ms } = refusal
   const { message } = OURS.get(code) ?? ERRORS.not_admitted
   const status = refusal.status ?? OURS.get(code)?.status ?? ERRORS.not_admitted.status
-  const told = { code, status, retryable: true, message: detail ?? message }
+  // Only a claim could prove more, and a request that is not admitted makes none.
+  const told = {
+    code,
+    status,
+    retryable: true,
+    executed: 'not_by_this_request',
+    message: detail ?? message,
+  } as const
   const reply = problemReply(told, policy, retry_after_ms === undefined ? {} : { retry_after_ms })
   const given = Object.entries(refusal.headers ?? {})
     .map(([name, value]) => [name.toLowerCase(), `${value}`] as const)

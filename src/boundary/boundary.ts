@@ -294,5 +294,5 @@ const UNOWNED = { signal: new AbortController().signal }
 const asItIs = (outcome: Outcome) => outcome
 const ANY_OPERATION = 'any'
 const NO_ANSWER = 'The handler did not answer in time.'
-const NOT_STARTED = 'It was past when the request arrived; nothing was executed.'
-const NOT_BEGUN = 'It passed before the request could begin; nothing was executed.'
+const NOT_STARTED = 'It was past when the request arrived.'
+const NOT_BEGUN = 'It passed before the request could begin.'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ERRORS, type ErrorCode, OnlyonceError } from '../errors.ts'
+import { ERRORS, type ErrorCode, notExecuted, OnlyonceError } from '../errors.ts'
 import { problemReply } from './problem.ts'
 
 const PLAIN = { errors: 'problem', problem_base: 'https://example.com/p/' } as const
@@ -9,8 +9,8 @@ const said = ({ body }: { body: Buffer }) => JSON.parse(body.toString())
 
 describe('a problem', () => {
   it.each(CODES)('is what the table of errors says: %s', (code) => {
-    const { status, retryable, message } = ERRORS[code]
-    const reply = problemReply(new OnlyonceError(code), PLAIN)
+    const { status, retryable, executed, message } = ERRORS[code]
+    const reply = problemReply({ code, status, retryable, executed, message }, PLAIN)
     expect(reply.status).toBe(status)
     expect(reply.headers).toEqual([
       ['content-type', 'application/problem+json'],
@@ -23,7 +23,12 @@ describe('a problem', () => {
       detail: message,
       code,
       retryable,
+      executed,
     })
+  })
+
+  it('says of the word of an author alone that it speaks for one request', () => {
+    expect(said(problemReply(notExecuted(), PLAIN)).executed).toBe('not_by_this_request')
   })
 
   it('tells in whole seconds when to come again, and never at once', () => {
@@ -49,7 +54,7 @@ describe("a problem in Stripe's form", () => {
   ] as const)('%s', (code, status, type, name, retry) => {
     const reply = problemReply(new OnlyonceError(code), STRIPE)
     expect(reply.status).toBe(status)
-    expect(said(reply).error).toMatchObject({ type, code: name })
+    expect(said(reply).error).toMatchObject({ type, code: name, executed: ERRORS[code].executed })
     expect(new Map(reply.headers).get('stripe-should-retry')).toBe(retry)
   })
 })

@@ -1,3 +1,4 @@
+import type { Executed } from '../errors.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
 
@@ -6,6 +7,7 @@ export interface Told {
   readonly code: string
   readonly status: number
   readonly retryable: boolean
+  readonly executed: Executed
   readonly message: string
 }
 
@@ -39,8 +41,8 @@ export function problemReply(
   }
 }
 
-/** RFC 9457. `code` and `retryable` are members of ours. */
-function problemBody({ code, message, retryable }: Told, status: number, base: string): string {
+/** RFC 9457. `code`, `retryable` and `executed` are members of ours. */
+function problemBody({ code, message, retryable, executed }: Told, status: number, base: string): string {
   return JSON.stringify({
     type: `${base}${code}`,
     title: titleOf(code),
@@ -48,6 +50,7 @@ function problemBody({ code, message, retryable }: Told, status: number, base: s
     detail: message,
     code,
     retryable,
+    executed,
   })
 }
 
@@ -57,13 +60,13 @@ function titleOf(code: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-function stripeBody({ code, message, status }: Told): string {
+function stripeBody({ code, message, status, executed }: Told): string {
   const idempotency = ['key_reused', 'in_progress', 'outcome_pending', 'parked', 'reply_not_kept'].includes(
     code,
   )
   const type = idempotency ? 'idempotency_error' : status >= 500 ? 'api_error' : 'invalid_request_error'
   return JSON.stringify({
-    error: { type, code: STRIPE_CODES[code] ?? code, message },
+    error: { type, code: STRIPE_CODES[code] ?? code, message, executed },
   })
 }
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type ErrorCode, OnlyonceError } from '../errors.ts'
+import { OnlyonceError, type PlainCode } from '../errors.ts'
 import { isWellFormed } from '../key/parts.ts'
 import { isExact, normalizeDecimal } from './decimal.ts'
 import { type JsonLimits, type JsonValue, resolveLimits, setMember } from './json.ts'
@@ -170,11 +170,11 @@ class Reader {
     }
   }
 
-  #fail(code: ErrorCode = 'json_malformed'): never {
+  #fail(code: PlainCode = 'json_malformed'): never {
     refuse(code, `See character ${this.#at}.`)
   }
 }
 
-function refuse(code: ErrorCode, detail?: string): never {
+function refuse(code: PlainCode, detail?: string): never {
   throw new OnlyonceError(code, detail === undefined ? {} : { detail })
 }

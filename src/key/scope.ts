@@ -1,4 +1,4 @@
-import { type ErrorCode, OnlyonceError } from '../errors.ts'
+import { OnlyonceError, type PlainCode } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { isWellFormed } from './parts.ts'
 
@@ -57,7 +57,7 @@ export function operationVersion(name: string): number | null {
 }
 
 /** A name that somebody gave: bounded, visible, and text that PostgreSQL can hold. Refused with the code that is given. */
-export function checkName(name: unknown, code: ErrorCode): string {
+export function checkName(name: unknown, code: PlainCode): string {
   if (typeof name !== 'string') return refuse(code, 'It is not a string.')
   if (name.length === 0) refuse(code, 'It is empty.')
   if (name.length > LIMITS.name_length_max) refuse(code, 'It is too long.')
@@ -72,6 +72,6 @@ export function checkName(name: unknown, code: ErrorCode): string {
   return name
 }
 
-function refuse(code: ErrorCode, detail: string): never {
+function refuse(code: PlainCode, detail: string): never {
   throw new OnlyonceError(code, { detail })
 }

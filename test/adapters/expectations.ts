@@ -34,10 +34,10 @@ export function expectProblem(
   code: ErrorCode,
   expected: { readonly status?: number; readonly retry_after?: boolean } = {},
 ): void {
-  const { status, retryable } = ERRORS[code]
+  const { status, retryable, executed } = ERRORS[code]
   const said =
     received.headers['content-type'] === 'application/problem+json' ? received.json() : received.text
-  expect(said).toMatchObject({ code, retryable, status: expected.status ?? status })
+  expect(said).toMatchObject({ code, retryable, executed, status: expected.status ?? status })
   expect(said.type).toMatch(new RegExp(`/${code}$`))
   expect(received.status).toBe(expected.status ?? status)
   expect(received.headers['cache-control']).toBe('no-store')

@@ -7,8 +7,9 @@ const PLUMBING = [...PURE, 'failure', 'retry', 'value']
 const FRONT = [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer', 'door']
 const BACKGROUND = ['worker', 'outbox', 'lock', 'operator', 'workers']
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  'error-table': [],
-  errors: [...BASE, 'error-table'],
+  'error-entry': [],
+  'error-table': ['error-entry'],
+  errors: [...BASE, 'error-entry', 'error-table'],
   limits: BASE,
   key: BASE,
   ring: [...BASE, 'key'],

@@ -50,13 +50,13 @@ interface Told {
 
 /** The library's sentences are made for clients; those about options of ours are not. */
 function answerLibrary(error: OnlyonceError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { code, status, retryable, message, retry_after_ms } = error
+  const { code, status, retryable, executed, message, retry_after_ms } = error
   if (status >= 500) request.log.error({ err: error }, 'a request failed')
   if (status >= 500 && !retryable) return sendProblem(request, reply, 'internal')
   if (retry_after_ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(retry_after_ms / 1_000)))
   const title = `${code.charAt(0).toUpperCase()}${code.slice(1).replaceAll('_', ' ')}`
   const type = `https://onlyonce.dev/problems/${code}`
-  return send(request, reply, { type, title, status, detail: message, code, retryable })
+  return send(request, reply, { type, title, status, detail: message, code, retryable, executed })
 }
 
 function send(request: FastifyRequest, reply: FastifyReply, body: Told): FastifyReply {

@@ -58,7 +58,8 @@ const IDEMPOTENCY_KEY = {
       type: 'string',
       minLength: 8,
       maxLength: 255,
-      description: 'Names the action. Send the same key again when no answer came.',
+      description:
+        'Names the action. Send the same key again when no answer came. A refusal says in executed what is known about the key.',
     },
   },
 }

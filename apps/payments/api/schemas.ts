@@ -17,6 +17,20 @@ export const Problem = Type.Object(
     detail: Type.Optional(Type.String()),
     field: Type.Optional(Type.String({ description: 'The member or parameter that is wrong.' })),
     retryable: Type.Boolean({ description: 'Whether the same request with the same key may be sent again.' }),
+    executed: Type.Optional(
+      Type.Union(
+        [
+          Type.Literal('no'),
+          Type.Literal('not_by_this_request'),
+          Type.Literal('unknown'),
+          Type.Literal('yes'),
+        ],
+        {
+          description:
+            'What is known about the key: nothing took effect under it; this request changed nothing, and an earlier one with this key may have taken effect; it may have taken effect; it has.',
+        },
+      ),
+    ),
     request_id: Type.Optional(Type.String()),
   },
   { description: 'A refusal, as in RFC 9457.' },
