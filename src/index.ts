@@ -60,6 +60,8 @@ export { onlyonce } from './onlyonce.ts'
 export {
   type AuditEntry,
   type GivenReply,
+  type GivenUp,
+  type GivingUp,
   type ListOptions,
   type Operator,
   operator,

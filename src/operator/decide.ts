@@ -3,6 +3,7 @@ import { checkName, maskCardNumbers } from '../key/index.ts'
 import { isWellFormed } from '../key/parts.ts'
 import { LIMITS } from '../limits.ts'
 import {
+  giveUp,
   type OnceRecord,
   type Parked,
   park,
@@ -12,7 +13,7 @@ import {
   type Unknown,
   unpark,
 } from '../record/index.ts'
-import type { Seen } from '../store/contract.ts'
+import type { Queryable, Seen } from '../store/contract.ts'
 import type { DecideRequest } from '../store/decisions.ts'
 import { type GivenReply, replyOf } from './reply.ts'
 
@@ -22,6 +23,20 @@ export interface Signature {
   readonly why: string
   /** The fence that the decision was made upon, as `list` or `show` told it: refused if it is another by now. */
   readonly fence?: number
+  /**
+   * A transaction of your own that the decision joins, so that what follows from it is one commit with it. It stands once
+   * you have committed.
+   */
+  readonly tx?: Queryable
+}
+
+/** What everybody who comes back to a request that was given up is told. */
+export type GivingUp = Signature & { readonly reply: GivenReply; readonly retention_ms?: number }
+
+export interface GivenUp {
+  readonly given_up: boolean
+  /** What it was before. Only what is retryable is given up. */
+  readonly state: State | 'none'
 }
 
 /** It happened, and this is the reply; or it is proved that it did not, and a retry may run. */
@@ -41,6 +56,14 @@ export function resolutionStep(seen: Seen | null, given: Resolution, retention_m
     return { from, to, retention_ms, action: 'allow_retry' }
   }
   const to = settleWithReply(from, replyOf(given.reply), retention_ms, now)
+  return { from, to, retention_ms, action: 'resolve' }
+}
+
+/** Null where it is not retryable: others may have done something, or may be about to. */
+export function givingUpStep(seen: Seen | null, given: GivingUp, retention_ms: number): Step | null {
+  const from = seen?.record
+  if (from?.state !== 'retryable') return null
+  const to = giveUp(from, replyOf(given.reply), retention_ms, seen!.now)
   return { from, to, retention_ms, action: 'resolve' }
 }
 

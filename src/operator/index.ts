@@ -3,12 +3,16 @@ import type { Onlyonce, ProtectedCall } from '../door.ts'
 import type { Engine } from '../engine.ts'
 import { OnlyonceError } from '../errors.ts'
 import { type Explanation, explain } from '../explain.ts'
+import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
 import type { RecordId, Reply } from '../record/index.ts'
 import { positive } from '../requests.ts'
-import type { Seen } from '../store/contract.ts'
-import type { AuditEntry, DecisionStore, RecordSummary } from '../store/decisions.ts'
+import type { Queryable } from '../store/contract.ts'
+import type { AuditEntry, DecisionStore, RecordSummary, SeenWithin } from '../store/decisions.ts'
 import {
+  type GivenUp,
+  type GivingUp,
+  givingUpStep,
   parkingStep,
   type Resolution,
   resolutionStep,
@@ -20,7 +24,7 @@ import {
 import { cursorOf, type ListOptions, listRequestOf, type Page } from './list.ts'
 
 export type { AuditEntry, RecordSummary } from '../store/decisions.ts'
-export type { Resolution, Signature } from './decide.ts'
+export type { GivenUp, GivingUp, Resolution, Signature } from './decide.ts'
 export type { ListOptions, Page } from './list.ts'
 export type { GivenReply } from './reply.ts'
 
@@ -62,6 +66,16 @@ export interface Operator {
    * await operator(once).resolve(id, { by: 'ann', why: 'the gateway has no trace of it', allow_retry: true })
    */
   resolve(id: Id, resolution: Resolution): Promise<void>
+
+  /**
+   * Ends what is retryable for good, with the reply that every retry then gets: others need what the request holds, and it is
+   * proved that nothing happened. Whatever is not retryable is left alone. With `tx`, what the request held is let go of in the
+   * same commit, so that nobody resumes it behind your back.
+   *
+   * @example
+   * const { given_up } = await operator(once).giveUp(id, { by: 'refunds', why: 'its share is needed', reply, tx })
+   */
+  giveUp(id: Id, given: GivingUp): Promise<GivenUp>
 
   /** No more automatic attempts to find out what became of an unknown record. */
   park(id: Id, signature: Signature): Promise<void>
@@ -126,40 +140,74 @@ class Desk<Tx> implements Operator {
     }
     const given_ms = resolution.retention_ms
     if (given_ms !== undefined) positive('retention_ms', given_ms)
-    await this.#decide(id, resolution, async (checked, seen) => {
-      const kept_ms = given_ms ?? (await this.#store.summary(checked))?.retention_ms
-      return resolutionStep(seen, resolution, kept_ms ?? this.#engine.requests.retention_ms)
-    })
+    await this.#decide(id, resolution, (seen) =>
+      resolutionStep(seen, resolution, this.#retentionOf(seen, given_ms)),
+    )
+  }
+
+  async giveUp(id: Id, given: GivingUp): Promise<GivenUp> {
+    const given_ms = given?.retention_ms
+    if (given_ms !== undefined) positive('retention_ms', given_ms)
+    let state: GivenUp['state'] = 'none'
+    const stepOf = (seen: SeenWithin | null) => {
+      state = seen?.record.state ?? 'none'
+      return givingUpStep(seen, given, this.#retentionOf(seen, given_ms))
+    }
+    for (let looks = 1; ; looks += 1) {
+      try {
+        return { given_up: await this.#decide(id, given, stepOf), state }
+      } catch (error) {
+        // Somebody came back to it in that very moment: what it is now is looked at once more.
+        const changed = error instanceof OnlyonceError && error.code === 'record_changed'
+        if (!changed || given.fence !== undefined || looks >= LIMITS.claim_looks_max) throw error
+      }
+    }
   }
 
   async park(id: Id, signature: Signature): Promise<void> {
-    await this.#decide(id, signature, (_, seen) => parkingStep(seen))
+    await this.#decide(id, signature, (seen) => parkingStep(seen))
   }
 
   async unpark(id: Id, signature: Signature): Promise<void> {
-    await this.#decide(id, signature, (_, seen) => unparkingStep(seen))
+    await this.#decide(id, signature, (seen) => unparkingStep(seen))
   }
 
   /** Looks, makes the next record of what was seen, and takes the step by what was seen: whoever is later is told. */
   async #decide(
     id: Id,
     signature: Signature,
-    stepOf: (id: RecordId, seen: Seen | null) => Step | Promise<Step>,
-  ): Promise<void> {
+    stepOf: (seen: SeenWithin | null) => Step | null,
+  ): Promise<boolean> {
     const checked = this.#engine.requests.idToLookAt(id)
     const { by, why, fence } = signatureOf(signature ?? {})
+    const { tx } = signature
     this.#engine.refuseWhenClosing()
     await this.#engine.start()
-    const seen = await this.#engine.store.look(checked)
+    const seen = await this.#look(checked, tx)
     if (fence !== undefined && seen !== null && seen.record.fence !== fence) {
       throw new OnlyonceError('record_changed')
     }
-    const step = await stepOf(checked, seen)
-    const done = await this.#store.decide({ id: checked, ...step, by, why })
+    const step = stepOf(seen)
+    if (step === null) return false
+    const done = await this.#store.decide({ id: checked, ...step, by, why }, tx)
     if (!done) throw new OnlyonceError('record_changed')
     const { state } = step.to
-    if (state === 'completed' || state === 'retryable') {
+    // Whether a transaction of the caller's commits is for the caller to know.
+    if (tx === undefined && (state === 'completed' || state === 'retryable')) {
       this.#engine.observers.emit({ signal: 'reconcile_resolved', id: checked, state })
     }
+    return true
+  }
+
+  /** Inside a transaction on its own connection: on a full pool a second one would never come. */
+  async #look(id: RecordId, tx: Queryable | undefined): Promise<SeenWithin | null> {
+    if (tx !== undefined) return await this.#store.lookWithin(tx, id)
+    const [seen, summary] = await Promise.all([this.#engine.store.look(id), this.#store.summary(id)])
+    return seen === null ? null : { ...seen, retention_ms: summary?.retention_ms ?? null }
+  }
+
+  /** As the operator says, or the operation, or `onlyonce()`. */
+  #retentionOf(seen: SeenWithin | null, given_ms: number | undefined): number {
+    return given_ms ?? seen?.retention_ms ?? this.#engine.requests.retention_ms
   }
 }

@@ -8,6 +8,7 @@ import {
   EDGES,
   expire,
   extend,
+  giveUp,
   type OnceRecord,
   owns,
   park,
@@ -160,6 +161,8 @@ class World {
     const open = record.state === 'unknown' || record.state === 'parked'
     if (what === 'not_executed' && open) this.record = settleAsNotExecuted(record, RETENTION_MS, now)
     if (what === 'reply' && open) this.record = settleWithReply(record, REPLY, RETENTION_MS, now)
+    if (what === 'reply' && record.state === 'retryable')
+      this.record = giveUp(record, REPLY, RETENTION_MS, now)
     if (what === 'park' && (record.state === 'unknown' || record.state === 'in_progress'))
       this.record = park(record, FAILURE, now)
     if (what === 'unpark' && record.state === 'parked') this.record = unpark(record, now)

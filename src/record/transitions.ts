@@ -191,6 +191,11 @@ export function settleWithReply(
   return { ...common(record), state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
 }
 
+/** Others need what it holds: it is proved that nothing happened, and from now on nothing ever will under this key. */
+export function giveUp(record: Retryable, reply: Reply, retention_ms: number, now: number): Completed {
+  return { ...common(record), state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
+}
+
 /** No more automatic attempts: an operator decides. An owner parks what it finds that nobody can go on with. */
 export function park(record: Unknown | InProgress, failure: Failure, now: number): Parked {
   return { ...common(record), state: 'parked', failure, changed_at: now }

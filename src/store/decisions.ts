@@ -1,4 +1,5 @@
 import type { Completed, Failure, Parked, RecordId, Retryable, State, Unknown } from '../record/index.ts'
+import type { Queryable, Seen } from './contract.ts'
 
 /** What an operator sees of a record: everything but what it was asked and what it replied. Times as in a record. */
 export interface RecordSummary extends RecordId {
@@ -60,13 +61,17 @@ export interface AuditEntry {
 /** A step from one state to the next, as the functions of `record/` made it, and who took it. */
 export interface DecideRequest {
   readonly id: RecordId
-  readonly from: Unknown | Parked
+  readonly from: Unknown | Parked | Retryable
   readonly to: Completed | Retryable | Parked | Unknown
   /** From the decision on; null where the next state is not finished. */
   readonly retention_ms: number | null
   readonly action: DecisionAction
   readonly by: string
   readonly why: string
+}
+
+export interface SeenWithin extends Seen {
+  readonly retention_ms: number | null
 }
 
 /** What operators need of a store, where it has it. */
@@ -79,6 +84,12 @@ export interface DecisionStore {
   /** The decisions about a record, the oldest first; at most the newest hundred. */
   audit(id: RecordId): Promise<readonly AuditEntry[]>
 
-  /** Takes the step and notes it, both or neither. False when the record is not any more what was seen of it. */
-  decide(request: DecideRequest): Promise<boolean>
+  /** A record as a transaction of the caller's sees it, and how long its operation wants it kept. */
+  lookWithin(tx: Queryable, id: RecordId): Promise<SeenWithin | null>
+
+  /**
+   * Takes the step and notes it, both or neither. False when the record is not any more what was seen of it. With `tx` it
+   * joins that transaction, which it never aborts: what was decided stands once the caller has committed.
+   */
+  decide(request: DecideRequest, tx?: Queryable): Promise<boolean>
 }

@@ -142,7 +142,8 @@ class SealedStore<Tx> implements Store<Tx> {
       list: (request) => inner.list(request),
       summary: (id) => inner.summary(id),
       audit: (id) => inner.audit(id),
-      decide: (request) => inner.decide({ ...request, to: this.#sealingStep(request) }),
+      lookWithin: (tx, id) => inner.lookWithin(tx, id),
+      decide: (request, tx) => inner.decide({ ...request, to: this.#sealingStep(request) }, tx),
     }
   }
 

@@ -98,12 +98,8 @@ export const BACKGROUND_MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/decisions.ts',
     edits: [
       {
-        from: `await this.#connections.runBounded(
-      bind(
-        this.#statements.decide,`,
-        to: `await apart(this.#connections, this.#statements.decide.text, (statement) =>
-      bind(
-        statement,`,
+        from: `await this.#connections.runBounded(bind(decide, ...decisionValues(request)))`,
+        to: `await apart(this.#connections, decide.text, (statement) => bind(statement, ...decisionValues(request)))`,
       },
       {
         from: `const NO_REPLY =`,
@@ -124,8 +120,27 @@ const NO_REPLY =`,
     name: 'store the reply of an operator in the clear',
     file: 'src/store/sealed.ts',
     edits: [
-      { from: 'inner.decide({ ...request, to: this.#sealingStep(request) })', to: 'inner.decide(request)' },
+      {
+        from: 'inner.decide({ ...request, to: this.#sealingStep(request) }, tx)',
+        to: 'inner.decide(request, tx)',
+      },
     ],
     tests: ['test/contract/operator.test.ts'],
+  },
+  {
+    name: 'take a decision beside the transaction that it was to join',
+    file: 'src/store/postgres/decisions.ts',
+    edits: [{ from: 'if (tx !== undefined) return', to: 'if (tx === null) return' }],
+    tests: ['test/contract/operator-within.test.ts'],
+    only: 'falls with it',
+  },
+  {
+    name: 'give up a request of which nobody knows whether it took effect',
+    file: 'src/operator/decide.ts',
+    edits: [
+      { from: `if (from?.state !== 'retryable') return null`, to: `if (from === undefined) return null` },
+    ],
+    tests: ['test/contract/operator-within.test.ts'],
+    only: 'leaves alone',
   },
 ]

@@ -1,5 +1,6 @@
 import { LIMITS } from '../../limits.ts'
 import type { RecordId } from '../../record/index.ts'
+import type { Queryable } from '../contract.ts'
 import type {
   AuditEntry,
   DecideRequest,
@@ -8,11 +9,14 @@ import type {
   Listed,
   ListRequest,
   RecordSummary,
+  SeenWithin,
 } from '../decisions.ts'
 import type { Connections } from './connections.ts'
 import { bind, type Row } from './flush.ts'
-import { arrayLiteral, replyValues } from './rows.ts'
+import type { Value } from './messages.ts'
+import { arrayLiteral, readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
+import { setSavepoint, undo } from './within.ts'
 
 const NO_REPLY = [null, null, null, null, null] as const
 
@@ -63,26 +67,50 @@ export class PostgresDecisions implements DecisionStore {
     return rows[0]!.map(readAudit).reverse()
   }
 
-  async decide({ id, from, to, retention_ms, action, by, why }: DecideRequest): Promise<boolean> {
-    const { rows } = await this.#connections.runBounded(
-      bind(
-        this.#statements.decide,
-        id.account,
-        id.operation,
-        id.key,
-        `${from.fence}`,
-        from.attempt_id,
-        from.state,
-        to.state,
-        retention_ms === null ? null : `${retention_ms}`,
-        ...(to.state === 'completed' ? replyValues(to.reply) : NO_REPLY),
-        by,
-        why,
-        action,
-      ),
-    )
+  async lookWithin(tx: Queryable, { account, operation, key }: RecordId): Promise<SeenWithin | null> {
+    const { lookOne, lookRetention } = this.#statements
+    const row = (await tx.query(lookOne.text, [account, operation, key])).rows[0]
+    if (row === undefined) return null
+    const kept = (await tx.query(lookRetention.text, [account, operation, key])).rows[0]
+    return { ...readRecord(Object.values(row)), retention_ms: numberOrNull(kept?.retention_ms) }
+  }
+
+  async decide(request: DecideRequest, tx?: Queryable): Promise<boolean> {
+    const { decide } = this.#statements
+    if (tx !== undefined) return await decideWithin(tx, decide.text, decisionValues(request))
+    const { rows } = await this.#connections.runBounded(bind(decide, ...decisionValues(request)))
     return rows.at(-1)!.length === 1
   }
+}
+
+/** Behind a savepoint: whatever goes wrong here, the caller's transaction is as it was before. */
+async function decideWithin(tx: Queryable, text: string, values: Value[]): Promise<boolean> {
+  await setSavepoint(tx)
+  try {
+    const { rows } = await tx.query(text, values)
+    await tx.query('RELEASE SAVEPOINT onlyonce')
+    return rows.length === 1
+  } catch (error) {
+    await undo(tx)
+    throw error
+  }
+}
+
+function decisionValues({ id, from, to, retention_ms, action, by, why }: DecideRequest): Value[] {
+  return [
+    id.account,
+    id.operation,
+    id.key,
+    `${from.fence}`,
+    from.attempt_id,
+    from.state,
+    to.state,
+    retention_ms === null ? null : `${retention_ms}`,
+    ...(to.state === 'completed' ? replyValues(to.reply) : NO_REPLY),
+    by,
+    why,
+    action,
+  ]
 }
 
 const UNFINISHED: readonly string[] = ['in_progress', 'unknown', 'parked']

@@ -54,6 +54,7 @@ function texts(schema: string) {
     findOldEvidence: reap.findOldEvidence(schema),
     deleteEvidence: reap.deleteEvidence(schema),
     lookSummary: decisions.lookSummary(schema),
+    lookRetention: decisions.lookRetention(schema),
     listUnfinished: decisions.listUnfinished(schema),
     listOfAccount: decisions.listOfAccount(schema),
     lookAudit: decisions.lookAudit(schema),

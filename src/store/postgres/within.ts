@@ -39,7 +39,8 @@ export async function within(
   }
 }
 
-async function setSavepoint(tx: Queryable): Promise<void> {
+/** Throws where there is no transaction to join. */
+export async function setSavepoint(tx: Queryable): Promise<void> {
   try {
     await tx.query('SAVEPOINT onlyonce')
   } catch (error) {
@@ -141,7 +142,7 @@ class LockWait extends Error {
 }
 
 /** On a connection that is gone there is nothing to undo; the error that brought us here says more. */
-async function undo(tx: Queryable): Promise<void> {
+export async function undo(tx: Queryable): Promise<void> {
   try {
     await tx.query('ROLLBACK TO SAVEPOINT onlyonce')
     await tx.query('RELEASE SAVEPOINT onlyonce')

@@ -5,6 +5,10 @@ export const lookSummary = (schema: string) => `
 SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
 WHERE r.account = $1 AND r.operation = $2 AND r.key = $3`
 
+/** Parameters: 1-3 id. */
+export const lookRetention = (schema: string) => `
+SELECT retention_ms FROM ${schema}.records WHERE account = $1 AND operation = $2 AND key = $3`
+
 const WANTED = `
   r.state = ANY ($1::text[]) AND ($2::text IS NULL OR r.account = $2) AND ($3::text IS NULL OR r.operation = $3)
   AND r.attempted_at <= now() - ${interval('$4')}
