@@ -119,8 +119,10 @@ export const LIMITS = {
   close_max_ms: 30_000,
   /** How long close() then waits for the connections of its own pool. */
   pool_end_max_ms: 1_000,
-  /** What a client that met another's attempt is told to wait. */
+  /** What a client that met another's attempt is told to wait at least: where nothing is known, an answer is near. */
   retry_after_ms: 1_000,
+  /** And at most: evidence or an operator may settle it before the next look. */
+  retry_after_max_ms: 3_600_000,
   /** An attempt that began so long ago and is not finished has been forgotten by everybody. */
   stuck_after_ms: 3_600_000,
   /** How often stuck records are counted, where anybody observes. */
@@ -178,8 +180,13 @@ export const LIMITS = {
   owners_max: 50,
   /** How long the owner of an operation may be silent, after its lease, before a worker goes on with it. */
   grace_ms: 30_000,
-  /** When an outcome in doubt is looked at, counted from the look before; then it is parked. */
-  reconcile_after_ms: [60_000, 300_000, 3_600_000, 21_600_000, 86_400_000],
+  /**
+   * When an outcome in doubt is looked at, counted from the look before; then it is parked. Most doubts are a hiccup of the
+   * other side, and a client waits for its key meanwhile: the first looks come within seconds. Each pause is two to six
+   * times the one before, so that a long outage is not asked about much more often than a short one. Together they are
+   * 31 hours: longer than the other side remembers keys, and than most lookups lag.
+   */
+  reconcile_after_ms: [2_000, 5_000, 15_000, 45_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000],
   /** Records that a worker takes in one batch, and works on at once. */
   worker_batch_max: 100,
   worker_at_once: 8,

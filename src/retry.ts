@@ -23,10 +23,17 @@ const CALLS: Backoff = { min_ms: LIMITS.backoff_min_ms, max_ms: LIMITS.backoff_m
 
 /** A deadline by the monotonic clock, which no administrator can set. */
 export class Deadline {
+  readonly #since_ms: number
   readonly #at_ms: number
 
   constructor(in_ms: number) {
-    this.#at_ms = performance.now() + in_ms
+    this.#since_ms = performance.now()
+    this.#at_ms = this.#since_ms + in_ms
+  }
+
+  /** Since it began to run. */
+  get elapsed_ms(): number {
+    return performance.now() - this.#since_ms
   }
 
   get left_ms(): number {

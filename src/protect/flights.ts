@@ -26,7 +26,7 @@ export type Boarding<T> =
   /** The flight under way is that of another request with the same key. */
   | { readonly role: 'refused' }
   /** It is that of the same request, and the caller did not wish to wait for work that runs. */
-  | { readonly role: 'busy' }
+  | { readonly role: 'busy'; readonly flight: Flight<T> }
   /** Whether anything runs is not known yet: null as soon as it does, or what the flight came to without it. */
   | { readonly role: 'undecided'; readonly landed: Promise<T | null>; readonly flight: Flight<T> }
 
@@ -88,7 +88,7 @@ export class Flights<T> {
     }
     if (!flight.digest.equals(digest)) return { role: 'refused' }
     const { duplicates, wait_max_ms } = options
-    if (duplicates === 'refuse' && flight.running) return { role: 'busy' }
+    if (duplicates === 'refuse' && flight.running) return { role: 'busy', flight }
     if (this.#joined >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
     return duplicates === 'refuse'
       ? { role: 'undecided', landed: this.#join(flight, untilRunning(flight), wait_max_ms), flight }

@@ -1,9 +1,6 @@
-import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
 import type { Boarding } from './flights.ts'
-import type { Outcome } from './transaction.ts'
-
-const IN_PROGRESS: Outcome = { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
+import { busyFor, type Outcome } from './transaction.ts'
 
 /** What a caller is told, and whether it was another's flight that brought it. */
 export interface Followed {
@@ -20,17 +17,17 @@ export async function follow(
     case 'refused':
       return { outcome: { outcome: 'key_reused' }, joined: false }
     case 'busy':
-      return { outcome: IN_PROGRESS, joined: false }
+      return { outcome: busyFor(boarding.flight.over), joined: false }
     case 'undecided': {
       // The first may be a retry as well, of what was done long ago: then its replay is for all.
       const outcome = await boarding.landed
-      if (outcome === null) return { outcome: IN_PROGRESS, joined: false }
+      if (outcome === null) return { outcome: busyFor(boarding.flight.over), joined: false }
       signals.joined(boarding.flight.trace)
       return { outcome, joined: true }
     }
     case 'joined':
       signals.joined(boarding.flight.trace)
-      return { outcome: (await boarding.landed) ?? IN_PROGRESS, joined: true }
+      return { outcome: (await boarding.landed) ?? busyFor(boarding.flight.over), joined: true }
     default:
       return boarding satisfies never
   }

@@ -120,16 +120,17 @@ export class Hold<Tx> {
     })
   }
 
-  async doubt(failure: Failure, waits_for: string | null): Promise<'unknown' | 'parked'> {
+  /** Gives in how many milliseconds it is looked at; null where it was the last look, and it is parked. */
+  async doubt(failure: Failure, waits_for: string | null): Promise<number | null> {
     const { operations, schedule_ms } = this.house
     const looks = this.#looks
     const in_ms = schedule_ms[looks]
     if (in_ms === undefined) {
       await this.park(failure)
-      return 'parked'
+      return null
     }
     await this.#leave((owned) => operations.doubt(owned, failure, { looks, in_ms, waits_for }))
-    return 'unknown'
+    return in_ms
   }
 
   async park(failure: Failure): Promise<void> {

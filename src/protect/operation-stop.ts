@@ -9,7 +9,13 @@ export type Stop =
   /** The record has another owner, or nobody knows: nothing more is written. */
   | { readonly why: 'lost'; readonly error: unknown }
   /** The outcome of a call cannot be known now. */
-  | { readonly why: 'doubt'; readonly failure: Failure; readonly waits_for: string | null }
+  | {
+      readonly why: 'doubt'
+      readonly failure: Failure
+      readonly waits_for: string | null
+      /** When it is looked at, once that is written down. */
+      readonly look_in_ms?: number
+    }
   /** It did not work this time: whoever comes next goes on from the last durable step. */
   | { readonly why: 'failed'; readonly error: unknown }
   /** Nobody can go on by himself. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
-import { type Claimant, decide, type Failure, type Reply } from '../record/index.ts'
+import { type Claimant, decide, type Failure, lookedAtIn, type Reply } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { Resumed, Takable } from '../store/operations.ts'
 import type { HandlerRequest } from './handler.ts'
@@ -14,7 +14,7 @@ import { Hold } from './operation-hold.ts'
 import { OperationRun } from './operation-run.ts'
 import { type RunEnd, stopOf } from './operation-stop.ts'
 import { Steps } from './steps.ts'
-import { type Outcome, outcomeOf } from './transaction.ts'
+import { busyFor, type Outcome, outcomeOf } from './transaction.ts'
 
 /** An operation with everything that decides about it. */
 export interface OperationRequest extends Omit<HandlerRequest, 'rerunnable' | 'save_wait_ms'> {
@@ -91,7 +91,7 @@ export async function runOperation<Tx>(
     if (end.why === 'conflict') continue
     return outcomeOfEnd(end, attempt)
   }
-  return { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
+  return busyFor(deadline)
 }
 
 /** What a worker knows of an operation that it goes on with. */
@@ -246,13 +246,13 @@ async function doubt<Tx>(
   waits_for: string | null,
   signals: CallSignals,
 ): Promise<RunEnd> {
-  const left = await hold.doubt(failure, waits_for)
-  if (left === 'parked') return { why: 'parked', failure }
+  const look_in_ms = await hold.doubt(failure, waits_for)
+  if (look_in_ms === null) return { why: 'parked', failure }
   signals.doubted(failure)
-  return { why: 'doubt', failure, waits_for }
+  return { why: 'doubt', failure, waits_for, look_in_ms }
 }
 
-function outcomeOfEnd(end: RunEnd, { claimant, resumed }: OperationAttempt): Outcome {
+function outcomeOfEnd(end: RunEnd, { claimant, resumed, deadline }: OperationAttempt): Outcome {
   const origin = { fence: resumed?.record.fence ?? 1, trace: claimant.trace }
   switch (end.why) {
     case 'completed':
@@ -260,9 +260,14 @@ function outcomeOfEnd(end: RunEnd, { claimant, resumed }: OperationAttempt): Out
       return { outcome: 'executed', reply: end.reply as Reply }
     case 'busy':
     case 'conflict':
-      return { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
+      return busyFor(deadline)
     case 'doubt':
-      return { outcome: 'unknown', failure: end.failure, retry_after_ms: LIMITS.retry_after_ms, origin }
+      return {
+        outcome: 'unknown',
+        failure: end.failure,
+        retry_after_ms: lookedAtIn(end.look_in_ms ?? 0),
+        origin,
+      }
     case 'parked':
       return { outcome: 'parked', failure: end.failure, origin }
     case 'lost':

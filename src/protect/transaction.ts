@@ -5,6 +5,7 @@ import type { Fingerprint } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals, Origin } from '../observe/index.ts'
 import {
+  asLongAgain,
   type Claimant,
   type Decision,
   decide,
@@ -91,6 +92,7 @@ export async function runTransaction<Tx>(
     const attempt = attemptOf(request, claimant, seen, deadline)
     const end = await store.transact(attempt, work, crashPoint)
     if (end.end === 'committed') return { outcome: 'executed', reply: end.reply }
+    if (end.end === 'busy') return busyFor(deadline)
     const step = await stepAfter(end, store, attempt, crashPoint, signals)
     if (step.next === 'done') return step.outcome
     last = step.error
@@ -99,21 +101,24 @@ export async function runTransaction<Tx>(
   throw last instanceof OnlyonceError ? last : new OnlyonceError('serialization_failed', { cause: last })
 }
 
+/** Another's transaction is open. It has run for as long as was waited for it, at least. */
+export function busyFor(waited: Deadline): Outcome {
+  return { outcome: 'in_progress', retry_after_ms: asLongAgain(waited.elapsed_ms) }
+}
+
 /** After one attempt: it is done, or look again because another came first, or run again. */
 type Step =
   | { readonly next: 'done'; readonly outcome: Outcome }
   | { readonly next: 'look' | 'rerun'; readonly error: unknown }
 
 async function stepAfter<Tx>(
-  end: Exclude<TransactionEnd, { end: 'committed' }>,
+  end: Exclude<TransactionEnd, { end: 'committed' | 'busy' }>,
   store: Store<Tx>,
   attempt: TransactionAttempt,
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<Step> {
   switch (end.end) {
-    case 'busy':
-      return { next: 'done', outcome: { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms } }
     case 'conflict':
       return { next: 'look', error: new OnlyonceError('serialization_failed') }
     case 'rerun':
@@ -226,7 +231,7 @@ export function outcomeOf(decision: Exclude<Decision, Run>): Outcome {
     case 'in_progress':
       return {
         outcome: 'in_progress',
-        retry_after_ms: Math.max(1, Math.min(decision.retry_after_ms, LIMITS.retry_after_ms)),
+        retry_after_ms: decision.retry_after_ms,
       }
     case 'key_reused':
       return { outcome: 'key_reused' }
@@ -235,7 +240,7 @@ export function outcomeOf(decision: Exclude<Decision, Run>): Outcome {
       return {
         outcome: 'unknown',
         failure: decision.record.failure,
-        retry_after_ms: LIMITS.retry_after_ms,
+        retry_after_ms: decision.retry_after_ms,
         origin: decision.record,
       }
     case 'parked':

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
 import type { Reply } from '../record/index.ts'
+import { Deadline } from '../retry.ts'
 import type { CrashPoint, Queryable, Store } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
-import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
+import { busyFor, type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
 
 /**
  * Protects work inside a transaction that the caller began and will end. Claims first: the caller's effects
@@ -24,6 +25,7 @@ export async function runWithin<Tx>(
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, matches, lapsed, retention_ms } = request
   const claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
+  const waited = new Deadline(LIMITS.lock_wait_max_ms)
   crashPoint('within.claim.before')
   const end = await store.within(
     tx,
@@ -44,7 +46,7 @@ export async function runWithin<Tx>(
     case 'completed':
       return { outcome: 'executed', reply: end.reply }
     case 'busy':
-      return { outcome: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
+      return busyFor(waited)
     case 'decided':
       signals.decided(end.decision)
       return outcomeOf(end.decision)

@@ -59,6 +59,8 @@ export interface Retryable extends Common {
 export interface Unknown extends Common {
   readonly state: 'unknown'
   readonly failure: Failure
+  /** When it is found out next what became of it; null where nothing in the background does so. */
+  readonly look_at: number | null
 }
 
 export interface Parked extends Common {

@@ -4,6 +4,7 @@
  * the shape of every state in its constraints.
  */
 import type { Fingerprint } from '../fingerprint/index.ts'
+import { afterLook, afterOwner } from './come-back.ts'
 import type {
   Completed,
   Expired,
@@ -49,11 +50,11 @@ export interface Run {
 /** What a caller who brings a key is told. */
 export type Decision =
   | Run
-  | { readonly kind: 'vanished'; readonly record: Unknown }
+  | { readonly kind: 'vanished'; readonly record: Unknown; readonly retry_after_ms: number }
   | { readonly kind: 'replay'; readonly record: Completed }
   | { readonly kind: 'in_progress'; readonly retry_after_ms: number }
   | { readonly kind: 'key_reused' }
-  | { readonly kind: 'unknown'; readonly record: Unknown }
+  | { readonly kind: 'unknown'; readonly record: Unknown; readonly retry_after_ms: number }
   | { readonly kind: 'parked'; readonly record: Parked }
 
 /** Takes ownership: the fence rises by one, whatever went before. */
@@ -99,18 +100,21 @@ export function decide(
       return run(record, claim, now)
     case 'in_progress':
       if (record.lease_until > now) {
-        return { kind: 'in_progress', retry_after_ms: record.lease_until - now }
+        return { kind: 'in_progress', retry_after_ms: afterOwner(record, now) }
       }
-      return claim.takeover === 'resume'
-        ? run(record, claim, now)
-        : { kind: 'vanished', record: doubt(record, OWNER_VANISHED, now) }
+      return claim.takeover === 'resume' ? run(record, claim, now) : vanished(record, now)
     case 'unknown':
-      return { kind: 'unknown', record }
+      return { kind: 'unknown', record, retry_after_ms: afterLook(record, now) }
     case 'parked':
       return { kind: 'parked', record }
     default:
       return unreachable(record)
   }
+}
+
+function vanished(record: InProgress, now: number): Decision {
+  const doubtful = doubt(record, OWNER_VANISHED, now)
+  return { kind: 'vanished', record: doubtful, retry_after_ms: afterLook(doubtful, now) }
 }
 
 function run(
@@ -152,7 +156,7 @@ export function release(record: InProgress, failure: Failure, retention_ms: numb
 
 /** Nobody can know whether it happened: somebody has to find out. */
 export function doubt(record: InProgress, failure: Failure, now: number): Unknown {
-  return { ...common(record), state: 'unknown', failure, changed_at: now }
+  return { ...common(record), state: 'unknown', failure, changed_at: now, look_at: null }
 }
 
 /** The owner is alive. The fence stays, the lease is counted from now. */
@@ -202,7 +206,7 @@ export function park(record: Unknown | InProgress, failure: Failure, now: number
 }
 
 export function unpark(record: Parked, now: number): Unknown {
-  return { ...common(record), state: 'unknown', failure: record.failure, changed_at: now }
+  return { ...common(record), state: 'unknown', failure: record.failure, changed_at: now, look_at: null }
 }
 
 /** Only finished records expire; unfinished ones are never forgotten. */

@@ -1,5 +1,6 @@
 import { BACKGROUND_MUTANTS } from './background-mutants.ts'
 import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
+import { COME_BACK_MUTANTS } from './come-back-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
@@ -246,6 +247,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...WEBHOOK_MUTANTS,
   ...KEY_MUTANTS,
   ...LIMIT_MUTANTS,
+  ...COME_BACK_MUTANTS,
   ...HANDLER_MUTANTS,
   ...ISSUED_KEY_MUTANTS,
   ...BOUNDARY_MUTANTS,

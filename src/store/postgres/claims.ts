@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
-import { type Decision, decide, ownRun, reserve } from '../../record/index.ts'
+import { asLongAgain, type Decision, decide, ownRun, reserve } from '../../record/index.ts'
+import { Deadline } from '../../retry.ts'
 import type { ClaimRequest } from '../contract.ts'
 import { classify } from './classify.ts'
 import type { Connections } from './connections.ts'
@@ -34,11 +35,12 @@ export class Claims {
 
   /** Waiting too long for a transaction of another's that has the key means that it is in progress there. */
   async claim(request: ClaimRequest): Promise<Decision> {
+    const waited = new Deadline(LIMITS.lock_wait_max_ms)
     try {
       return await this.#claim(request)
     } catch (error) {
       if (classify(error) !== 'lock_wait') throw error
-      return { kind: 'in_progress', retry_after_ms: LIMITS.retry_after_ms }
+      return { kind: 'in_progress', retry_after_ms: asLongAgain(waited.elapsed_ms) }
     }
   }
 

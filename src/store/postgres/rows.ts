@@ -53,7 +53,10 @@ function stateOf(state: OnceRecord['state'], lease: string, expires: string, row
       return { state, reply: readReply(row), expires_at: Number(expires) }
     case 'retryable':
       return { state, failure: readFailure(row[15]!, row[16]!), expires_at: Number(expires) }
-    case 'unknown':
+    case 'unknown': {
+      const look_at = row[20] == null ? null : Number(row[20])
+      return { state, failure: readFailure(row[15]!, row[16]!), look_at }
+    }
     case 'parked':
       return { state, failure: readFailure(row[15]!, row[16]!) }
     case 'expired':

@@ -32,6 +32,7 @@ const RECORD_COLUMNS = [
   milliseconds('clock_timestamp()'),
   'r.reply_key_id',
   'r.trace',
+  milliseconds('r.look_at'),
 ]
 
 export const RECORD_COLUMN_COUNT = RECORD_COLUMNS.length
