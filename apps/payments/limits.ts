@@ -1,7 +1,11 @@
 /** Every bound of the service, in one place. Those of the library are in its own table. */
 export const LIMITS = {
-  /** A payment of the same payer, amount and reference within this time is pointed out. */
-  duplicate_intent_minutes: 10,
+  /** A payment of the same payer, amount and reference within this time, or longer where keys replay longer, is a duplicate. */
+  duplicate_window_ms: 24 * 3_600_000,
+  /** Records are removed a little later than their retention says, and clocks are read at different moments. */
+  duplicate_margin_ms: 3_600_000,
+  /** How many earlier payments that are no more in the way one payment clears away. */
+  duplicate_looks_max: 5,
   /** How far clocks of processes may be from that of the database: ids are searched so much beyond a time. */
   clock_difference_ms: 24 * 3_600_000,
   /** Payments that one run of a worker takes. */

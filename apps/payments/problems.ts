@@ -18,6 +18,14 @@ export const PROBLEMS = {
   media_type_unsupported: { status: 415, title: 'Send JSON in UTF-8 as application/json.' },
   expectation_failed: { status: 417, title: 'Of expectations only 100-continue is met.' },
   headers_too_large: { status: 431, title: 'The headers are larger than any request needs.' },
+  duplicate_intent: {
+    status: 409,
+    title: 'The same payment exists. Look at that one; this key may be sent again if nothing becomes of it.',
+  },
+  request_given_up: {
+    status: 422,
+    title: 'The request was not executed, and others needed what it held. Use a new key for another try.',
+  },
   amount_too_large: { status: 422, title: 'The amount is more than is left.' },
   payment_state: { status: 422, title: 'The state of the payment does not allow this.' },
   currency_mismatch: { status: 422, title: 'The currency is not that of the payment.' },

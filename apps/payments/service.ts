@@ -5,6 +5,7 @@ import {
   type Onlyonce,
   type OnlyonceOptions,
   onlyonce,
+  operator,
   outbox,
   type PostgresTx,
   postgres,
@@ -94,7 +95,10 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     })
     opened.push(async () => limits.stop())
     await limits.start()
-    const operations = operationsOf(gateways, outbox(once))
+    const operations = operationsOf(
+      { gateways, desk: operator(once), retention_ms: LIMITS.retention_ms },
+      outbox(once),
+    )
     return {
       config,
       pool,

@@ -9,6 +9,7 @@ import { OBSERVE_MUTANTS } from './observe-mutants.ts'
 import { OPERATION_CALL_MUTANTS } from './operation-call-mutants.ts'
 import { OPERATION_MUTANTS } from './operation-mutants.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
+import { PAYMENT_MUTANTS } from './payment-mutants.ts'
 import { WEBHOOK_MUTANTS } from './webhook-mutants.ts'
 
 /** A fault that somebody might build in one day: a small change of one file, and the tests that must notice. */
@@ -244,6 +245,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   ...OBSERVE_MUTANTS,
   ...OUTBOX_MUTANTS,
+  ...PAYMENT_MUTANTS,
   ...WEBHOOK_MUTANTS,
   ...KEY_MUTANTS,
   ...LIMIT_MUTANTS,

@@ -3,7 +3,7 @@ import type { Queryable } from 'onlyonce'
 import type { Mode } from '../gateway/index.ts'
 import { makeId } from '../ids.ts'
 import { makeApiKey, parseApiKey } from './api-key.ts'
-import { FIND_ACCOUNT, INSERT_ACCOUNT, INSERT_KEY, LIST_KEYS, REVOKE_KEY } from './sql.ts'
+import { FIND_ACCOUNT, INSERT_ACCOUNT, INSERT_KEY, LIST_KEYS, REVOKE_KEY, UPDATE_ACCOUNT } from './sql.ts'
 
 export { bearerOf, parseApiKey } from './api-key.ts'
 export { type Authenticate, authenticate, authenticator, type Caller } from './authenticate.ts'
@@ -12,7 +12,15 @@ export { DEMO_ACCOUNT_ID, DEMO_API_KEY, ensureDemoAccount } from './demo.ts'
 export interface Account {
   readonly id: string
   readonly name: string
+  /** What becomes of a payment with the payer, amount and reference of another, where its request does not say so. */
+  readonly duplicates: 'warn' | 'refuse'
   readonly created_at: Date
+}
+
+type AccountRow = Omit<Account, 'id'> & { readonly account: string }
+
+function accountOf({ account, name, duplicates, created_at }: AccountRow): Account {
+  return { id: account.slice(0, account.indexOf(':')), name, duplicates, created_at }
 }
 
 export interface ApiKey {
@@ -29,15 +37,25 @@ const KEYS_SHOWN_MAX = 1_000
 export async function createAccount(db: Queryable, name: string): Promise<Account> {
   const id = makeId('acct')
   const { rows } = await db.query(INSERT_ACCOUNT, [id, name])
-  return { id, name, created_at: (rows as { created_at: Date }[])[0]!.created_at }
+  return accountOf(rows[0] as AccountRow)
+}
+
+/** Of both modes. Null where there is no such account. */
+export async function updateAccount(
+  db: Queryable,
+  id: string,
+  { name = null, duplicates = null }: { name?: string | null; duplicates?: Account['duplicates'] | null },
+): Promise<Account | null> {
+  const { rows } = await db.query(UPDATE_ACCOUNT, [id, name, duplicates])
+  const [row] = rows as AccountRow[]
+  return row === undefined ? null : accountOf(row)
 }
 
 /** An account in one mode, such as `acct_…:test`; null where there is none. */
 export async function findAccount(db: Queryable, account: string): Promise<Account | null> {
   const { rows } = await db.query(FIND_ACCOUNT, [account])
-  const [row] = rows as { account: string; name: string; created_at: Date }[]
-  if (row === undefined) return null
-  return { id: row.account.slice(0, row.account.indexOf(':')), name: row.name, created_at: row.created_at }
+  const [row] = rows as AccountRow[]
+  return row === undefined ? null : accountOf(row)
 }
 
 /** The key itself is told here and never again. Null where there is no such account. */

@@ -2,10 +2,16 @@ export const INSERT_ACCOUNT = `
 INSERT INTO payments.accounts (account, name)
 VALUES ($1 || ':test', $2), ($1 || ':live', $2)
 ON CONFLICT (account) DO NOTHING
-RETURNING account, created_at`
+RETURNING account, name, duplicates, created_at`
 
 export const FIND_ACCOUNT = `
-SELECT account, name, created_at FROM payments.accounts WHERE account = $1`
+SELECT account, name, duplicates, created_at FROM payments.accounts WHERE account = $1`
+
+/** Both modes of an account. 1 id, 2 name or NULL, 3 duplicates or NULL. */
+export const UPDATE_ACCOUNT = `
+UPDATE payments.accounts SET name = coalesce($2, name), duplicates = coalesce($3, duplicates)
+WHERE account IN ($1 || ':test', $1 || ':live')
+RETURNING account, name, duplicates, created_at`
 
 export const INSERT_KEY = `
 INSERT INTO payments.api_keys (account, id, secret_hash, last4)

@@ -1,6 +1,13 @@
 import { operator } from 'onlyonce'
 import { Type } from 'typebox'
-import { createAccount, createApiKey, findAccount, listApiKeys, revokeApiKey } from '../accounts/index.ts'
+import {
+  createAccount,
+  createApiKey,
+  findAccount,
+  listApiKeys,
+  revokeApiKey,
+  updateAccount,
+} from '../accounts/index.ts'
 import { Refused } from '../problems.ts'
 import { requireOpsToken } from './auth.ts'
 import { withCursor } from './cursors.ts'
@@ -10,7 +17,17 @@ import type { Routes } from './type.ts'
 
 const AccountId = Type.String({ pattern: '^acct_[0-9a-f]{32}$' })
 const Mode = Type.Enum(['test', 'live'])
-const Account = Type.Object({ id: Type.String(), name: Type.String(), created_at: Timestamp })
+const Duplicates = Type.Enum(['warn', 'refuse'], {
+  description:
+    'What becomes of a payment with the payer, amount and reference of another, where its request does not say so.',
+})
+const Name = Type.String({ minLength: 1, maxLength: 200 })
+const Account = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  duplicates: Duplicates,
+  created_at: Timestamp,
+})
 const ApiKey = Type.Object({
   id: Type.String(),
   mode: Mode,
@@ -34,14 +51,33 @@ export const opsRoutes: Routes = async (app, service) => {
       schema: {
         summary: 'Create an account',
         tags,
-        body: Type.Object(
-          { name: Type.String({ minLength: 1, maxLength: 200 }) },
-          { additionalProperties: false },
-        ),
+        body: Type.Object({ name: Name }, { additionalProperties: false }),
         response: { 201: Account },
       },
     },
     async (request, reply) => reply.code(201).send(await createAccount(pool, request.body.name)),
+  )
+
+  app.patch(
+    '/ops/accounts/:account_id',
+    {
+      schema: {
+        summary: 'Change an account',
+        description: 'What is not named stays. It is the same in both modes.',
+        tags,
+        params: Type.Object({ account_id: AccountId }),
+        body: Type.Object(
+          { name: Type.Optional(Name), duplicates: Type.Optional(Duplicates) },
+          { additionalProperties: false, minProperties: 1 },
+        ),
+        response: { 200: Account },
+      },
+    },
+    async (request) => {
+      const updated = await updateAccount(pool, request.params.account_id, request.body)
+      if (updated === null) throw new Refused('not_found')
+      return updated
+    },
   )
 
   app.post(

@@ -1,6 +1,7 @@
-import type { Admit } from 'onlyonce'
+import type { Admit, Asked } from 'onlyonce'
 import { idempotent } from 'onlyonce/fastify'
 import { Type } from 'typebox'
+import { findAccount } from '../accounts/index.ts'
 import { parseAmount, parseCurrency } from '../money/index.ts'
 import {
   findCurrency,
@@ -68,7 +69,10 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
       },
       preHandler: idempotent({
         operation: createPayment,
-        admit: admitPayment,
+        admit: async (asked) => {
+          await refuseUnnamed(service, asked)
+          return await admitPayment(asked)
+        },
         input: ({ body }) => readCreate(body as CreatePaymentBody),
       }),
     },
@@ -225,12 +229,39 @@ function ofPayment({ limits, pool }: Service): Admit {
   }
 }
 
+/**
+ * Where duplicates are refused, there has to be something to know them by: two honest payments of one payer and one amount are none.
+ * Only the request that would run is asked about, so that what was accepted before the account changed its mind is replayed.
+ */
+async function refuseUnnamed({ pool }: Pick<Service, 'pool'>, asked: Asked): Promise<void> {
+  const { reference, unique_reference, duplicates } = asked.body() as CreatePaymentBody
+  if (duplicates === 'warn' || reference !== undefined || unique_reference !== undefined) return
+  const refuses = duplicates ?? (await findAccount(pool, asked.account))?.duplicates
+  if (refuses !== 'refuse') return
+  throw new Refused('invalid_request', {
+    field: 'reference',
+    detail:
+      'Duplicates are refused by their reference: send one, or a unique_reference, or duplicates: warn.',
+  })
+}
+
 /** The form of the body is checked by then; whether there is such a currency, and such an amount in it, is not. */
 function readCreate(body: CreatePaymentBody) {
   const currency = parseCurrency(body.currency)
   const { payment_method, capture_method = 'automatic', payer = null, reference = null, metadata = {} } = body
+  const { unique_reference = null, duplicates = null } = body
   const amount = parseAmount(body.amount, currency)
-  return { amount, currency, payment_method, capture_method, payer, reference, metadata }
+  return {
+    amount,
+    currency,
+    payment_method,
+    capture_method,
+    payer,
+    reference,
+    metadata,
+    unique_reference,
+    duplicates,
+  }
 }
 
 function readFilter(query: Record<string, unknown>): PaymentFilter {

@@ -1,10 +1,12 @@
-import { type Op, operation, type Queryable, reply } from 'onlyonce'
+import { notExecuted, type Op, OperationReply, operation, type Queryable, reply } from 'onlyonce'
 import type { Authorized, AuthorizeOrder, Decline } from '../gateway/index.ts'
 import { firstIdAt, makeId, timeOfId } from '../ids.ts'
 import { authorizationLines, captureLines, post } from '../ledger/index.ts'
 import { LIMITS } from '../limits.ts'
 import { problemReply } from '../problems.ts'
-import { boundsOf, type Gateways, gatewayOf } from './gateways.ts'
+import type { PaymentDoors } from './doors.ts'
+import { type Earlier, findEarlier, makeRoom, refuseDuplicate, windowOf } from './duplicates.ts'
+import { boundsOf, gatewayOf } from './gateways.ts'
 import { type Metadata, type PaymentRow, presentPayment, viewDecline } from './rows.ts'
 import { INSERT_PAYMENT, SETTLE_PAYMENT } from './sql.ts'
 
@@ -17,18 +19,25 @@ export interface CreatePayment {
   readonly payer: string | null
   readonly reference: string | null
   readonly metadata: Metadata
+  /** At most one payment of the account has it that is under way or has succeeded. */
+  readonly unique_reference: string | null
+  /** What becomes of one with the payer, amount and reference of another. Null: as the account says. */
+  readonly duplicates: 'warn' | 'refuse' | null
 }
 
 /**
  * A payment: written down, authorized at the processor, settled. The row is there before the processor is asked, so that a
- * payment in doubt can be seen.
+ * payment in doubt can be seen; and whether it may be made beside others is decided there, by an index.
  *
  * Read committed, because nothing here depends on what others write at the same time: rows are new, or are judged by the
  * condition of their UPDATE.
  */
-export const createPaymentWith = (gateways: Gateways) =>
+export const createPaymentWith = (doors: PaymentDoors) =>
   operation('payments.create', async (op, input: CreatePayment) => {
-    const { id } = await op.atomic('created', (tx) => insertPayment(tx, op, input, gateways), READ_COMMITTED)
+    const { gateways } = doors
+    const created = await op.atomic('created', (tx) => insertPayment(tx, op, input, doors), READ_COMMITTED)
+    if (created instanceof OperationReply) return created
+    const { id } = created
     const gateway = gatewayOf(gateways, op.account)
     const { amount, currency, payment_method, reference } = input
     const order: AuthorizeOrder = {
@@ -45,14 +54,37 @@ export const createPaymentWith = (gateways: Gateways) =>
       find: (context) => gateway.findAuthorization(order, context),
       ...boundsOf(gateway),
     })
-    return op.atomic('settled', (tx) => settlePayment(tx, op, id, authorized), READ_COMMITTED)
+    return op.atomic('settled', (tx) => settlePayment(tx, op, id, authorized, doors), READ_COMMITTED)
   })
 
 const READ_COMMITTED = { isolation: 'read committed' } as const
 
-async function insertPayment(tx: Queryable, op: Op, input: CreatePayment, gateways: Gateways) {
+/** The insert decides. What is in the way is cleared away if nothing became of it, a bounded number of times. */
+async function insertPayment(tx: Queryable, op: Op, input: CreatePayment, doors: PaymentDoors) {
   const id = makeId('pay')
-  await tx.query(INSERT_PAYMENT, [
+  const window_ms = windowMs(doors, op)
+  let guarded = await tryInsert(tx, op, id, input, doors)
+  let earlier: Earlier | null = null
+  for (let looks = 0; looks < LIMITS.duplicate_looks_max; looks += 1) {
+    if (guarded === false) return { id }
+    earlier = await findEarlier(tx, op, id, input, window_ms)
+    if (earlier === null && guarded === true) return { id }
+    if (earlier !== null && !(await makeRoom(tx, op, doors.desk, earlier))) return refuseDuplicate(earlier)
+    guarded ??= await tryInsert(tx, op, id, input, doors)
+  }
+  if (earlier !== null) return refuseDuplicate(earlier)
+  throw notExecuted(new Error('Other payments with the same intent come and go.'))
+}
+
+/** Whether it refuses others with its intent, and so has to look for those that were made without asking; null: one is in the way. */
+async function tryInsert(
+  tx: Queryable,
+  op: Op,
+  id: string,
+  input: CreatePayment,
+  { gateways }: PaymentDoors,
+): Promise<boolean | null> {
+  const { rows } = await tx.query(INSERT_PAYMENT, [
     op.account,
     id,
     input.amount,
@@ -64,15 +96,28 @@ async function insertPayment(tx: Queryable, op: Op, input: CreatePayment, gatewa
     JSON.stringify(input.metadata),
     op.key,
     gatewayOf(gateways, op.account).name,
+    input.unique_reference,
+    input.duplicates,
   ])
-  return { id }
+  return (rows as { refuses_duplicates: boolean }[])[0]?.refuses_duplicates ?? null
 }
 
-async function settlePayment(tx: Queryable, op: Op, id: string, result: Authorized | Decline) {
+function windowMs({ retention_ms, gateways }: PaymentDoors, { account }: Pick<Op, 'account'>): number {
+  return windowOf(retention_ms, gatewayOf(gateways, account).key_lifetime_ms)
+}
+
+async function settlePayment(
+  tx: Queryable,
+  op: Op,
+  id: string,
+  result: Authorized | Decline,
+  doors: PaymentDoors,
+) {
   const declined = result.status === 'declined'
   const captured = result.status === 'captured' ? result.amount : 0
   const held = result.status === 'authorized' ? result.amount : 0
   const status = declined ? 'failed' : captured > 0 ? 'succeeded' : 'requires_capture'
+  const window_ms = windowMs(doors, op)
   const { rows } = await tx.query(SETTLE_PAYMENT, [
     op.account,
     id,
@@ -83,9 +128,9 @@ async function settlePayment(tx: Queryable, op: Op, id: string, result: Authoriz
     declined ? null : result.capture_before,
     declined ? JSON.stringify(viewDecline(result)) : null,
     result.status,
-    LIMITS.duplicate_intent_minutes,
+    Math.ceil(window_ms / 60_000),
     // Twice as far as is looked, for clocks that differ.
-    firstIdAt('pay', timeOfId(id) - 2 * 60_000 * LIMITS.duplicate_intent_minutes),
+    firstIdAt('pay', timeOfId(id) - 2 * window_ms),
   ])
   const payment = rows[0] as PaymentRow
   const { account } = op

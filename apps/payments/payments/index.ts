@@ -1,10 +1,11 @@
 /** Payments: the operations that move money, what clients read, and the workers behind them. */
 import { capturePaymentWith } from './capture.ts'
 import { createPaymentWith } from './create.ts'
-import type { Gateways } from './gateways.ts'
+import type { PaymentDoors } from './doors.ts'
 import { cancelPaymentWith, expirePaymentWith } from './let-go.ts'
 import { refundPaymentWith } from './refund.ts'
 
+export type { PaymentDoors } from './doors.ts'
 export { type Gateways, gatewayOf, modeOf } from './gateways.ts'
 export {
   findCurrency,
@@ -16,10 +17,11 @@ export {
 } from './read.ts'
 export { expirer, marker, sweeper } from './workers.ts'
 
-/** All operations of payments, given the processors that they work with. */
-export function paymentOperations(gateways: Gateways) {
+/** All operations of payments, given what they work with. */
+export function paymentOperations(doors: PaymentDoors) {
+  const { gateways } = doors
   return {
-    createPayment: createPaymentWith(gateways),
+    createPayment: createPaymentWith(doors),
     capturePayment: capturePaymentWith(gateways),
     cancelPayment: cancelPaymentWith(gateways),
     refundPayment: refundPaymentWith(gateways),

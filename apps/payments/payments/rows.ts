@@ -14,6 +14,7 @@ export interface PaymentRow {
   readonly payment_method: string
   readonly payer: string | null
   readonly reference: string | null
+  readonly unique_reference: string | null
   readonly metadata: Metadata
   readonly idempotency_key: string
   readonly gateway: string
@@ -82,6 +83,7 @@ export function presentPayment(row: PaymentRow) {
     payment_method: row.payment_method,
     payer: row.payer,
     reference: row.reference,
+    unique_reference: row.unique_reference,
     metadata: row.metadata,
     decline: row.decline,
     warnings:

@@ -41,6 +41,15 @@ export const CreatePaymentBody = Type.Object(
     capture_method: Type.Optional(Type.Enum(['automatic', 'manual'])),
     payer: Type.Optional(text(200, 'Who pays, by a name of yours: for noticing duplicates.')),
     reference: Type.Optional(Reference),
+    unique_reference: Type.Optional(
+      text(200, 'At most one payment of the account has it that is under way or has succeeded.'),
+    ),
+    duplicates: Type.Optional(
+      Type.Enum(['warn', 'refuse'], {
+        description:
+          'What becomes of a payment with the payer, amount and reference of another. Default: as the account says.',
+      }),
+    ),
     metadata: Type.Optional(Metadata),
   },
   { ...closed, $id: 'CreatePayment' },
@@ -99,6 +108,7 @@ export const Payment = Type.Object(
     payment_method: Type.String(),
     payer: orNull(Type.String()),
     reference: orNull(Type.String()),
+    unique_reference: orNull(Type.String()),
     metadata: Type.Record(Type.String(), Type.String()),
     decline: orNull(Decline),
     warnings: Type.Array(Type.Object({ code: Type.Literal('duplicate_intent'), payment: PaymentId })),

@@ -5,7 +5,7 @@ const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM
 /** Amounts are far below 2^53, so a double holds them exactly. */
 const COLUMNS = `
   p.account, p.id, p.status, p.amount::float8, p.currency, p.capture_method, p.payment_method, p.payer, p.reference,
-  p.metadata, p.idempotency_key, p.gateway, p.gateway_id, p.captured::float8, p.capturing::float8,
+  p.metadata, p.idempotency_key, p.gateway, p.gateway_id, p.unique_reference, p.captured::float8, p.capturing::float8,
   p.refunded::float8, p.refunding::float8, p.held::float8, p.closing, p.decline, p.duplicate_of,
   ${time('p.capture_before')} AS capture_before, ${time('p.created_at')} AS created_at,
   ${time('p.updated_at')} AS updated_at`
@@ -15,14 +15,56 @@ const ATTEMPTS = `
      'status', a.status, 'decline', a.decline) ORDER BY a.number), '[]')
    FROM payments.attempts a WHERE a.account = p.account AND a.payment = p.id) AS attempts`
 
-/** 1 account, 2 id, 3 amount, 4 currency, 5 capture method, 6 payment method, 7 payer, 8 reference, 9 metadata, 10 key, 11 gateway. */
+/** What becomes of a duplicate: as the request says, or else as its account does. */
+const refuses = (asked: string) =>
+  `coalesce(${asked}::text, (SELECT c.duplicates FROM payments.accounts c WHERE c.account = $1)) IS NOT DISTINCT FROM 'refuse'`
+
+/**
+ * No row where a unique index has another payment with the same intent, or the same unique reference.
+ * 1 account, 2 id, 3 amount, 4 currency, 5 capture method, 6 payment method, 7 payer, 8 reference, 9 metadata, 10 key, 11 gateway,
+ * 12 unique reference, 13 what becomes of duplicates.
+ */
 export const INSERT_PAYMENT = `
-WITH attempt AS (
-  INSERT INTO payments.attempts (account, payment, number, gateway) VALUES ($1, $2, 1, $11)
+WITH payment AS (
+  INSERT INTO payments.payments
+    (account, id, amount, currency, capture_method, payment_method, payer, reference, metadata, idempotency_key, gateway,
+     unique_reference, refuses_duplicates)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $8::text IS NOT NULL AND ${refuses('$13')})
+  ON CONFLICT DO NOTHING
+  RETURNING id, refuses_duplicates
+), attempt AS (
+  INSERT INTO payments.attempts (account, payment, number, gateway) SELECT $1, id, 1, $11 FROM payment
 )
-INSERT INTO payments.payments
-  (account, id, amount, currency, capture_method, payment_method, payer, reference, metadata, idempotency_key, gateway)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+SELECT refuses_duplicates FROM payment`
+
+const LIVE = `p.status NOT IN ('failed', 'canceled', 'expired')`
+
+/**
+ * What is in the way of a payment, the oldest first: one with its unique reference; and, where duplicates are refused, one with its
+ * payer, amount and reference, whether that one refuses others or not. One whose time is over counts only while it is in the index.
+ * 1 account, 2 id, 3 unique reference, 4 reference, 5 amount, 6 currency, 7 payer or method, 8 what becomes of duplicates, 9 minutes.
+ */
+export const FIND_EARLIER = `
+SELECT id, status, idempotency_key, field, over FROM (
+  SELECT p.id, p.status, p.idempotency_key, 'unique_reference' AS field, false AS over, true AS counts
+  FROM payments.payments p
+  WHERE p.account = $1 AND p.unique_reference = $3 AND p.id <> $2 AND ${LIVE}
+  UNION ALL
+  SELECT p.id, p.status, p.idempotency_key, 'reference', t.over, p.refuses_duplicates OR NOT t.over
+  FROM payments.payments p
+  CROSS JOIN LATERAL (
+    SELECT p.status = 'succeeded' AND NOT EXISTS (
+      SELECT FROM payments.attempts a WHERE a.account = $1 AND a.payment = p.id
+        AND (a.ended_at IS NULL OR a.ended_at > now() - $9 * interval '1 minute')) AS over
+  ) AS t
+  WHERE p.account = $1 AND p.reference = $4 AND p.amount = $5 AND p.currency = $6
+    AND coalesce(p.payer, p.payment_method) = $7 AND p.id <> $2 AND ${LIVE} AND ${refuses('$8')}
+) AS earlier
+WHERE counts ORDER BY id LIMIT 1`
+
+/** Others with its intent may begin. 1 account, 2 payment. */
+export const FORGET_INTENT = `
+UPDATE payments.payments SET refuses_duplicates = false WHERE account = $1 AND id = $2`
 
 /**
  * What the processor said about a new payment. A payment of the same payer, amount and reference that came shortly before is
@@ -218,7 +260,7 @@ WITH attempt AS (
   WHERE account = $1 AND payment = $2 AND status = 'processing'
 )
 UPDATE payments.payments AS p SET status = 'failed', decline = $3, updated_at = now()
-WHERE p.account = $1 AND p.id = $2 AND p.status = 'processing'
+WHERE p.account = $1 AND p.id = $2 AND p.status IN ('processing', 'unknown')
 RETURNING ${COLUMNS}, ${ATTEMPTS}`
 
 /** 1 account, 2 payment. */

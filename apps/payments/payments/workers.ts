@@ -2,8 +2,9 @@ import { type Onlyonce, operator, outbox, type PostgresTx, type Worker } from 'o
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import { LIMITS } from '../limits.ts'
+import { NOT_EXECUTED } from './giving-up.ts'
 import type { expirePaymentWith } from './let-go.ts'
-import { type DeclineView, type PaymentRow, presentPayment } from './rows.ts'
+import { type PaymentRow, presentPayment } from './rows.ts'
 import * as sql from './sql.ts'
 
 interface Doors {
@@ -130,10 +131,3 @@ function pagesOf(pool: pg.Pool, text: string, age_seconds: number) {
     return { rows, more }
   }
 }
-
-const NOT_EXECUTED = JSON.stringify({
-  code: 'not_executed',
-  decline_code: null,
-  advice: 'try_again_later',
-  message: 'The processor could not be reached, and the request was not repeated.',
-} satisfies DeclineView)

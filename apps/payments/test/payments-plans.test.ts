@@ -3,7 +3,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { freshDatabase } from '../../../test/setup/database.ts'
 import { migrate } from '../database/migrate.ts'
 import { firstIdAt } from '../ids.ts'
-import { LIST_PAYMENTS, SETTLE_PAYMENT } from '../payments/sql.ts'
+import { FIND_EARLIER, LIST_PAYMENTS, SETTLE_PAYMENT } from '../payments/sql.ts'
 
 const ACCOUNT = 'acct_1:test'
 const NEW = firstIdAt('pay', Date.now())
@@ -37,10 +37,13 @@ beforeAll(async () => {
   }
 })
 
-it('a payment is compared with those of the last minutes, and not with all of its reference', async () => {
-  const first = firstIdAt('pay', Date.now() - 20 * MINUTE_MS)
-  const values = [ACCOUNT, NEW, 'succeeded', 'pi_1', 8, 0, null, null, 'captured', 10, first]
+it('a payment is compared with those of its intent, and not with all of its reference', async () => {
+  const minutes = 25 * 60
+  const first = firstIdAt('pay', Date.now() - 2 * minutes * MINUTE_MS)
+  const values = [ACCOUNT, NEW, 'succeeded', 'pi_1', 8, 0, null, null, 'captured', minutes, first]
   expect(await read(SETTLE_PAYMENT, values)).toBeLessThan(10)
+  const intent = [ACCOUNT, NEW, 'unique', 'always-the-same', 8, 'EUR', 'pm', 'refuse', minutes]
+  expect(await read(FIND_EARLIER, intent)).toBeLessThan(10)
 })
 
 it('a list of a time reads what is near that time', async () => {

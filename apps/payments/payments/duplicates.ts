@@ -1,0 +1,77 @@
+/** One order under many keys: what is refused, and what it takes to be let through. */
+import type { Op, Operator, Queryable } from 'onlyonce'
+import { LIMITS } from '../limits.ts'
+import { problemReply } from '../problems.ts'
+import type { CreatePayment } from './create.ts'
+import { giveUp, NOT_EXECUTED } from './giving-up.ts'
+import { type PaymentRow, presentPayment } from './rows.ts'
+import { DROP_PAYMENT, FIND_EARLIER, FORGET_INTENT } from './sql.ts'
+
+/** A payment that a new one would repeat. */
+export interface Earlier {
+  readonly id: string
+  readonly status: PaymentRow['status']
+  readonly idempotency_key: string
+  /** By which member of the request it is the same. */
+  readonly field: 'reference' | 'unique_reference'
+  /** Its time is over: it has succeeded so long ago that the same order may come again. */
+  readonly over: boolean
+}
+
+/** Null where there is none. */
+export async function findEarlier(
+  tx: Queryable,
+  { account }: Pick<Op, 'account'>,
+  id: string,
+  input: CreatePayment,
+  window_ms: number,
+): Promise<Earlier | null> {
+  const { rows } = await tx.query(FIND_EARLIER, [
+    account,
+    id,
+    input.unique_reference,
+    input.reference,
+    input.amount,
+    input.currency,
+    input.payer ?? input.payment_method,
+    input.duplicates,
+    Math.ceil(window_ms / 60_000),
+  ])
+  return (rows[0] as Earlier | undefined) ?? null
+}
+
+/** Makes room for the same order, if nothing became of the earlier one or its time is over. False: it stays in the way. */
+export async function makeRoom(tx: Queryable, op: Op, desk: Operator, earlier: Earlier): Promise<boolean> {
+  const { account } = op
+  const { id, status, idempotency_key: key } = earlier
+  if (earlier.over) {
+    await tx.query(FORGET_INTENT, [account, id])
+    return true
+  }
+  if (status !== 'processing' && status !== 'unknown') return false
+  const record = { account, operation: op.operation, key }
+  if (!(await giveUp(tx, desk, record, `${op.operation} ${op.key}`))) return false
+  const { rows } = await tx.query(DROP_PAYMENT, [account, id, NOT_EXECUTED])
+  const view = presentPayment(rows[0] as PaymentRow)
+  await op.emit(tx, 'payment.failed', view, { aggregate: `payment:${id}` })
+  return true
+}
+
+/** It is not stored: when the earlier payment is declined or canceled, the same request with the same key goes through. */
+export function refuseDuplicate({ id, status, field }: Earlier) {
+  const detail = `${field === 'reference' ? 'The same payment' : 'A payment with this unique_reference'} exists: ${id} is ${status}.`
+  return problemReply('duplicate_intent', { detail, field, more: { payment: id, payment_status: status } })
+}
+
+/**
+ * How long a payment that has succeeded keeps others with its intent out. No shorter than its key replays: when the record is
+ * gone, the same key is a new request.
+ */
+export function windowOf(retention_ms: number, key_lifetime_ms: number): number {
+  const { duplicate_window_ms, duplicate_margin_ms } = LIMITS
+  return Math.max(
+    duplicate_window_ms,
+    retention_ms + duplicate_margin_ms,
+    key_lifetime_ms + duplicate_margin_ms,
+  )
+}

@@ -1,0 +1,230 @@
+/** One order under many keys. */
+import { notExecuted } from 'onlyonce'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { expirer } from '../payments/index.ts'
+import { openSandbox, type Sandbox } from './sandbox.ts'
+import { type Answer, openTestService, send, TEST_OPS_TOKEN, type TestService } from './service.ts'
+
+const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
+let sandbox: Sandbox
+/** Two servers on one database, one whose processor cannot be reached, and one whose answers are lost. */
+let shop: TestService
+let other: TestService
+let cut_off: TestService
+let lossy: TestService
+
+beforeAll(async () => {
+  sandbox = await openSandbox()
+  shop = await openTestService({ gateways: { test: sandbox.client } })
+  const { database } = shop
+  other = await openTestService({ database, gateways: { test: sandbox.client } })
+  const away = async () => {
+    throw notExecuted(new Error('The processor is away.'))
+  }
+  cut_off = await openTestService({ database, gateways: { test: { ...sandbox.client, authorize: away } } })
+  const lost = async () => {
+    throw new Error('The answer was lost.')
+  }
+  const deaf = { ...sandbox.client, authorize: lost, findAuthorization: lost }
+  lossy = await openTestService({ database, gateways: { test: deaf } })
+})
+
+let orders = 0
+/** An order that was never made before, in an account of its own. */
+async function newOrder(changes: object = {}) {
+  orders += 1
+  const { api_key, account, account_id } = await shop.addCaller()
+  const body = { ...TEA, payer: 'alice', reference: `order-${orders}`, duplicates: 'refuse', ...changes }
+  const pay = (more: object = {}, key?: string, at = shop) =>
+    at.post('/v1/payments', { ...body, ...more }, { api_key, ...(key !== undefined && { key }) })
+  return { api_key, account, account_id, body, pay }
+}
+
+const ofOps = (path: string, body: object, method = 'PATCH') =>
+  send(shop.url, path, { api_key: TEST_OPS_TOKEN, method, body })
+
+/** What the processor has taken for an account. */
+async function chargesOf(account: string) {
+  const journal = await sandbox.gateway.journal()
+  return journal.filter(({ kind, metadata }) => kind === 'capture' && metadata.account === account)
+}
+
+const codesOf = (answers: readonly Answer[]) => answers.map(({ status, body }) => body.code ?? status).sort()
+
+describe('twelve keys for one order, at two servers at once', () => {
+  it.each([
+    ['as the request says', {}, {}],
+    ['as the account says', { duplicates: undefined }, {}],
+    ['by a unique reference', { duplicates: undefined, reference: undefined }, { unique_reference: 'o-1' }],
+  ])('are one charge, %s', async (how, changes, more) => {
+    const { account, account_id, pay } = await newOrder({ ...changes, ...more })
+    if (how === 'as the account says') await ofOps(`/ops/accounts/${account_id}`, { duplicates: 'refuse' })
+    const asking = Array.from({ length: 12 }, (_, i) =>
+      pay({}, `${account_id}-key-${i}`, i % 2 === 0 ? shop : other),
+    )
+    const answers = await Promise.all(asking)
+    const [paid] = answers.filter(({ status }) => status === 201)
+    expect(codesOf(answers)).toEqual([201, ...Array<string>(11).fill('duplicate_intent')])
+    for (const { status, body } of answers) {
+      if (status === 201) continue
+      expect(body).toMatchObject({ status: 409, code: 'duplicate_intent', retryable: false })
+      expect(body.payment).toBe(paid!.body.id)
+    }
+    expect(await chargesOf(account)).toHaveLength(1)
+  })
+
+  it('are twelve where nobody asks for more than a warning', async () => {
+    const { account_id, account, pay } = await newOrder()
+    await ofOps(`/ops/accounts/${account_id}`, { duplicates: 'refuse' })
+    const answers = await Promise.all(Array.from({ length: 3 }, () => pay({ duplicates: 'warn' })))
+    expect(codesOf(answers)).toEqual([201, 201, 201])
+    expect(await chargesOf(account)).toHaveLength(3)
+    // One that refuses looks also for those that do not.
+    expect((await pay()).body).toMatchObject({ code: 'duplicate_intent' })
+  })
+})
+
+describe('another payment', () => {
+  it('is no duplicate if its payer, amount or reference is another', async () => {
+    const { pay } = await newOrder()
+    expect((await pay()).status).toBe(201)
+    for (const more of [{ payer: 'bob' }, { amount: 4_201 }, { reference: 'another' }, { currency: 'USD' }]) {
+      expect((await pay(more)).status).toBe(201)
+    }
+    expect((await pay()).body.code).toBe('duplicate_intent')
+  })
+
+  it('with the same unique reference is one, whatever else it says', async () => {
+    const { pay } = await newOrder({ duplicates: 'warn' })
+    const first = await pay({ unique_reference: 'invoice-9' })
+    expect(first.body.unique_reference).toBe('invoice-9')
+    const second = await pay({ unique_reference: 'invoice-9', amount: 1, payer: 'bob', reference: 'r' })
+    expect(second.body).toMatchObject({
+      code: 'duplicate_intent',
+      field: 'unique_reference',
+      payment: first.body.id,
+      payment_status: 'succeeded',
+    })
+    const { pay: elsewhere } = await newOrder({ duplicates: 'warn' })
+    expect((await elsewhere({ unique_reference: 'invoice-9' })).status).toBe(201)
+  })
+
+  it('needs a reference where duplicates are refused, and claims no key without one', async () => {
+    const { pay, account, account_id } = await newOrder({ reference: undefined })
+    const refused = { status: 400, code: 'invalid_request', field: 'reference' }
+    expect((await pay({}, `${account_id}-no-name`)).body).toMatchObject(refused)
+    const before = await pay({ duplicates: undefined }, `${account_id}-before`)
+    await ofOps(`/ops/accounts/${account_id}`, { duplicates: 'refuse' })
+    expect((await pay({ duplicates: undefined })).body).toMatchObject(refused)
+    expect((await pay({ duplicates: undefined }, `${account_id}-before`)).text).toBe(before.text)
+    expect((await pay({ duplicates: 'warn' })).status).toBe(201)
+    const { rows } = await shop.service.pool.query(
+      'SELECT key FROM onlyonce.records WHERE account = $1 AND key = $2',
+      [account, `${account_id}-no-name`],
+    )
+    expect(rows).toEqual([])
+  })
+})
+
+describe('the refusal', () => {
+  it('is not stored: the same key goes through when the earlier payment is canceled', async () => {
+    const { pay, api_key, account, account_id } = await newOrder()
+    const first = await pay({ capture_method: 'manual' })
+    const key = `${account_id}-second`
+    const refused = await pay({}, key)
+    expect(refused.body).toMatchObject({ payment: first.body.id, payment_status: 'requires_capture' })
+    expect((await pay({}, key)).headers.get('idempotent-replayed')).toBeNull()
+    expect((await shop.post(`/v1/payments/${first.body.id}/cancel`, {}, { api_key })).status).toBe(200)
+    expect((await pay({}, key)).status).toBe(201)
+    expect(await chargesOf(account)).toHaveLength(1)
+  })
+
+  it('ends with a decline', async () => {
+    const { pay } = await newOrder({ payer: 'carol' })
+    const declined = await pay({ payment_method: 'pm_card_chargeDeclined' })
+    expect(declined.status).toBe(402)
+    expect((await pay()).status).toBe(201)
+  })
+
+  it('ends when what was held has expired', async () => {
+    const { pay } = await newOrder()
+    const { id } = (await pay({ capture_method: 'manual' })).body
+    await shop.service.pool.query(
+      `UPDATE payments.payments SET capture_before = now() - interval '1 second' WHERE id = $1`,
+      [id],
+    )
+    await expirer(shop.service).runOnce()
+    expect((await pay()).status).toBe(201)
+  })
+
+  it('stands while nobody knows what became of the earlier payment', async () => {
+    const { pay, account, account_id } = await newOrder()
+    const key = `${account_id}-lost`
+    expect((await pay({}, key, lossy)).body.code).toBe('outcome_pending')
+    const second = await pay()
+    expect(second.body).toMatchObject({ code: 'duplicate_intent', payment_status: 'processing' })
+    const { pool } = shop.service
+    await pool.query(`UPDATE payments.payments SET status = 'unknown' WHERE id = $1`, [second.body.payment])
+    expect((await pay()).body).toMatchObject({ code: 'duplicate_intent', payment_status: 'unknown' })
+    expect(await chargesOf(account)).toEqual([])
+  })
+})
+
+describe('an earlier payment that was proved not to have been executed', () => {
+  it('makes room, and its own key is told that it was given up', async () => {
+    const { pay, api_key, account, account_id } = await newOrder()
+    const key = `${account_id}-in-vain`
+    expect((await pay({}, key, cut_off)).status).toBe(503)
+    const [earlier] = (await shop.ask('/v1/payments', { api_key })).body.data
+    expect(earlier.status).toBe('processing')
+    expect((await pay()).status).toBe(201)
+    const late = await pay({}, key)
+    expect([late.status, late.body.code]).toEqual([422, 'request_given_up'])
+    expect((await pay({}, key)).headers.get('idempotent-replayed')).toBe('true')
+    expect(await chargesOf(account)).toHaveLength(1)
+    const { body } = await shop.ask(`/v1/payments/${earlier.id}`, { api_key })
+    expect(body).toMatchObject({ status: 'failed', decline: { code: 'not_executed' } })
+    const { rows } = await shop.service.pool.query(
+      `SELECT count(*)::int AS told FROM onlyonce.events WHERE account = $1 AND type = 'payment.failed'`,
+      [account],
+    )
+    expect(rows).toEqual([{ told: 1 }])
+  })
+
+  it('and comes back at the same moment is charged, or the other one is: never both', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const { pay, account, account_id } = await newOrder()
+      const key = `${account_id}-came-back`
+      expect((await pay({}, key, cut_off)).status).toBe(503)
+      const [back, fresh] = await Promise.all([pay({}, key, other), pay()])
+      expect([back.status, fresh.status].filter((status) => status === 201)).toHaveLength(1)
+      expect(await chargesOf(account)).toHaveLength(1)
+    }
+  })
+})
+
+describe('the time of a duplicate', () => {
+  const age = (id: string, hours: number) =>
+    shop.service.pool.query(
+      `UPDATE payments.attempts SET ended_at = now() - $2 * interval '1 hour' WHERE payment = $1`,
+      [id, hours],
+    )
+
+  it('is no shorter than keys replay; after it the same order may come again', async () => {
+    const { pay } = await newOrder()
+    const { id } = (await pay()).body
+    await age(id, 24.5)
+    expect((await pay()).body).toMatchObject({ code: 'duplicate_intent', payment: id })
+    await age(id, 26)
+    const again = await pay()
+    expect(again.status).toBe(201)
+    expect((await pay()).body).toMatchObject({ code: 'duplicate_intent', payment: again.body.id })
+  })
+
+  it('never ends for a unique reference', async () => {
+    const { pay } = await newOrder({ reference: undefined, duplicates: undefined, unique_reference: 'once' })
+    const { id } = (await pay()).body
+    await age(id, 24 * 365)
+    expect((await pay()).body).toMatchObject({ code: 'duplicate_intent', payment: id })
+  })
+})
