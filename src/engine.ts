@@ -1,4 +1,5 @@
 import type { OnlyonceOptions } from './door.ts'
+import { checkDoorOptions } from './door-options.ts'
 import { Durable } from './durable.ts'
 import { OnlyonceError } from './errors.ts'
 import { type Explanation, explain } from './explain.ts'
@@ -61,9 +62,7 @@ export class Engine<Tx> {
   #closing: Promise<void> | null = null
 
   constructor(options: OnlyonceOptions<Tx>) {
-    if (typeof options?.store?.transact !== 'function') {
-      throw new OnlyonceError('option_invalid', { detail: 'Pass a store, for example postgres({ pool }).' })
-    }
+    checkDoorOptions(options)
     // Given and undefined is a setting that is missing, not a wish for plain text.
     const encrypted = 'encryption' in options
     this.#seal = new Seal(encrypted ? keyRing(options.encryption as Secret, 'reply') : null)

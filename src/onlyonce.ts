@@ -9,11 +9,13 @@ import type {
   RunResult,
   TransactionCall,
 } from './door.ts'
+import { CALLS } from './door-options.ts'
 import { Engine } from './engine.ts'
 import { OnlyonceError } from './errors.ts'
 import type { Explanation } from './explain.ts'
 import type { IssuedKey } from './issuer.ts'
 import { LIMITS } from './limits.ts'
+import { refuseUnknown } from './options.ts'
 import type { HandlerContext, WorkEnd } from './protect/handler.ts'
 import type { Operation } from './protect/operation.ts'
 import { provesNothingDone } from './protect/proof.ts'
@@ -53,6 +55,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
 
   async transaction<T>(call: TransactionCall, work: (tx: Tx) => Promise<T>): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
+    refuseUnknown('once.transaction()', call, CALLS.transaction)
     const request = this.#engine.requests.transaction(call)
     return await this.#engine.transaction(request, async (tx) => encodeValue(await work(tx)), resultOf<T>)
   }
@@ -62,6 +65,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     work: (context: HandlerContext) => Promise<T>,
   ): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
+    refuseUnknown('once.handler()', call, CALLS.handler)
     const request = this.#engine.requests.handler(call)
     return await this.#engine.handler(request, (context) => endOf(work, context), resultOf<T>)
   }
@@ -72,6 +76,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     work: (tx: Queryable) => Promise<T>,
   ): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
+    refuseUnknown('once.within()', call, CALLS.within)
     const request = this.#engine.requests.transaction(call)
     return await this.#engine.within(
       tx,
@@ -83,19 +88,23 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
 
   async run<Input, T>(operation: Operation<Input, T>, call: RunCall<Input>): Promise<RunResult<T>> {
     this.#engine.refuseWhenClosing()
+    refuseUnknown('once.run()', call, CALLS.run)
     const request = this.#engine.requests.operation(operation.name, call)
     return await this.#engine.run(request, operation as Operation<unknown, unknown>, runResultOf<T>)
   }
 
   issueKey(call: IssueKeyCall): IssuedKey {
+    refuseUnknown('once.issueKey()', call, CALLS.issueKey)
     return this.#engine.requests.issueKey(call)
   }
 
   async explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation> {
+    refuseUnknown('once.explain()', call, CALLS.explain)
     return await this.#engine.explain(this.#engine.requests.idToLookAt(call))
   }
 
   async stuck(options: { readonly older_than_ms?: number } = {}): Promise<Stuck> {
+    refuseUnknown('once.stuck()', options, { older_than_ms: true })
     return await this.#engine.stuck(options.older_than_ms)
   }
 
@@ -104,6 +113,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   }
 
   async close(options: { readonly max_ms?: number } = {}): Promise<void> {
+    refuseUnknown('once.close()', options, { max_ms: true })
     await this.#engine.close(positive('max_ms', options.max_ms ?? LIMITS.close_max_ms))
   }
 }

@@ -1,14 +1,38 @@
+import { POLICY_NAMES, type RoutePolicy } from '../boundary/index.ts'
 import { OnlyonceError } from '../errors.ts'
+import { refuseUnknown } from '../options.ts'
+
+type Account<Given extends readonly unknown[]> = (
+  ...given: Given
+) => string | null | undefined | Promise<string | null | undefined>
+
+/**
+ * Takes the account out of the options of an adapter; the rest is the policy. A layer that cannot tell whose request it is
+ * would refuse every request, so it is not made at all.
+ */
+export function accountAndPolicy<Given extends readonly unknown[]>(
+  owner: string,
+  options: RoutePolicy & { readonly account: Account<Given> },
+): { readonly account: Account<Given>; readonly policy: RoutePolicy } {
+  refuseUnknown(owner, options, WITH_ACCOUNT)
+  const { account, ...policy } = options
+  checkAccount(owner, account)
+  return { account, policy }
+}
+
+export const WITH_ACCOUNT = { ...POLICY_NAMES, account: true } as const
+
+export function checkAccount(owner: string, account: unknown): void {
+  if (typeof account === 'function') return
+  throw new OnlyonceError('option_invalid', {
+    detail: `${owner}: account is a function that tells whose request it is.`,
+  })
+}
 
 /** Asks whose request it is. Whatever is not a name is nobody; a mistake of the application's is its own error. */
 export async function accountOf<Given extends readonly unknown[]>(
-  account: (...given: Given) => string | null | undefined | Promise<string | null | undefined>,
+  account: Account<Given>,
   ...given: Given
 ): Promise<string | null> {
-  if (typeof account !== 'function') {
-    throw new OnlyonceError('option_invalid', {
-      detail: 'account is a function that tells whose request it is.',
-    })
-  }
   return (await account(...given)) ?? null
 }

@@ -4,7 +4,7 @@ import type { RoutePolicy } from './policy.ts'
 import { resolvePolicy } from './policy.ts'
 
 const WRONG: Readonly<Record<string, unknown>> = {
-  'there is no option protekt': { protekt: 'handler' },
+  'its policy has no option protekt. Did you mean protect?': { protekt: 'handler' },
   'protect is one of handler, transaction': { protect: 'operation' },
   'methods is a list of POST, PATCH, PUT, DELETE': { methods: ['GET'] },
   'key is one of required, optional, issued': { key: 'maybe' },

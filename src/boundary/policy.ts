@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { type CompiledFields, compileFields, type FingerprintFields } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { isNeverKept } from '../protect/never-kept.ts'
 import type { Operation } from '../protect/operation.ts'
 import type { Isolation } from '../store/contract.ts'
@@ -94,7 +95,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
   const refuse = (detail: string): never => {
     throw new OnlyonceError('option_invalid', { detail: `${route}: ${detail}` })
   }
-  for (const name of Object.keys(given)) if (!KNOWN.has(name)) refuse(`there is no option ${name}.`)
+  refuseUnknown(`${route}: its policy`, given, POLICY_NAMES)
   const preset = given.profile === undefined ? undefined : PROFILES[given.profile]
   if (given.profile !== undefined && preset === undefined) {
     refuse(`profile is one of ${Object.keys(PROFILES).join(', ')}.`)
@@ -133,7 +134,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
         ? null
         : headerNames(refuse, 'deadline_header', policy.deadline_header)[0]!,
     body: oneOf(refuse, 'fingerprint.body', policy.fingerprint?.body ?? 'raw', ['raw', 'parsed']),
-    fields: fieldsOf(policy.fingerprint),
+    fields: fieldsOf(route, policy.fingerprint),
     final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
     concurrency: concurrencyOf(refuse, policy.concurrency ?? 'conflict'),
     admit: policy.admit ?? null,
@@ -152,32 +153,32 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
 
 export const PROBLEM_BASE = 'https://onlyonce.dev/problems/'
 
-const KNOWN = new Set<string>([
-  'operation',
-  'input',
-  'protect',
-  'methods',
-  'key',
-  'header',
-  'scope',
-  'retention_ms',
-  'deadline_ms',
-  'deadline_header',
-  'fingerprint',
-  'final',
-  'concurrency',
-  'lease_ms',
-  'in_progress_max_ms',
-  'rerunnable',
-  'isolation',
-  'exclusive',
-  'admit',
-  'reply_size_max_bytes',
-  'reply_headers',
-  'stream',
-  'profile',
-  'problem_base',
-] satisfies (keyof RoutePolicy)[])
+export const POLICY_NAMES: OptionNames<RoutePolicy> = {
+  operation: true,
+  input: true,
+  protect: true,
+  methods: true,
+  key: true,
+  header: true,
+  scope: true,
+  retention_ms: true,
+  deadline_ms: true,
+  deadline_header: true,
+  fingerprint: true,
+  final: true,
+  concurrency: true,
+  lease_ms: true,
+  in_progress_max_ms: true,
+  rerunnable: true,
+  isolation: true,
+  exclusive: true,
+  admit: true,
+  reply_size_max_bytes: true,
+  reply_headers: true,
+  stream: true,
+  profile: true,
+  problem_base: true,
+}
 
 type Refuse = (detail: string) => never
 
@@ -203,10 +204,17 @@ function durableOf(refuse: Refuse, policy: RoutePolicy): Operation<unknown, unkn
 
 const HANDLERS_ONLY = ['protect', 'rerunnable', 'stream', 'isolation', 'exclusive'] as const
 
-function fieldsOf(fingerprint: RoutePolicy['fingerprint']): CompiledFields | undefined {
+function fieldsOf(route: string, fingerprint: RoutePolicy['fingerprint']): CompiledFields | undefined {
   if (fingerprint === undefined) return undefined
+  refuseUnknown(`${route}: fingerprint`, fingerprint, FINGERPRINT)
   const { body: _, ...fields } = fingerprint
   return Object.keys(fields).length === 0 ? undefined : compileFields(fields)
+}
+
+const FINGERPRINT: OptionNames<NonNullable<RoutePolicy['fingerprint']>> = {
+  include: true,
+  exclude: true,
+  body: true,
 }
 
 function concurrencyOf(refuse: Refuse, given: NonNullable<RoutePolicy['concurrency']>) {
@@ -214,6 +222,7 @@ function concurrencyOf(refuse: Refuse, given: NonNullable<RoutePolicy['concurren
   if (typeof given !== 'object' || given === null) {
     return refuse('concurrency is conflict, accepted or { wait_ms }.')
   }
+  refuseUnknown('concurrency', given, { wait_ms: true })
   return { wait_ms: whole(refuse, 'concurrency.wait_ms', given.wait_ms) }
 }
 

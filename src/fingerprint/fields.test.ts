@@ -46,7 +46,6 @@ describe('JSON Pointers', () => {
 
 describe('compileFields', () => {
   it.each<unknown>([
-    null,
     { exclude: 'a' },
     { exclude: ['a'] },
     { exclude: ['a/b'] },
@@ -58,11 +57,14 @@ describe('compileFields', () => {
     { include: [] },
     { exclude: [''] },
     { exclude: Array.from({ length: 65 }, (_, i) => `/${i}`) },
-    { omit: ['/a'] },
   ])('refuses fields %#', (fields) => {
     expect(() => compileFields(fields as FingerprintFields)).toThrow(
       expect.objectContaining({ code: 'pointer_invalid' }),
     )
+  })
+
+  it.each<unknown>([null, { omit: ['/a'] }])('refuses %j, which is no option of a fingerprint', (fields) => {
+    expect(() => compileFields(fields as never)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
   })
 
   it('drops what another pointer covers', () => {

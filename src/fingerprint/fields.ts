@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { parsePointer } from './pointer.ts'
 
 /**
@@ -39,6 +40,8 @@ export interface CompiledFields {
   readonly exclude: readonly CompiledPointer[]
 }
 
+const NAMES: OptionNames<FingerprintFields> = { include: true, exclude: true }
+
 /**
  * Checks and compiles fields once, for use with every request.
  *
@@ -47,10 +50,7 @@ export interface CompiledFields {
  * prepareRequest(request, fields)
  */
 export function compileFields(fields: FingerprintFields): CompiledFields {
-  if (typeof fields !== 'object' || fields === null) refuse('Fields are an object.')
-  for (const name of Object.keys(fields)) {
-    if (name !== 'include' && name !== 'exclude') refuse(`Fields have no option ${name}.`)
-  }
+  refuseUnknown('fingerprint', fields, NAMES)
   const include = fields.include === undefined ? null : compileAll(fields.include, 'include')
   const exclude = fields.exclude === undefined ? [] : compileAll(fields.exclude, 'exclude')
   // With nothing left to compare every request would pass for a retry of the first.

@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 
 /**
  * What JSON can say.
@@ -21,6 +22,12 @@ export interface JsonLimits {
   readonly json_members_max?: number
 }
 
+const NAMES: OptionNames<JsonLimits> = {
+  body_size_max_bytes: true,
+  json_depth_max: true,
+  json_members_max: true,
+}
+
 /** Everything here recurses. Measured, `canonicalize` overflows an empty stack near 2,400 levels. */
 const DEPTH_CEILING = 500
 
@@ -32,6 +39,7 @@ const DEPTH_CEILING = 500
  */
 export function resolveLimits(limits: JsonLimits = LIMITS): Required<JsonLimits> {
   if (limits === LIMITS) return LIMITS
+  refuseUnknown('The limits of JSON', limits, NAMES)
   const {
     body_size_max_bytes = LIMITS.body_size_max_bytes,
     json_depth_max = LIMITS.json_depth_max,

@@ -1,8 +1,8 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 
 const resolved: unique symbol = Symbol('resolved')
-const NAMES: readonly string[] = ['length_min', 'allow_sensitive', 'issued']
 
 /**
  * What a key must look like, beyond what no key may be.
@@ -45,9 +45,7 @@ export interface ResolvedKeyRules {
 export function keyRules(options: KeyRules | ResolvedKeyRules = {}): ResolvedKeyRules {
   if (typeof options !== 'object' || options === null) refuse('Key rules are an object.')
   if (resolved in options) return options
-  for (const name of Object.keys(options)) {
-    if (!NAMES.includes(name)) refuse(`Key rules have no option ${name}.`)
-  }
+  refuseUnknown('keys', options, NAMES)
   const { length_min = LIMITS.key_length_min, allow_sensitive = false, issued = 'accepted' } = options
   if (!Number.isInteger(length_min) || length_min < 1 || length_min > LIMITS.key_length_max) {
     refuse(`length_min is a whole number from 1 to ${LIMITS.key_length_max}.`)
@@ -56,6 +54,8 @@ export function keyRules(options: KeyRules | ResolvedKeyRules = {}): ResolvedKey
   if (issued !== 'accepted' && issued !== 'required') refuse('issued is accepted or required.')
   return Object.freeze({ length_min, allow_sensitive, issued, [resolved]: true as const })
 }
+
+const NAMES: OptionNames<KeyRules> = { length_min: true, allow_sensitive: true, issued: true }
 
 /**
  * The rules where none are given.

@@ -1,5 +1,6 @@
 import { type BareItem, serializeList } from 'structured-headers'
 import type { Admission } from '../boundary/index.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { refuse } from './options.ts'
 import type { Verdict } from './verdict.ts'
 
@@ -7,6 +8,16 @@ export interface Reason {
   /** Which limit it was, for `Stripe-Rate-Limited-Reason`: `global-rate`, `card-velocity`. Default: the limiter's name. */
   readonly reason?: string
 }
+
+const REASON: OptionNames<Reason> = { reason: true }
+
+interface AdmissionOptions extends Reason {
+  /** Default: `rate_limited`. */
+  readonly code?: string
+  readonly detail?: string
+}
+
+const ADMISSION: OptionNames<AdmissionOptions> = { ...REASON, code: true, detail: true }
 
 /**
  * What a reply tells of a limit: `RateLimit-Policy` and `RateLimit` of the IETF draft (draft-ietf-httpapi-ratelimit-headers, since its version 08), and
@@ -16,10 +27,9 @@ export interface Reason {
  * @example
  * limitHeaders(verdict)['RateLimit'] // '"live";r=99;t=1'
  */
-export function limitHeaders(
-  verdict: Verdict,
-  { reason = verdict.name }: Reason = {},
-): Record<string, string> {
+export function limitHeaders(verdict: Verdict, options: Reason = {}): Record<string, string> {
+  refuseUnknown('limitHeaders()', options, REASON)
+  const { reason = verdict.name } = options
   if (!/^[\x21-\x7e]{1,100}$/.test(reason)) refuse('a reason is a word of printable ASCII.')
   const { name, limit, per_ms, remaining, reset_ms } = verdict
   const told: Record<string, string> = verdict.counted
@@ -43,14 +53,8 @@ export function limitHeaders(
  * @example
  * idempotent({ account, admit: async ({ account }) => admissionOf(await limit.take(account)) })
  */
-export function admissionOf(
-  verdict: Verdict,
-  options: Reason & {
-    /** Default: `rate_limited`. */
-    readonly code?: string
-    readonly detail?: string
-  } = {},
-): Admission {
+export function admissionOf(verdict: Verdict, options: AdmissionOptions = {}): Admission {
+  refuseUnknown('admissionOf()', options, ADMISSION)
   if (verdict.allowed) return { admit: true }
   const { code = 'rate_limited', detail, ...reason } = options
   return {

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg'
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import type { OptionNames } from '../options.ts'
 import { checkSchema } from '../store/postgres/options.ts'
 
 /** What every limiter over PostgreSQL is given. */
@@ -20,11 +21,23 @@ export interface LimiterOptions {
   readonly wait_max_ms?: number
 }
 
+export const LIMITER_NAMES: OptionNames<LimiterOptions> = {
+  pool: true,
+  name: true,
+  schema: true,
+  pooler: true,
+  on_error: true,
+  on_trouble: true,
+  wait_max_ms: true,
+}
+
 /** A number of points in a length of time. */
 export interface Rule {
   readonly points: number
   readonly per_ms: number
 }
+
+export const RULE_NAMES: OptionNames<Rule> = { points: true, per_ms: true }
 
 export type ResolvedOptions = Required<Omit<LimiterOptions, 'on_trouble' | 'pooler'>> & {
   readonly on_trouble: (error: unknown) => void

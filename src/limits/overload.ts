@@ -1,6 +1,7 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Admission } from '../boundary/index.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { refuse, whole } from './options.ts'
 
 export interface OverloadOptions {
@@ -12,6 +13,13 @@ export interface OverloadOptions {
   readonly calm?: number
   /** What those who are refused are told to wait. Default: a second. */
   readonly retry_after_ms?: number
+}
+
+const NAMES: OptionNames<OverloadOptions> = {
+  in_flight_max: true,
+  lag_max_ms: true,
+  calm: true,
+  retry_after_ms: true,
 }
 
 /** Refuses new work before everything becomes slow. */
@@ -40,6 +48,7 @@ export interface Overload {
  * idempotent({ account, admit: () => load.admit() })
  */
 export function overload(options: OverloadOptions): Overload {
+  refuseUnknown('overload()', options, NAMES)
   const { in_flight_max, lag_max_ms, calm = 0.7, retry_after_ms = LIMITS.retry_after_ms } = options
   whole('in_flight_max', in_flight_max, Number.MAX_SAFE_INTEGER)
   whole('lag_max_ms', lag_max_ms, LIMITS.timer_max_ms)

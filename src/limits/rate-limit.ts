@@ -1,13 +1,25 @@
 import { createHash } from 'node:crypto'
 import { encodeParts } from '../key/parts.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { Guard } from './guard.ts'
-import { checkRule, checkText, type LimiterOptions, type Rule, resolveOptions, whole } from './options.ts'
+import {
+  checkRule,
+  checkText,
+  LIMITER_NAMES,
+  type LimiterOptions,
+  RULE_NAMES,
+  type Rule,
+  resolveOptions,
+  whole,
+} from './options.ts'
 import { RATES } from './sql.ts'
 import { Takes } from './takes.ts'
 import { blindVerdict, type Verdict, verdictOf, type Window, windowOf } from './verdict.ts'
 import { Windows } from './windows.ts'
 
 export interface RateLimitOptions extends LimiterOptions, Rule {}
+
+const NAMES: OptionNames<RateLimitOptions> = { ...LIMITER_NAMES, ...RULE_NAMES }
 
 /** A number of requests in a length of time, for each account by itself. */
 export interface RateLimit {
@@ -31,6 +43,7 @@ export interface RateLimit {
  * const verdict = await limit.take(account)
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
+  refuseUnknown('rateLimit()', options, NAMES)
   const { pool, name, schema, named, on_error, ...rest } = resolveOptions(options)
   const rule = checkRule(options)
   const guard = new Guard({ pool, name, schema, named, on_error, ...rest })

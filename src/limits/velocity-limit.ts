@@ -2,11 +2,14 @@ import { createHmac } from 'node:crypto'
 import { OnlyonceError } from '../errors.ts'
 import { encodeParts } from '../key/parts.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { Guard } from './guard.ts'
 import {
   checkRule,
   checkText,
+  LIMITER_NAMES,
   type LimiterOptions,
+  RULE_NAMES,
   type Rule,
   refuse,
   resolveOptions,
@@ -23,6 +26,8 @@ export interface VelocityLimitOptions extends LimiterOptions {
   /** Subjects are stored as digests under it, of at least 32 bytes. With another secret all counts begin anew. */
   readonly secret: string | Uint8Array
 }
+
+const NAMES: OptionNames<VelocityLimitOptions> = { ...LIMITER_NAMES, rules: true, secret: true }
 
 /** How often something may be tried with one subject, such as a card, whatever keys the tries have. */
 export interface VelocityLimit {
@@ -54,6 +59,7 @@ interface Lane {
  * const verdict = await cards.take(account, payment_method)
  */
 export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
+  refuseUnknown('velocityLimit()', options, NAMES)
   const resolved = resolveOptions(options)
   const { name, on_error } = resolved
   const guard = new Guard(resolved)
@@ -137,6 +143,7 @@ function lanesOf(rules: readonly Rule[], resolved: ReturnType<typeof resolveOpti
   if (!Array.isArray(rules) || rules.length === 0 || rules.length > LIMITS.limit_rules_max) {
     refuse(`rules is a list of one to ${LIMITS.limit_rules_max} rules.`)
   }
+  for (const rule of rules) refuseUnknown('A rule of velocityLimit()', rule, RULE_NAMES)
   const checked = rules.map(checkRule).sort((a, b) => a.per_ms - b.per_ms)
   if (new Set(checked.map(({ per_ms }) => per_ms)).size < checked.length) {
     refuse('two rules have the same per_ms; the smaller one is enough.')

@@ -7,6 +7,7 @@ import { OnlyonceError } from '../errors.ts'
 import { checkName, scopeOf } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { positive } from '../requests.ts'
 import { backoffMs, Deadline } from '../retry.ts'
 import type { Queryable } from '../store/contract.ts'
@@ -45,13 +46,13 @@ export interface Locks {
   acquire(resource: string, options: LockOptions): Promise<Lock>
 }
 
-const KNOWN: readonly string[] = [
-  'account',
-  'ttl_ms',
-  'wait_ms',
-  'auto_extend',
-  'hold_max_ms',
-] satisfies (keyof LockOptions)[]
+const NAMES: OptionNames<LockOptions> = {
+  account: true,
+  ttl_ms: true,
+  wait_ms: true,
+  auto_extend: true,
+  hold_max_ms: true,
+}
 
 /**
  * Locks in the database of `once`.
@@ -126,12 +127,9 @@ function checkOptions(
   resource: string,
   options: LockOptions,
 ): { readonly id: LockId; readonly bounds: HoldBounds; readonly wait_ms: number } {
-  const stray = Object.keys(options ?? {}).find((name) => !KNOWN.includes(name))
-  if (stray !== undefined) {
-    throw new OnlyonceError('option_invalid', { detail: `acquire() has no option ${stray}.` })
-  }
-  const { ttl_ms, wait_ms, auto_extend = true, hold_max_ms = LIMITS.lock_hold_max_ms } = options ?? {}
-  const { account } = scopeOf(options?.account, 'lock')
+  refuseUnknown('acquire()', options, NAMES)
+  const { ttl_ms, wait_ms, auto_extend = true, hold_max_ms = LIMITS.lock_hold_max_ms } = options
+  const { account } = scopeOf(options.account, 'lock')
   return {
     id: { account, resource: checkName(resource, 'resource_invalid') },
     bounds: { ttl_ms: checkTtl(ttl_ms), auto_extend, hold_max_ms: positive('hold_max_ms', hold_max_ms) },

@@ -8,6 +8,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
+import { refuseUnknown } from '../options.ts'
 import { digestKey, showText } from './fields.ts'
 import { type Labels, METRICS, type MetricKey, measure } from './metrics.ts'
 import { RetryRate } from './retry-rate.ts'
@@ -31,6 +32,7 @@ type Take = (value: number, labels: Labels) => void
  * const once = onlyonce({ store, secret, observe: openTelemetry() })
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Observer {
+  refuseUnknown('openTelemetry()', options, { tracer: true, meter: true })
   const tracer = options.tracer ?? trace.getTracer('onlyonce')
   const meter = options.meter ?? metrics.getMeter('onlyonce')
   const retry_rate = new RetryRate()

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client'
+import { refuseUnknown } from '../options.ts'
 import { type Labels, METRICS, type MetricKey, measure, prometheusName } from './metrics.ts'
 import { RetryRate } from './retry-rate.ts'
 import type { Observer } from './signals.ts'
@@ -18,6 +19,7 @@ type Take = (value: number, labels: Labels) => void
  * const once = onlyonce({ store, secret, observe: prometheus({ registry }) })
  */
 export function prometheus(options: PrometheusOptions = {}): Observer {
+  refuseUnknown('prometheus()', options, { registry: true })
   const registry = options.registry ?? register
   const retry_rate = new RetryRate()
   const takes = Object.fromEntries(

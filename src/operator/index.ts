@@ -5,6 +5,7 @@ import { OnlyonceError } from '../errors.ts'
 import { type Explanation, explain } from '../explain.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { RecordId, Reply } from '../record/index.ts'
 import { positive } from '../requests.ts'
 import type { Queryable } from '../store/contract.ts'
@@ -84,6 +85,15 @@ export interface Operator {
   unpark(id: Id, signature: Signature): Promise<void>
 }
 
+const SIGNATURE: OptionNames<Signature> = { by: true, why: true, fence: true, tx: true }
+const GIVING_UP: OptionNames<GivingUp> = { ...SIGNATURE, reply: true, retention_ms: true }
+const RESOLUTION: OptionNames<Resolution> = {
+  ...SIGNATURE,
+  retention_ms: true,
+  reply: true,
+  allow_retry: true,
+}
+
 /**
  * For those who may see and decide about the records of all accounts. Who that is, is yours to check.
  *
@@ -122,6 +132,7 @@ class Desk<Tx> implements Operator {
   }
 
   async show(id: Id, options: { readonly reply?: boolean } = {}): Promise<Shown> {
+    refuseUnknown('operator.show()', options, { reply: true })
     const checked = this.#engine.requests.idToLookAt(id)
     await this.#engine.startToLook()
     const [told, record, audit, seen] = await Promise.all([
@@ -134,7 +145,8 @@ class Desk<Tx> implements Operator {
   }
 
   async resolve(id: Id, resolution: Resolution): Promise<void> {
-    const { reply, allow_retry } = resolution ?? {}
+    refuseUnknown('operator.resolve()', resolution, RESOLUTION)
+    const { reply, allow_retry } = resolution
     if ((reply === undefined) === (allow_retry !== true)) {
       throw new OnlyonceError('option_invalid', { detail: 'Pass either reply or allow_retry: true.' })
     }
@@ -146,7 +158,8 @@ class Desk<Tx> implements Operator {
   }
 
   async giveUp(id: Id, given: GivingUp): Promise<GivenUp> {
-    const given_ms = given?.retention_ms
+    refuseUnknown('operator.giveUp()', given, GIVING_UP)
+    const given_ms = given.retention_ms
     if (given_ms !== undefined) positive('retention_ms', given_ms)
     let state: GivenUp['state'] = 'none'
     const stepOf = (seen: SeenWithin | null) => {
@@ -165,10 +178,12 @@ class Desk<Tx> implements Operator {
   }
 
   async park(id: Id, signature: Signature): Promise<void> {
+    refuseUnknown('operator.park()', signature ?? {}, SIGNATURE)
     await this.#decide(id, signature, (seen) => parkingStep(seen))
   }
 
   async unpark(id: Id, signature: Signature): Promise<void> {
+    refuseUnknown('operator.unpark()', signature ?? {}, SIGNATURE)
     await this.#decide(id, signature, (seen) => unparkingStep(seen))
   }
 

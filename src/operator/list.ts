@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { checkName, operationName } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { EDGES, type State } from '../record/index.ts'
 import type { ListPosition, ListRequest, RecordSummary } from '../store/decisions.ts'
 
@@ -23,20 +24,19 @@ export interface Page {
   readonly cursor: string | null
 }
 
-const KNOWN: readonly string[] = [
-  'states',
-  'account',
-  'operation',
-  'older_than_ms',
-  'limit',
-  'cursor',
-] satisfies (keyof ListOptions)[]
+const NAMES: OptionNames<ListOptions> = {
+  states: true,
+  account: true,
+  operation: true,
+  older_than_ms: true,
+  limit: true,
+  cursor: true,
+}
 const UNFINISHED: readonly State[] = ['in_progress', 'unknown', 'parked']
 
 /** Checks what is asked of a list. */
 export function listRequestOf(options: ListOptions): ListRequest {
-  const stray = Object.keys(options).find((name) => !KNOWN.includes(name))
-  if (stray !== undefined) refuse(`list() has no option ${stray}.`)
+  refuseUnknown('operator.list()', options, NAMES)
   const { states = UNFINISHED, account, operation, older_than_ms = 0, limit = LIMITS.list_default } = options
   const wrong = states.find((state) => !Object.hasOwn(EDGES, state) || (state as string) === 'none')
   if (wrong !== undefined || states.length === 0) refuse('states must name states of records.')

@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { Reply } from '../record/index.ts'
 import { HTTP_SCHEMA } from '../value.ts'
 
@@ -11,6 +12,8 @@ export interface GivenReply {
   readonly body?: string | Uint8Array
 }
 
+const NAMES: OptionNames<GivenReply> = { status: true, headers: true, body: true }
+
 /** They belong to one moment, one client or one connection, and are never replayed. */
 const NEVER =
   /^(?:set-cookie|date|connection|keep-alive|transfer-encoding|upgrade|trailer|te|content-length)$/
@@ -19,7 +22,8 @@ const VALUE = /^[\t\x20-\x7e]*$/
 
 /** Checks what an operator gave and makes it a reply. */
 export function replyOf(given: GivenReply): Reply {
-  const { status, headers = {}, body = '' } = given ?? {}
+  refuseUnknown('The reply of operator.resolve()', given, NAMES)
+  const { status, headers = {}, body = '' } = given
   if (!Number.isInteger(status) || status < 200 || status > 599) {
     refuse('The status of the reply must be a number from 200 to 599.')
   }

@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { OutboxEvent } from '../store/outbox.ts'
 import type { FailedEvent, Publisher, PublishResult } from './publisher.ts'
 
@@ -14,6 +15,14 @@ export interface HttpPublisherOptions {
   readonly body_max_bytes?: number
 }
 
+const NAMES: OptionNames<HttpPublisherOptions> = {
+  url: true,
+  timeout_ms: true,
+  headers: true,
+  sign: true,
+  body_max_bytes: true,
+}
+
 /** The other side says "not now", or nothing about this event. */
 const NOT_NOW: readonly number[] = [401, 403, 404, 407, 408, 421, 425, 429]
 
@@ -26,6 +35,7 @@ const NOT_NOW: readonly number[] = [401, 403, 404, 407, 408, 421, 425, 429]
  * const worker = relay(once, { destinations: { billing: httpPublisher({ url: 'https://billing.example/events' }) } })
  */
 export function httpPublisher(options: HttpPublisherOptions): Publisher {
+  refuseUnknown('httpPublisher()', options, NAMES)
   const url = new URL(options.url)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
     throw new OnlyonceError('option_invalid', { detail: 'httpPublisher() takes an http or https address.' })

@@ -1,5 +1,6 @@
 import type { Onlyonce } from '../door.ts'
 import { scopeOf } from '../key/index.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { Queryable } from '../store/contract.ts'
 import { checkName, type Message } from '../store/outbox.ts'
 import { outboxOf } from './outbox.ts'
@@ -7,6 +8,8 @@ import { outboxOf } from './outbox.ts'
 export type InboxResult<T> =
   | { readonly outcome: 'executed'; readonly value: T }
   | { readonly outcome: 'seen' }
+
+const NAMES: OptionNames<Message> = { account: true, source: true, message_id: true }
 
 export interface Inbox {
   /**
@@ -32,6 +35,7 @@ export function inbox<Tx>(once: Onlyonce<Tx>): Inbox {
   const { store, ready } = outboxOf(once)
   return {
     async once(tx, message, work) {
+      refuseUnknown('inbox.once()', message, NAMES)
       const { account } = scopeOf(message.account, 'inbox')
       const source = checkName('source', message.source)
       const message_id = checkName('message_id', message.message_id)

@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { checkName, type TakenJob } from '../store/outbox.ts'
 import type { Publish, Publisher } from './publisher.ts'
 
@@ -69,9 +70,15 @@ const DEFAULTS: RelaySettings = {
   inbox_retention_ms: LIMITS.inbox_retention_ms,
 }
 
+const NAMES = {
+  ...(Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, true])) as OptionNames<Numbers>),
+  destinations: true,
+  jobs: true,
+} satisfies OptionNames<RelayOptions>
+
 export function relaySettings(options: RelayOptions): RelaySettings {
+  refuseUnknown('relay()', options, NAMES)
   const { destinations: _, jobs: __, ...numbers } = options
-  for (const name of Object.keys(numbers)) if (!(name in DEFAULTS)) refuse(`relay() has no option ${name}.`)
   const settings = Object.fromEntries(
     Object.entries(DEFAULTS).map(([name, value]) => [
       name,
@@ -93,12 +100,17 @@ export function resolveDestinations(
   return Object.entries(given).map(([name, destination]) => {
     checkName('The name of a destination', name)
     const { publisher, types } =
-      typeof destination === 'object' && 'publisher' in destination
-        ? destination
+      typeof destination === 'object' && destination !== null && 'publisher' in destination
+        ? checked(name, destination)
         : { publisher: destination, types: undefined }
     const wanted = types === undefined ? null : new Set(types)
     return { name, publish: publishOf(name, publisher), wants: (type) => wanted?.has(type) ?? true }
   })
+}
+
+function checked<T extends object>(name: string, destination: T): T {
+  refuseUnknown(`Destination ${name}`, destination, { publisher: true, types: true })
+  return destination
 }
 
 function publishOf(name: string, publisher: Publish | Publisher): Publish {

@@ -3,13 +3,16 @@ import type { Engine } from '../engine.ts'
 import { OnlyonceError } from '../errors.ts'
 import { scopeOf } from '../key/index.ts'
 import { engineOf } from '../onlyonce.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { Queryable } from '../store/contract.ts'
 import { isId } from '../store/event-id.ts'
 import {
   checkName,
   draftEvent,
   draftJob,
+  EVENT_NAMES,
   type EventCall,
+  JOB_NAMES,
   type JobCall,
   type Lag,
   type OutboxStore,
@@ -25,6 +28,9 @@ export interface EmitCall extends EventCall {
 export interface StageCall extends JobCall {
   readonly account: string
 }
+
+const EMIT: OptionNames<EmitCall> = { ...EVENT_NAMES, account: true }
+const STAGE: OptionNames<StageCall> = { ...JOB_NAMES, account: true }
 
 /** `staged`: false when a job with this key is there already. */
 export type Staged = { readonly staged: true; readonly id: string } | { readonly staged: false }
@@ -77,6 +83,7 @@ export function outbox<Tx>(once: Onlyonce<Tx>): Outbox {
     given: StageCall | readonly StageCall[],
   ): Promise<Staged | readonly Staged[]> {
     const calls = ([] as readonly StageCall[]).concat(given)
+    for (const call of calls) refuseUnknown('stage()', call, STAGE)
     const drafts = calls.map(draftJob)
     if (calls.length === 0) return []
     const account = oneAccount(calls)
@@ -88,6 +95,7 @@ export function outbox<Tx>(once: Onlyonce<Tx>): Outbox {
   return {
     async emit(tx, given) {
       const calls = ([] as readonly EmitCall[]).concat(given)
+      for (const call of calls) refuseUnknown('emit()', call, EMIT)
       const drafts = calls.map(draftEvent)
       if (calls.length === 0) return []
       const account = oneAccount(calls)

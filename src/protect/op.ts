@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { draftEvent, draftJob, type OutboxStore } from '../store/outbox.ts'
 import type { Stored } from '../value.ts'
@@ -32,7 +33,7 @@ export class OpDoor<Tx> implements Op {
     work: (tx: Queryable) => Promise<T>,
     options?: { readonly isolation?: Isolation },
   ): Promise<StepResult<T>> {
-    checkAtomic(name, work, options?.isolation)
+    checkAtomic(name, work, options)
     return this.#run.atomic(name, work, options)
   }
 
@@ -53,11 +54,14 @@ export class OpDoor<Tx> implements Op {
     return this.#run.undo(reply)
   }
 
-  async emit(tx: Queryable, type: string, payload: unknown, { aggregate }: EmitOptions = {}): Promise<void> {
+  async emit(tx: Queryable, type: string, payload: unknown, options: EmitOptions = {}): Promise<void> {
+    refuseUnknown('op.emit()', options, EMIT)
+    const { aggregate } = options
     await this.#outbox.emit(tx, this.account, [draftEvent({ type, payload, aggregate })])
   }
 
   async stage(tx: Queryable, job: string, payload: unknown, options: StageOptions = {}): Promise<void> {
+    refuseUnknown('op.stage()', options, STAGE)
     await this.#outbox.stage(tx, this.account, [draftJob({ job, payload, ...options })])
   }
 
@@ -72,3 +76,6 @@ export class OpDoor<Tx> implements Op {
     throw new OnlyonceError('option_invalid', { detail: 'This store has no outbox: use postgres().' })
   }
 }
+
+const EMIT: OptionNames<EmitOptions> = { aggregate: true }
+const STAGE: OptionNames<StageOptions> = { key: true, run_after_ms: true }

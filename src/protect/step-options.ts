@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { Isolation } from '../store/contract.ts'
 import type { ForeignStep } from './operation.ts'
 
@@ -7,7 +8,8 @@ import type { ForeignStep } from './operation.ts'
  * in the database, after the call.
  */
 export function checkForeign(name: string, step: ForeignStep<unknown>): void {
-  if (typeof step?.call !== 'function') refuse(name, 'call is a function that makes the call.')
+  refuseUnknown(`Step ${name}`, step, FOREIGN)
+  if (typeof step.call !== 'function') refuse(name, 'call is a function that makes the call.')
   if (step.find !== undefined && typeof step.find !== 'function') refuse(name, 'find is a function.')
   if (step.dedupes !== undefined && typeof step.dedupes !== 'boolean')
     refuse(name, 'dedupes is true or false.')
@@ -18,7 +20,22 @@ export function checkForeign(name: string, step: ForeignStep<unknown>): void {
   }
 }
 
-export function checkAtomic(name: string, work: unknown, isolation: Isolation | undefined): void {
+const FOREIGN: OptionNames<ForeignStep<unknown>> = {
+  call: true,
+  find: true,
+  dedupes: true,
+  timeout_ms: true,
+  settle_ms: true,
+  key_lifetime_ms: true,
+}
+
+export function checkAtomic(
+  name: string,
+  work: unknown,
+  options: { readonly isolation?: Isolation } = {},
+): void {
+  refuseUnknown(`Step ${name}`, options, { isolation: true })
+  const { isolation } = options
   if (typeof work !== 'function') refuse(name, 'an atomic step has a function.')
   if (isolation !== undefined && !ISOLATIONS.includes(isolation))
     refuse(name, `isolation is one of ${ISOLATIONS.join(', ')}.`)

@@ -5,6 +5,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { isWellFormed } from '../key/parts.ts'
 import { LIMITS } from '../limits.ts'
+import type { OptionNames } from '../options.ts'
 import type { Failure } from '../record/index.ts'
 import { encodeValue } from '../value.ts'
 import type { Queryable } from './contract.ts'
@@ -190,6 +191,9 @@ export interface JobCall {
   readonly run_after_ms?: number | undefined
   readonly key?: string | undefined
 }
+
+export const EVENT_NAMES: OptionNames<EventCall> = { type: true, payload: true, aggregate: true }
+export const JOB_NAMES: OptionNames<JobCall> = { job: true, payload: true, run_after_ms: true, key: true }
 
 export function draftEvent({ type, payload, aggregate }: EventCall): EventDraft {
   return {

@@ -1,6 +1,7 @@
 import { AssertionError } from 'node:assert'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { CRASHED_PREFIX, type CrashSite, formatSite, POINTS_PREFIX, type ReachedPoint } from './crash.ts'
-import { type ProgramOptions, type ProgramResult, runProgram } from './crash-run.ts'
+import { PROGRAM_NAMES, type ProgramOptions, type ProgramResult, runProgram } from './crash-run.ts'
 import { TESTING_LIMITS } from './limits.ts'
 
 /** What to run, what it must reach, and how to check what a crash has left behind. */
@@ -23,6 +24,16 @@ export interface CrashEverywhereOptions extends Omit<ProgramOptions, 'env'> {
   readonly afterEach?: (site: CrashSite | null, result: ProgramResult) => unknown
 }
 
+const { env: _, ...PROGRAM } = PROGRAM_NAMES
+const NAMES: OptionNames<CrashEverywhereOptions> = {
+  ...PROGRAM,
+  points: true,
+  crash_at: true,
+  run_env: true,
+  occurrences_max: true,
+  afterEach: true,
+}
+
 /** What `crashEverywhere` has done. */
 export interface CrashTable {
   /** What the program reaches without a crash, in order. */
@@ -43,6 +54,7 @@ export interface CrashTable {
  * })
  */
 export async function crashEverywhere(options: CrashEverywhereOptions): Promise<CrashTable> {
+  refuseUnknown('crashEverywhere()', options, NAMES)
   const reached = readPoints(await runOne(options, null))
   const missed = (options.points ?? []).filter((point) => !reached.some((entry) => entry.point === point))
   if (missed.length > 0) fail(`The program never reaches ${missed.join(', ')}.`)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { OnlyonceError } from '../errors.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { CRASH_VARIABLE, type CrashSite, checkSite, formatSite } from './crash.ts'
 import { TESTING_LIMITS } from './limits.ts'
 
@@ -19,6 +20,14 @@ export interface ProgramOptions {
   readonly cwd?: string
   /** The process is killed after this time. */
   readonly timeout_ms?: number
+}
+
+export const PROGRAM_NAMES: OptionNames<ProgramOptions> = {
+  program: true,
+  args: true,
+  env: true,
+  cwd: true,
+  timeout_ms: true,
 }
 
 /** How a program ended. */
@@ -44,6 +53,7 @@ export interface ProgramResult {
 export function runUntilCrash(
   options: ProgramOptions & { readonly point: string; readonly occurrence?: number },
 ): Promise<ProgramResult> {
+  refuseUnknown('runUntilCrash()', options, { ...PROGRAM_NAMES, point: true, occurrence: true })
   const { point, occurrence = 1, ...program_options } = options
   return runProgram(program_options, { point, occurrence })
 }

@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs'
 import { OnlyonceError } from '../errors.ts'
+import { refuseUnknown } from '../options.ts'
 import { TESTING_LIMITS } from './limits.ts'
 
 /** Called by the library at each named point where a crash would matter. Does nothing in production. */
@@ -32,6 +33,7 @@ export const CRASHED_PREFIX = 'onlyonce-crashed-at: '
  * const once = onlyonce({ store, secret, crash_point: crashAt({ point: 'before_commit', occurrence: 2 }) })
  */
 export function crashAt(site: { readonly point: string; readonly occurrence?: number }): CrashPoint {
+  refuseUnknown('crashAt()', site, { point: true, occurrence: true })
   const { point, occurrence = 1 } = site
   checkSite({ point, occurrence })
   let count = 0

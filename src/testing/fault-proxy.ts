@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { OnlyonceError } from '../errors.ts'
+import { refuseUnknown } from '../options.ts'
 import { ActiveFault, type Fault } from './faults.ts'
 import { TESTING_LIMITS } from './limits.ts'
 import { type ConnectionState, Link } from './link.ts'
@@ -74,6 +75,7 @@ export interface FaultProxy {
  * await proxy.close()
  */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
+  refuseUnknown('startFaultProxy()', options, { target: true, seed: true })
   checkTarget(options.target)
   const source = random(options.seed ?? Math.floor(Math.random() * 2 ** 32))
   const facts = new ProxyFacts()

@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { Random } from './random.ts'
 
 /** Which way the bytes go: from the client to the server, back, or both. */
@@ -94,6 +95,16 @@ export interface TruncateAnswer extends Recurrence {
  */
 export type Fault = CutAtCommit | ResetConnection | RefuseConnection | DelayBytes | BlackHole | TruncateAnswer
 
+const COMMON: OptionNames<Recurrence & { readonly kind: string }> = { kind: true, times: true, rate: true }
+const NAMES: { readonly [K in Fault['kind']]: OptionNames<Extract<Fault, { kind: K }>> } = {
+  cut_at_commit: { ...COMMON, when: true, from: true, server_closes: true },
+  reset: { ...COMMON, after_bytes: true, direction: true },
+  refuse: COMMON,
+  delay: { ...COMMON, delay_ms: true, jitter_ms: true, direction: true },
+  black_hole: { ...COMMON, direction: true },
+  truncate: { ...COMMON, after_bytes: true },
+}
+
 /** A fault that is set, with what is left of its `times`. */
 export class ActiveFault {
   readonly fault: Fault
@@ -125,6 +136,8 @@ export function touches(direction: Direction | undefined, way: Way): boolean {
 }
 
 function checkFault(fault: Fault): Fault {
+  if (!Object.hasOwn(NAMES, fault.kind)) refuse('kind is unknown')
+  refuseUnknown(`A fault of kind ${fault.kind}`, fault, NAMES[fault.kind])
   const { rate, times } = fault
   if (rate !== undefined && !(rate >= 0 && rate <= 1)) refuse('rate is a probability from 0 to 1')
   if (times !== undefined && !(Number.isSafeInteger(times) && times > 0))

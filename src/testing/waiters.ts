@@ -1,5 +1,6 @@
 import { AssertionError } from 'node:assert'
 import { OnlyonceError } from '../errors.ts'
+import { refuseUnknown } from '../options.ts'
 import { TESTING_LIMITS } from './limits.ts'
 
 /** How long to wait for a fact. */
@@ -24,6 +25,7 @@ export class Waiters<T> {
 
   /** Resolves with the first fact offered from now on that passes the test. */
   wait(test: (fact: T) => boolean, what: () => string, options: WaitOptions = {}): Promise<T> {
+    refuseUnknown('A wait for a fact', options, { timeout_ms: true })
     const { timeout_ms = TESTING_LIMITS.wait_max_ms } = options
     const promise = new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(failure(`The proxy is closed; nobody can wait for ${what()}.`))

@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { isWellFormed } from '../key/parts.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { newId } from '../store/event-id.ts'
 import type { EndpointChanges, WebhookEndpoint, WebhookStore } from '../store/webhooks.ts'
 import { checkAccount, type EndpointName, isEndpointId } from './names.ts'
@@ -48,6 +49,10 @@ export interface Endpoints {
   remove(name: EndpointName): Promise<void>
 }
 
+const DESCRIBED = { account: true, url: true, types: true, description: true } as const
+const CREATE: OptionNames<CreateEndpoint> = DESCRIBED
+const UPDATE: OptionNames<UpdateEndpoint> = { ...DESCRIBED, id: true }
+
 export function endpointsOf(
   store: WebhookStore,
   settings: WebhooksSettings,
@@ -59,7 +64,9 @@ export function endpointsOf(
     return known(isEndpointId(id) ? await store.changeEndpoint(account, id, changes) : null)
   }
   return {
-    async create({ account, url, types = null, description = null }) {
+    async create(call) {
+      refuseUnknown('endpoints.create()', call, CREATE)
+      const { account, url, types = null, description = null } = call
       const draft = {
         account: checkAccount(account),
         id: newId('we'),
@@ -74,7 +81,9 @@ export function endpointsOf(
       if (endpoint === null) throw new OnlyonceError('webhook_endpoints_too_many')
       return { endpoint, secret: showSecret(secret) }
     },
-    async list({ account }) {
+    async list(call) {
+      refuseUnknown('endpoints.list()', call, { account: true })
+      const { account } = call
       checkAccount(account)
       await ready()
       return await store.listEndpoints(account)
@@ -84,14 +93,18 @@ export function endpointsOf(
       await ready()
       return known(isEndpointId(id) ? await store.getEndpoint(account, id) : null)
     },
-    async update({ url, types, description, ...name }) {
+    async update(call) {
+      refuseUnknown('endpoints.update()', call, UPDATE)
+      const { url, types, description, ...name } = call
       return await change(name, {
         ...(url !== undefined && { url: checkUrl(url, settings).href }),
         ...(types !== undefined && { types: checkTypes(types) }),
         ...(description !== undefined && { description: checkDescription(description) }),
       })
     },
-    async rotateSecret({ account, id, keep_ms = 0 }) {
+    async rotateSecret(call) {
+      refuseUnknown('endpoints.rotateSecret()', call, { account: true, id: true, keep_ms: true })
+      const { account, id, keep_ms = 0 } = call
       checkAccount(account)
       if (!Number.isSafeInteger(keep_ms) || keep_ms < 0 || keep_ms > LIMITS.webhook_secret_kept_max_ms) {
         refuse(`keep_ms must be from 0 to ${LIMITS.webhook_secret_kept_max_ms} milliseconds.`)

@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type {
   DeliveryId,
   StoredMessage,
@@ -68,9 +69,14 @@ export interface Deliveries {
   attempts(delivery: DeliveryId): Promise<readonly WebhookAttempt[]>
 }
 
+const PAGE = { account: true, after: true, limit: true } as const
+const LIST_MESSAGES: OptionNames<ListMessages> = { ...PAGE, types: true, from: true, to: true }
+const LIST_DELIVERIES: OptionNames<ListDeliveries> = { ...PAGE, endpoint: true, message: true }
+
 export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Messages {
   return {
     async list(call) {
+      refuseUnknown('messages.list()', call, LIST_MESSAGES)
       const account = checkAccount(call.account)
       const limit = checkLimit(call.limit)
       const { types = null } = call
@@ -93,7 +99,9 @@ export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Mes
       })
       return pageOf(found, limit, ({ created_at, id }) => cursorOf(created_at, id), messageOf)
     },
-    async get({ account, id }) {
+    async get(call) {
+      refuseUnknown('messages.get()', call, { account: true, id: true })
+      const { account, id } = call
       checkAccount(account)
       await ready()
       const found = isMessageId(id) ? await store.getMessage(account, id) : null
@@ -105,7 +113,9 @@ export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Mes
 
 export function deliveriesOf(store: WebhookStore, ready: () => Promise<void>): Deliveries {
   return {
-    async list({ account, endpoint, message, ...call }) {
+    async list(call) {
+      refuseUnknown('deliveries.list()', call, LIST_DELIVERIES)
+      const { account, endpoint, message } = call
       checkAccount(account)
       const limit = checkLimit(call.limit)
       const after = readCursor(call.after, isMessageId, isEndpointId)

@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { askDns, askSystem, type ResolveName, type TargetRules } from './target.ts'
 
 export interface WebhooksOptions {
@@ -27,19 +28,18 @@ export interface WebhooksSettings extends TargetRules {
   readonly retention_ms: number
 }
 
-const KNOWN: readonly string[] = [
-  'allow_private',
-  'resolve',
-  'timeout_ms',
-  'retry_after_ms',
-  'at_once',
-  'per_endpoint',
-  'retention_ms',
-] satisfies (keyof WebhooksOptions)[]
+const NAMES: OptionNames<WebhooksOptions> = {
+  allow_private: true,
+  resolve: true,
+  timeout_ms: true,
+  retry_after_ms: true,
+  at_once: true,
+  per_endpoint: true,
+  retention_ms: true,
+}
 
 export function checkOptions(options: WebhooksOptions): WebhooksSettings {
-  const stray = Object.keys(options ?? {}).find((name) => !KNOWN.includes(name))
-  if (stray !== undefined) refuse(`webhooks() has no option ${stray}.`)
+  refuseUnknown('webhooks()', options, NAMES)
   const { allow_private = false } = options
   const { resolve = allow_private ? askSystem : askDns() } = options
   const { retry_after_ms = LIMITS.webhook_retry_after_ms } = options

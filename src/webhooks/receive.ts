@@ -1,5 +1,6 @@
 import type { Onlyonce } from '../door.ts'
 import { OnlyonceError } from '../errors.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { inbox, outbox } from '../outbox/index.ts'
 import type { Queryable } from '../store/contract.ts'
 import { checkName, draftJob } from '../store/outbox.ts'
@@ -19,6 +20,15 @@ export interface ReceiveCall {
   readonly job?: string | undefined
   /** A transaction of yours that it becomes a part of. By default it has one of its own. */
   readonly tx?: Queryable | undefined
+}
+
+const NAMES: OptionNames<ReceiveCall> = {
+  account: true,
+  source: true,
+  id: true,
+  payload: true,
+  job: true,
+  tx: true,
 }
 
 /** What the job is given as its payload. */
@@ -42,6 +52,7 @@ export type Received = { readonly outcome: 'staged'; readonly job_id: string } |
  * return reply.code(204).send()
  */
 export async function receiveWebhook<Tx>(once: Onlyonce<Tx>, call: ReceiveCall): Promise<Received> {
+  refuseUnknown('receiveWebhook()', call, NAMES)
   const { store, ready } = webhooksOf(once)
   const account = checkAccount(call.account)
   const source = checkName('source', call.source)

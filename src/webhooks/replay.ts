@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { ReplayRange, WebhookStore } from '../store/webhooks.ts'
 import {
   checkAccount,
@@ -34,6 +35,20 @@ export interface Replayed {
   readonly count: number
   /** Where the next call goes on; null where all is done. */
   readonly after: string | null
+}
+
+const NAMES: OptionNames<ReplayOne | ReplayMany> = {
+  account: true,
+  endpoint: true,
+  message: true,
+  from: true,
+  to: true,
+  after: true,
+}
+
+/** Before anything is waited for. */
+export function checkReplay(call: ReplayOne | ReplayMany): void {
+  refuseUnknown('replay()', call, NAMES)
 }
 
 export async function replay(store: WebhookStore, call: ReplayOne | ReplayMany): Promise<Replayed> {

@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { nowMs } from './clock.ts'
 import { schemeOf, type WebhookScheme } from './scheme.ts'
 import { checkSecrets } from './secret.ts'
@@ -16,6 +17,14 @@ export interface SignOptions {
   readonly timestamp?: number | undefined
 }
 
+const NAMES: OptionNames<SignOptions> = {
+  scheme: true,
+  body: true,
+  secrets: true,
+  id: true,
+  timestamp: true,
+}
+
 /** What an id may be: it stands in a header, and what is signed is joined by dots. */
 const ID = /^[\x21-\x2d\x2f-\x7e]{1,255}$/
 
@@ -26,6 +35,7 @@ const ID = /^[\x21-\x2d\x2f-\x7e]{1,255}$/
  * const headers = signWebhook({ scheme: 'standard', id: 'msg_1', body, secrets: 'whsec_…' })
  */
 export function signWebhook(options: SignOptions): Readonly<Record<string, string>> {
+  refuseUnknown('signWebhook()', options, NAMES)
   const scheme = schemeOf(options.scheme)
   const secrets = checkSecrets(options.secrets)
   const body = rawBytes(options.body)

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { nowMs } from './clock.ts'
 import { schemeOf, type WebhookHeaders, type WebhookScheme } from './scheme.ts'
 import { checkSecrets } from './secret.ts'
@@ -16,6 +17,15 @@ export interface VerifyOptions {
   readonly tolerance_ms?: number | undefined
   /** Milliseconds since the epoch, for tests. */
   readonly now?: number | undefined
+}
+
+const NAMES: OptionNames<VerifyOptions> = {
+  scheme: true,
+  headers: true,
+  body: true,
+  secrets: true,
+  tolerance_ms: true,
+  now: true,
 }
 
 /** A webhook whose sender is known. */
@@ -36,6 +46,7 @@ export interface VerifiedWebhook {
  * const { id, payload } = verifyWebhook({ scheme: 'stripe', headers: request.headers, body: raw, secrets: [now, before] })
  */
 export function verifyWebhook(options: VerifyOptions): VerifiedWebhook {
+  refuseUnknown('verifyWebhook()', options, NAMES)
   const scheme = schemeOf(options.scheme)
   const secrets = checkSecrets(options.secrets)
   const { tolerance_ms = LIMITS.webhook_tolerance_ms, now = nowMs() } = options

@@ -9,7 +9,7 @@ import { type Endpoints, endpointsOf } from './endpoints.ts'
 import { fanOut } from './fan-out.ts'
 import { type Deliveries, deliveriesOf, type Messages, messagesOf } from './history.ts'
 import { checkOptions, type WebhooksOptions } from './options.ts'
-import { type Replayed, type ReplayMany, type ReplayOne, replay } from './replay.ts'
+import { checkReplay, type Replayed, type ReplayMany, type ReplayOne, replay } from './replay.ts'
 
 /** Webhooks on their way out. */
 export interface Webhooks {
@@ -53,6 +53,7 @@ export function webhooks<Tx>(once: Onlyonce<Tx>, options: WebhooksOptions = {}):
     deliveries: deliveriesOf(store, ready),
     deliverer: () => new WebhookDeliverer(engine, store, settings, ready),
     async replay(call) {
+      checkReplay(call)
       await ready()
       return await replay(store, call)
     },

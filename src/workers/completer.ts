@@ -2,14 +2,17 @@ import type { Onlyonce } from '../door.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
+import type { OptionNames } from '../options.ts'
 import type { Takable } from '../store/operations.ts'
 import type { Worker } from '../worker.ts'
-import { type TakerOptions, takeEach } from './take.ts'
+import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach } from './take.ts'
 
 export interface CompleterOptions extends TakerOptions {
   /** How long after the end of its lease an operation counts as abandoned. Until then its client may come back. */
   readonly grace_ms?: number
 }
+
+const NAMES: OptionNames<CompleterOptions> = { ...TAKER_NAMES, grace_ms: true }
 
 /**
  * Finishes operations whose owner is gone and whose client never came back. After the deadline of the request it
@@ -20,6 +23,7 @@ export interface CompleterOptions extends TakerOptions {
  */
 export function completer<Tx>(once: Onlyonce<Tx>, options: CompleterOptions = {}): Worker {
   const engine = engineOf(once)
+  checkTaker('completer()', options, NAMES)
   const { grace_ms = LIMITS.grace_ms, batch_max = LIMITS.worker_batch_max } = options
   const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = options
   return {

@@ -2,6 +2,7 @@ import type { Onlyonce } from '../door.ts'
 import { OnlyonceError } from '../errors.ts'
 import { scopeOf } from '../key/index.ts'
 import { engineOf } from '../onlyonce.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { encodeValue } from '../value.ts'
 
 /** What somebody has told about a call, for example by a webhook. */
@@ -13,6 +14,8 @@ export interface Evidence {
   readonly result: unknown
 }
 
+const NAMES: OptionNames<Evidence> = { account: true, key: true, result: true }
+
 /**
  * Keeps what was told about a call of an operation, often before its answer came. It is read before anybody asks
  * `find`, and acts only where the outcome is in doubt: then somebody looks at once. Telling it again changes nothing.
@@ -20,7 +23,9 @@ export interface Evidence {
  * @example
  * await addEvidence(once, { account, key: event.metadata.key, result: { id: event.charge.id } })
  */
-export async function addEvidence<Tx>(once: Onlyonce<Tx>, { account, key, result }: Evidence): Promise<void> {
+export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): Promise<void> {
+  refuseUnknown('addEvidence()', evidence, NAMES)
+  const { account, key, result } = evidence
   const engine = engineOf(once)
   const owner = scopeOf(account, 'any').account
   if (typeof key !== 'string' || key === '') {

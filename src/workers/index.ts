@@ -2,6 +2,7 @@ import type { Onlyonce } from '../door.ts'
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { type RelayOptions, relay } from '../outbox/index.ts'
 import type { Operation } from '../protect/operation.ts'
 import { positive } from '../requests.ts'
@@ -46,15 +47,15 @@ export interface RunningWorkers {
   stop(): Promise<void>
 }
 
-const KNOWN: readonly string[] = [
-  'operations',
-  'completer',
-  'reconciler',
-  'reaper',
-  'relay',
-  'workers',
-  'every_ms',
-] satisfies (keyof WorkersOptions)[]
+const NAMES: OptionNames<WorkersOptions> = {
+  operations: true,
+  completer: true,
+  reconciler: true,
+  reaper: true,
+  relay: true,
+  workers: true,
+  every_ms: true,
+}
 
 /**
  * Runs workers until they are stopped, or `once` is closed. Any number of processes may run the same ones. They keep the
@@ -107,8 +108,7 @@ function usualWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions): Worker[]
 }
 
 function checkOptions(options: WorkersOptions): number {
-  const stray = Object.keys(options ?? {}).find((name) => !KNOWN.includes(name))
-  if (stray !== undefined) refuse(`startWorkers() has no option ${stray}.`)
+  refuseUnknown('startWorkers()', options, NAMES)
   const { workers, every_ms = LIMITS.worker_every_ms } = options
   if (workers !== undefined) {
     if (!Array.isArray(workers) || workers.length === 0)

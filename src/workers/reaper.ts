@@ -2,6 +2,7 @@ import type { Onlyonce } from '../door.ts'
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
 import { positive } from '../requests.ts'
 import type { Reaped, ReapRequest } from '../store/contract.ts'
 import { classify } from '../store/postgres/classify.ts'
@@ -20,7 +21,7 @@ export interface ReaperOptions {
 }
 
 const MODES: readonly string[] = ['delete', 'expire'] satisfies ReaperOptions['mode'][]
-const KNOWN: readonly string[] = ['mode', 'batch_max', 'every_ms'] satisfies (keyof ReaperOptions)[]
+const NAMES: OptionNames<ReaperOptions> = { mode: true, batch_max: true, every_ms: true }
 
 /**
  * A worker that removes finished records after their retention. It never touches one that is in progress, unknown or
@@ -90,9 +91,8 @@ const GROWTH_STEPS = 20
 function checkOptions(
   options: ReaperOptions,
 ): Pick<ReapRequest, 'mode' | 'batch_max'> & { every_ms: number } {
-  const stray = Object.keys(options ?? {}).find((name) => !KNOWN.includes(name))
-  if (stray !== undefined) refuse(`reaper() has no option ${stray}.`)
-  const { mode, batch_max = LIMITS.reap_batch_max, every_ms = LIMITS.reap_every_ms } = options ?? {}
+  refuseUnknown('reaper()', options, NAMES)
+  const { mode, batch_max = LIMITS.reap_batch_max, every_ms = LIMITS.reap_every_ms } = options
   if (!MODES.includes(mode)) refuse(`mode must be one of ${MODES.join(', ')}.`)
   if (!Number.isSafeInteger(batch_max) || batch_max < 1 || batch_max > LIMITS.reap_batch_max) {
     refuse(`batch_max must be a whole number from 1 to ${LIMITS.reap_batch_max}.`)

@@ -7,7 +7,7 @@ import type { ResumeEnd } from '../protect/run-operation.ts'
 import type { RecordId } from '../record/index.ts'
 import type { Takable } from '../store/operations.ts'
 import type { Worker } from '../worker.ts'
-import { type TakerOptions, takeEach } from './take.ts'
+import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach } from './take.ts'
 
 /**
  * Finds out what became of operations in doubt: from what others have told first, then by `find`, as often as
@@ -18,6 +18,7 @@ import { type TakerOptions, takeEach } from './take.ts'
  */
 export function reconciler<Tx>(once: Onlyonce<Tx>, options: TakerOptions = {}): Worker {
   const engine = engineOf(once)
+  checkTaker('reconciler()', options, TAKER_NAMES)
   const { batch_max = LIMITS.worker_batch_max } = options
   const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = options
   return {

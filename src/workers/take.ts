@@ -1,4 +1,6 @@
 import { LIMITS } from '../limits.ts'
+import { type OptionNames, refuseUnknown } from '../options.ts'
+import { positive } from '../requests.ts'
 import type { Takable } from '../store/operations.ts'
 import type { Ran } from '../worker.ts'
 
@@ -10,6 +12,23 @@ export interface TakerOptions {
   readonly at_once?: number
   readonly lease_ms?: number
   readonly in_progress_max_ms?: number
+}
+
+export const TAKER_NAMES: OptionNames<TakerOptions> = {
+  batch_max: true,
+  at_once: true,
+  lease_ms: true,
+  in_progress_max_ms: true,
+}
+
+/** Checks what such a worker is told, once, when it is made. */
+export function checkTaker<T extends TakerOptions>(owner: string, options: T, names: OptionNames<T>): T {
+  refuseUnknown(owner, options, names)
+  const { batch_max, at_once, lease_ms, in_progress_max_ms } = options
+  for (const [name, value] of Object.entries({ batch_max, at_once, lease_ms, in_progress_max_ms })) {
+    if (value !== undefined) positive(name, value)
+  }
+  return options
 }
 
 /**

@@ -47,7 +47,9 @@ describe.each(PLATFORMS)('NestJS on $platform starts', ({ create }) => {
     const wrong = controllerWith({ protect: 'transaction', stream: true })
     await expect(start(wrong)).rejects.toMatchObject(refused('Things.create: stream'))
     const unknown = controllerWith({ nonsense: true } as RoutePolicy)
-    await expect(start(unknown)).rejects.toMatchObject(refused('Things.create: there is no option nonsense'))
+    await expect(start(unknown)).rejects.toMatchObject(
+      refused('Things.create: its policy has no option nonsense'),
+    )
   })
 
   it('not with an operation that all handlers of a controller would share', async () => {

@@ -74,7 +74,8 @@ function openAt(clock: { now: number }, options: OpenOptions = {}): Once {
 
 function issuedCall(once: Once, changes: Partial<Call> = {}): Call {
   const call = makeCall(changes)
-  return { ...call, key: once.issueKey(call).key }
+  const { account, operation } = call
+  return { ...call, key: once.issueKey({ account, operation }).key }
 }
 
 async function countRecords(key: string): Promise<number> {

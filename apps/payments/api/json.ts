@@ -10,11 +10,16 @@ import type { Api } from './type.ts'
  */
 export function readJsonOnly(app: Api): void {
   app.removeAllContentTypeParsers()
-  const options = { parseAs: 'buffer', bodyLimit: API_LIMITS.body_size_max_bytes } as const
+  const { body_size_max_bytes, json_depth_max, json_members_max } = API_LIMITS
+  const options = { parseAs: 'buffer', bodyLimit: body_size_max_bytes } as const
   app.addContentTypeParser('application/json', options, async (request: FastifyRequest, body: Buffer) => {
     refuseEncodings(request)
     if (body.length === 0) return undefined
-    const { value, inexact } = parseStrictJson(body, API_LIMITS)
+    const { value, inexact } = parseStrictJson(body, {
+      body_size_max_bytes,
+      json_depth_max,
+      json_members_max,
+    })
     const [number] = inexact
     if (number !== undefined) refuseAt(number.pointer.split('/').slice(1), INEXACT)
     refuseUnfit(value)

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
-import { accountOf } from '../account.ts'
+import { accountAndPolicy, accountOf } from '../account.ts'
 import { type Known, pathAlone, requestOf, serve } from '../node/serve.ts'
 import { isNotExecuted } from '../not-executed.ts'
 
@@ -45,7 +45,7 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
   once: Onlyonce<Tx>,
   options: ExpressOptions<Req>,
 ): (request: Req, response: ServerResponse, next: (error?: unknown) => void) => void {
-  const { account, ...policy } = options
+  const { account, policy } = accountAndPolicy('idempotent() for Express', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Express')
   return function idempotency(request, response, next) {
     if (!boundary.protects(requestOf(request, request.originalUrl, NOBODY))) return next()

@@ -2,6 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { OnlyonceError } from '../../errors.ts'
+import { refuseUnknown } from '../../options.ts'
+import { checkAccount, WITH_ACCOUNT } from '../account.ts'
 import { HTTP2_REFUSED } from '../node/serve.ts'
 import { BODY, Guard } from './guard.ts'
 
@@ -42,6 +44,7 @@ const marks = new WeakMap<object, FastifyPolicy>()
  * app.post('/orders', { preHandler: idempotent() }, createOrder)
  */
 export function idempotent(policy: FastifyPolicy = {}): IdempotentHook {
+  refuseUnknown('idempotent()', policy, WITH_ACCOUNT)
   // The plugin puts its own hooks in the place of this one. Where it has not seen the route, nothing runs. A mark in
   // `config` was dropped for this: a route that was added before the plugin was loaded ran unprotected.
   const unseen: IdempotentHook = (request: FastifyRequest, _reply, done) => {
@@ -63,8 +66,9 @@ const TOO_EARLY =
  */
 // biome-ignore lint/suspicious/noExplicitAny: with a type of its own to find, `register` would not tell `account` what a request is.
 export async function idempotency(app: FastifyInstance, options: FastifyOptions<any>): Promise<void> {
+  refuseUnknown('idempotency', options, { ...WITH_ACCOUNT, once: true })
   const { once, account, ...defaults } = options
-  refuseUnless(typeof account === 'function', 'account is a function that tells whose request it is.')
+  checkAccount('idempotency', account)
   refuseUnless(app.initialConfig.http2 !== true, HTTP2_REFUSED)
   // Checked with no route at all: what is wrong for all of them is told before there is one.
   new Boundary(once, defaults, 'idempotency')
@@ -75,7 +79,7 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
     if (mark === null) return
     const { account: own = account, ...policy } = mark
     const name = `${route.method} ${route.url}`
-    refuseUnless(typeof own === 'function', `${name}: account is a function that tells whose request it is.`)
+    checkAccount(name, own)
     const boundary = new Boundary(once, { ...defaults, ...policy }, name)
     protect(route, new Guard(boundary, own, route.url))
   })

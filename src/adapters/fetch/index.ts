@@ -1,6 +1,6 @@
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
-import { accountOf } from '../account.ts'
+import { accountAndPolicy, accountOf } from '../account.ts'
 import { bodyOf } from './body.ts'
 import { requestOf, serve } from './serve.ts'
 
@@ -42,7 +42,7 @@ export function idempotent<
   options: FetchOptions<Req, Omit<Context, 'once'>>,
   handler: (request: Req, context: Context) => Response | Promise<Response>,
 ): (request: Req, context?: Omit<Context, 'once'>) => Promise<Response> {
-  const { account, ...policy } = options
+  const { account, policy } = accountAndPolicy('idempotent() for fetch', options)
   const boundary = new Boundary(once, policy, 'idempotent() for fetch')
   return async function idempotency(request, given) {
     const context = (given ?? {}) as Omit<Context, 'once'>

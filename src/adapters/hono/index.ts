@@ -1,7 +1,7 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
-import { accountOf } from '../account.ts'
+import { accountAndPolicy, accountOf } from '../account.ts'
 import { responseOf } from '../fetch/response.ts'
 import { requestOf, serve } from '../fetch/serve.ts'
 import { isNotExecuted } from '../not-executed.ts'
@@ -36,7 +36,7 @@ export function idempotent<Tx, E extends Env = any>(
   once: Onlyonce<Tx>,
   options: HonoOptions<E>,
 ): MiddlewareHandler<{ Variables: OnceVariables<Tx> }> {
-  const { account, ...policy } = options
+  const { account, policy } = accountAndPolicy('idempotent() for Hono', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Hono')
   return async function idempotency(c, next) {
     const url = new URL(c.req.url)

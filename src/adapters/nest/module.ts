@@ -6,12 +6,15 @@ import {
   type Provider,
 } from '@nestjs/common'
 import { DiscoveryModule } from '@nestjs/core'
+import { type OptionNames, refuseUnknown } from '../../options.ts'
 import { type OnlyonceModuleOptions, OPTIONS, Routes } from './routes.ts'
 
 /** Options that have to be made from other providers. */
 export interface OnlyonceModuleAsyncOptions
   extends Pick<ModuleMetadata, 'imports'>,
     Pick<FactoryProvider<OnlyonceModuleOptions>, 'inject' | 'useFactory'> {}
+
+const ASYNC: OptionNames<OnlyonceModuleAsyncOptions> = { imports: true, inject: true, useFactory: true }
 
 /**
  * What stands behind `@Idempotent()`. Import it once, in the root module: it is global.
@@ -22,6 +25,7 @@ export interface OnlyonceModuleAsyncOptions
 // biome-ignore lint/complexity/noStaticOnlyClass: Nest asks for a class.
 export class OnlyonceModule {
   static forRoot(options: OnlyonceModuleOptions): DynamicModule {
+    refuseUnknown('OnlyonceModule.forRoot()', options, { once: true, account: true })
     return moduleOf({ provide: OPTIONS, useValue: options })
   }
 
@@ -37,7 +41,9 @@ export class OnlyonceModule {
    *   }),
    * })
    */
-  static forRootAsync({ imports, inject, useFactory }: OnlyonceModuleAsyncOptions): DynamicModule {
+  static forRootAsync(options: OnlyonceModuleAsyncOptions): DynamicModule {
+    refuseUnknown('OnlyonceModule.forRootAsync()', options, ASYNC)
+    const { imports, inject, useFactory } = options
     return moduleOf({ provide: OPTIONS, inject: inject ?? [], useFactory }, imports)
   }
 }

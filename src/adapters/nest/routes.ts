@@ -4,6 +4,8 @@ import { DiscoveryService, MetadataScanner } from '@nestjs/core'
 import { Boundary, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { OnlyonceError } from '../../errors.ts'
+import { refuseUnknown } from '../../options.ts'
+import { checkAccount } from '../account.ts'
 import type { NestAccount, NestRoute } from './call.ts'
 import { isProtected, POLICY } from './marks.ts'
 
@@ -28,11 +30,8 @@ export class Routes implements OnModuleInit {
   readonly #routes = new WeakMap<object, Map<string, NestRoute<unknown>>>()
 
   constructor(options: OnlyonceModuleOptions, discovery: DiscoveryService) {
-    if (typeof options?.account !== 'function') {
-      throw new OnlyonceError('option_invalid', {
-        detail: 'OnlyonceModule: account is a function that tells whose request it is.',
-      })
-    }
+    refuseUnknown('OnlyonceModule', options, { once: true, account: true })
+    checkAccount('OnlyonceModule', options.account)
     this.#options = options
     this.#discovery = discovery
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
-import { accountOf } from '../account.ts'
+import { accountAndPolicy, accountOf } from '../account.ts'
 import { isNotExecuted } from '../not-executed.ts'
 import { pathAlone, requestOf, serve } from './serve.ts'
 
@@ -34,7 +34,7 @@ export function idempotent<Tx>(
   options: NodeOptions,
   handler: ProtectedHandler<Tx>,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const { account, ...policy } = options
+  const { account, policy } = accountAndPolicy('idempotent() for node:http', options)
   const boundary = new Boundary(once, policy, 'idempotent() for node:http')
   return function idempotency(request, response) {
     const fail = (error: unknown) => endWithError(response, error)

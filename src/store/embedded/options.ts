@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../../errors.ts'
+import { type OptionNames, refuseUnknown } from '../../options.ts'
 
 /** Options of `startEmbeddedPostgres`. */
 export interface EmbeddedOptions {
@@ -11,6 +12,8 @@ export interface EmbeddedOptions {
   /** The folder with the programs of another installation, for example /usr/lib/postgresql/18/bin. */
   readonly binaries?: string
 }
+
+const NAMES: OptionNames<EmbeddedOptions> = { folder: true, port: true, settings: true, binaries: true }
 
 /** What keeps the server private, and what would part it from its folder. */
 const RESERVED = new Set([
@@ -32,6 +35,7 @@ const RESERVED = new Set([
  * checkOptions({ folder: './data', port: 15432 })
  */
 export function checkOptions(options: EmbeddedOptions): void {
+  refuseUnknown('startEmbeddedPostgres()', options, NAMES)
   const { folder, port, settings = {} } = options
   if (process.platform === 'win32') {
     throw invalid('The embedded server does not run on Windows itself. Use WSL, or postgres() with a server.')

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { OnlyonceError } from '../../errors.ts'
+import { refuseUnknown } from '../../options.ts'
 import {
   type Attempt,
   complete,
@@ -44,6 +45,7 @@ import { keyRingIncomplete, keysOf, lacking } from '../missing-keys.ts'
  * const once = onlyonce({ store: memory(), secret: 'a secret of at least thirty-two bytes' })
  */
 export function memory(options: { readonly clock?: () => number } = {}): Store<Queryable> {
+  refuseUnknown('memory()', options, { clock: true })
   return new MemoryStore(options.clock ?? Date.now)
 }
 

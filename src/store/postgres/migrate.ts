@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
+import { refuseUnknown } from '../../options.ts'
 import type { Queryable } from '../contract.ts'
 import { checkSchema } from './options.ts'
 
@@ -37,6 +38,7 @@ export async function migrate(
   client: Queryable,
   options: { readonly schema: string; readonly mode: 'apply' | 'verify'; readonly folder?: URL },
 ): Promise<void> {
+  refuseUnknown('migrate()', options, { schema: true, mode: true, folder: true })
   const schema = checkSchema(options.schema)
   const migrations = await readMigrations(options.folder ?? FOLDER)
   const pending = pendingOf(migrations, await readLedger(client, schema))

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
+import { type OptionNames, refuseUnknown } from '../../options.ts'
 
 /** How to reach the database, and within which bounds. */
 export interface PostgresOptions {
@@ -45,26 +46,26 @@ export interface PostgresSettings {
   readonly key_check_max_ms: number
 }
 
-const KNOWN = new Set([
-  'pool',
-  'connection_string',
-  'pool_size',
-  'schema',
-  'migrate',
-  'pooler',
-  'prepare_work',
-  'lock_wait_max_ms',
-  'idle_in_transaction_max_ms',
-  'transaction_max_ms',
-  'statement_max_ms',
-  'connection_wait_max_ms',
-  'settle_max_ms',
-  'key_check_max_ms',
-])
+const NAMES: OptionNames<PostgresOptions> = {
+  pool: true,
+  connection_string: true,
+  pool_size: true,
+  schema: true,
+  migrate: true,
+  pooler: true,
+  prepare_work: true,
+  lock_wait_max_ms: true,
+  idle_in_transaction_max_ms: true,
+  transaction_max_ms: true,
+  statement_max_ms: true,
+  connection_wait_max_ms: true,
+  settle_max_ms: true,
+  key_check_max_ms: true,
+}
 
 /** Checks the options once, at the door. */
 export function checkOptions(options: PostgresOptions): PostgresSettings {
-  for (const name of Object.keys(options)) if (!KNOWN.has(name)) refuse(`postgres() has no option ${name}.`)
+  refuseUnknown('postgres()', options, NAMES)
   if ((options.pool === undefined) === (options.connection_string === undefined)) {
     refuse('Pass either pool or connection_string to postgres().')
   }

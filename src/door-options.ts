@@ -1,0 +1,60 @@
+/** What the front door can be told, by name. */
+import type {
+  HandlerCall,
+  IssueKeyCall,
+  OnlyonceOptions,
+  ProtectedCall,
+  RunCall,
+  TransactionCall,
+} from './door.ts'
+import { OnlyonceError } from './errors.ts'
+import { type OptionNames, refuseUnknown } from './options.ts'
+
+const OPTIONS: OptionNames<OnlyonceOptions<unknown>> = {
+  store: true,
+  secret: true,
+  encryption: true,
+  keys: true,
+  retention_ms: true,
+  deadline_ms: true,
+  clock: true,
+  observe: true,
+  stuck_after_ms: true,
+  stuck_check_every_ms: true,
+  operations: true,
+  reconcile_after_ms: true,
+  crash_point: true,
+}
+
+export function checkDoorOptions<Tx>(options: OnlyonceOptions<Tx>): void {
+  refuseUnknown('onlyonce()', options, OPTIONS)
+  if (typeof options.store?.transact !== 'function') {
+    throw new OnlyonceError('option_invalid', { detail: 'Pass a store, for example postgres({ pool }).' })
+  }
+}
+
+const PROTECTED: OptionNames<ProtectedCall> = {
+  account: true,
+  operation: true,
+  key: true,
+  input: true,
+  retention_ms: true,
+  deadline_ms: true,
+}
+const TRANSACTION: OptionNames<TransactionCall> = { ...PROTECTED, isolation: true, exclusive: true }
+const LEASED = { lease_ms: true, in_progress_max_ms: true } as const
+const HANDLER: OptionNames<HandlerCall> = { ...PROTECTED, ...LEASED, rerunnable: true }
+const { operation: _, ...NAMED } = PROTECTED
+const RUN: OptionNames<RunCall<unknown>> = { ...NAMED, ...LEASED }
+const ISSUE_KEY: OptionNames<IssueKeyCall> = { account: true, operation: true, expires_in_ms: true }
+
+/** What each kind of call may say. */
+export const CALLS = {
+  transaction: TRANSACTION,
+  within: PROTECTED,
+  handler: HANDLER,
+  run: RUN,
+  issueKey: ISSUE_KEY,
+  /** The very call whose key is asked about may be passed. */
+  explain: { ...TRANSACTION, ...HANDLER },
+} as const

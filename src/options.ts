@@ -1,0 +1,77 @@
+/** The one place where the names of options are checked: an option that is misspelt must not be ignored without a word. */
+import { OnlyonceError } from './errors.ts'
+
+/** All members that some case of T has. */
+type MembersOf<T> = T extends unknown ? keyof T & string : never
+
+/**
+ * The names that options of type T may have. A table and not a list, so that the compiler refuses one that lacks a member
+ * of T, or has one that T has not.
+ */
+export type OptionNames<T> = Readonly<Record<MembersOf<T>, true>>
+
+/**
+ * Refuses options that are no object, and members that no option is called by; the message names the nearest one.
+ *
+ * @example
+ * refuseUnknown('postgres()', options, { pool: true, schema: true })
+ */
+export function refuseUnknown(owner: string, given: unknown, known: Readonly<Record<string, true>>): void {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new OnlyonceError('option_invalid', { detail: `${owner} takes an object of options.` })
+  }
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(known, name)) throw unknownOption(owner, name, Object.keys(known))
+  }
+}
+
+function unknownOption(owner: string, name: string, known: readonly string[]): OnlyonceError {
+  const near = nearest(name, known)
+  const advice = near === null ? `Its options are ${known.join(', ')}.` : `Did you mean ${near}?`
+  const shown = name.length > NAME_SHOWN_MAX ? `${name.slice(0, NAME_SHOWN_MAX)}…` : name
+  return new OnlyonceError('option_invalid', { detail: `${owner} has no option ${shown}. ${advice}` })
+}
+
+/** A name comes from code, but its message may be logged. */
+const NAME_SHOWN_MAX = 64
+
+/**
+ * The name that was probably meant, or null. Case and underscores do not count, so that `leaseMs` finds `lease_ms`; a name without
+ * its unit finds the one with it.
+ */
+export function nearest(name: string, known: readonly string[]): string | null {
+  const wanted = plain(name)
+  let best: { readonly name: string; readonly distance: number } | null = null
+  for (const candidate of known) {
+    const other = plain(candidate)
+    const part = wanted.length >= PART_MIN && (other.startsWith(wanted) || wanted.startsWith(other))
+    const distance = part ? 1 : editDistance(wanted, other)
+    const enough = distance <= Math.max(1, Math.floor(Math.max(wanted.length, other.length) / 3))
+    if (enough && (best === null || distance < best.distance)) best = { name: candidate, distance }
+  }
+  return best?.name ?? null
+}
+
+/** Shorter beginnings are those of too many names. */
+const PART_MIN = 4
+
+function plain(name: string): string {
+  return name.slice(0, NAME_SHOWN_MAX).toLowerCase().replaceAll(/[_-]/g, '')
+}
+
+/** How many letters have to be put in, left out, changed or swapped with their neighbour. */
+function editDistance(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)]
+  for (let i = 1; i <= a.length; i += 1) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j += 1) {
+      const changed = rows[i - 1]![j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
+      let least = Math.min(changed, rows[i - 1]![j]! + 1, row[j - 1]! + 1)
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      if (swapped) least = Math.min(least, rows[i - 2]![j - 2]! + 1)
+      row.push(least)
+    }
+    rows.push(row)
+  }
+  return rows[a.length]![b.length]!
+}

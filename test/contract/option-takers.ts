@@ -1,0 +1,228 @@
+/** Everything public that takes options, each called with one that it does not know. */
+import pg from 'pg'
+import { afterAll } from 'vitest'
+import * as root from '../../src/index.ts'
+import { receiveWebhook, signWebhook, verifyWebhook, webhooks } from '../../src/webhooks/index.ts'
+
+const secret = 'a secret of at least thirty-two bytes'
+export const STRAY = { unheard_of: 1 }
+export const pool = new pg.Pool({ connectionString: 'postgres://nobody@127.0.0.1:1/nothing' })
+export const once = root.onlyonce({ store: root.postgres({ pool }), secret })
+export const account = () => 'acme'
+const call = { account: 'acme', operation: 'orders.create', key: 'a-key-that-is-long' }
+const id = { account: 'acme', id: 'we_1' }
+const signature = { by: 'ann', why: 'because' }
+const hooks = webhooks(once)
+afterAll(() => pool.end())
+
+export type Door = Record<string, unknown>
+export type Give = (door: Door) => unknown
+/** Takes no options at all, or only a name of something, of which no member may be left out. */
+export const NO_OPTIONS = 'no options'
+type Table = Readonly<Record<string, Give | typeof NO_OPTIONS>>
+
+// biome-ignore lint/suspicious/noExplicitAny: what is wrong on purpose has no type.
+export const any = (value: any): any => value
+
+const IDEMPOTENT: Give = (door) => any(door.idempotent)(once, { account, ...STRAY }, () => {})
+
+export const EXPORTS: Readonly<Record<string, Table>> = {
+  '.': {
+    ERRORS: NO_OPTIONS,
+    LIMITS: NO_OPTIONS,
+    OnlyonceError: NO_OPTIONS,
+    OperationReply: NO_OPTIONS,
+    addEvidence: () => root.addEvidence(once, any({ account: 'acme', key: 'k', result: 1, ...STRAY })),
+    assertFence: NO_OPTIONS,
+    businessKey: NO_OPTIONS,
+    callRefused: NO_OPTIONS,
+    completer: () => root.completer(once, any(STRAY)),
+    derivedKey: NO_OPTIONS,
+    httpPublisher: () => root.httpPublisher(any({ url: 'http://127.0.0.1', ...STRAY })),
+    inbox: NO_OPTIONS,
+    locks: NO_OPTIONS,
+    logFields: NO_OPTIONS,
+    logTo: NO_OPTIONS,
+    memory: () => root.memory(any(STRAY)),
+    notExecuted: NO_OPTIONS,
+    onlyonce: () => root.onlyonce(any({ store: root.memory(), secret, ...STRAY })),
+    operation: NO_OPTIONS,
+    operator: NO_OPTIONS,
+    outbox: NO_OPTIONS,
+    parseKeyHeader: () => root.parseKeyHeader('a-key-that-is-long', any(STRAY)),
+    parseStrictJson: () => root.parseStrictJson('{}', any(STRAY)),
+    postgres: () => root.postgres(any({ pool, ...STRAY })),
+    reaper: () => root.reaper(once, any({ mode: 'delete', ...STRAY })),
+    reconciler: () => root.reconciler(once, any(STRAY)),
+    relay: () => root.relay(once, any({ jobs: { one: async () => {} }, ...STRAY })),
+    reply: NO_OPTIONS,
+    startWorkers: () => root.startWorkers(once, any(STRAY)),
+  },
+  './postgres': {
+    migrate: (door) => any(door.migrate)(pool, { schema: 'onlyonce', mode: 'verify', ...STRAY }),
+    postgres: (door) => any(door.postgres)({ pool, ...STRAY }),
+  },
+  './memory': { memory: (door) => any(door.memory)(STRAY) },
+  './embedded': {
+    startEmbeddedPostgres: (door) => any(door.startEmbeddedPostgres)({ folder: 'none', ...STRAY }),
+  },
+  './prometheus': { prometheus: (door) => any(door.prometheus)(STRAY) },
+  './opentelemetry': { openTelemetry: (door) => any(door.openTelemetry)(STRAY) },
+  './limits': {
+    admissionOf: (door) => any(door.admissionOf)({ allowed: false, name: 'live' }, STRAY),
+    limitHeaders: (door) => any(door.limitHeaders)({ allowed: false, name: 'live' }, STRAY),
+    overload: (door) => any(door.overload)({ in_flight_max: 1, lag_max_ms: 1, ...STRAY }),
+    rateLimit: (door) => any(door.rateLimit)({ pool, name: 'live', points: 1, per_ms: 1, ...STRAY }),
+    velocityLimit: (door) =>
+      any(door.velocityLimit)({ pool, name: 'card', secret, rules: [{ points: 1, per_ms: 1 }], ...STRAY }),
+  },
+  './webhooks': {
+    isPublicAddress: NO_OPTIONS,
+    receiveWebhook: () =>
+      receiveWebhook(once, any({ account: 'acme', source: 's', id: '1', payload: Buffer.of(), ...STRAY })),
+    signWebhook: () =>
+      signWebhook(any({ scheme: 'standard', id: 'm', body: Buffer.of(), secrets: 'whsec_AAAA', ...STRAY })),
+    verifyWebhook: () =>
+      verifyWebhook(any({ scheme: 'stripe', headers: {}, body: Buffer.of(), secrets: 's', ...STRAY })),
+    webhooks: () => webhooks(once, any(STRAY)),
+  },
+  './testing': {
+    crashAt: (door) => any(door.crashAt)({ point: 'p', ...STRAY }),
+    crashEverywhere: (door) => any(door.crashEverywhere)({ program: 'none.ts', ...STRAY }),
+    // Both take the environment, whose variables are nobody's to know.
+    crashPointFromEnvironment: NO_OPTIONS,
+    reportPoints: NO_OPTIONS,
+    random: NO_OPTIONS,
+    recordPoints: NO_OPTIONS,
+    runUntilCrash: (door) => any(door.runUntilCrash)({ program: 'none.ts', point: 'p', ...STRAY }),
+    startFaultProxy: (door) =>
+      any(door.startFaultProxy)({ target: { host: '127.0.0.1', port: 1 }, ...STRAY }),
+    // A test runner, a name and a function.
+    storeConformance: NO_OPTIONS,
+  },
+  './express': { hearNotExecuted: NO_OPTIONS, idempotent: IDEMPOTENT, keepRawBody: NO_OPTIONS },
+  './node': { idempotent: IDEMPOTENT, keepRawBody: NO_OPTIONS },
+  './fetch': { idempotent: IDEMPOTENT },
+  './hono': { idempotent: IDEMPOTENT },
+  './fastify': {
+    idempotency: (door) => any(door.idempotency)({ initialConfig: {} }, { once, account, ...STRAY }),
+    idempotent: (door) => any(door.idempotent)(STRAY),
+  },
+  './nest': {
+    // Checked when the application starts, where the handler can be named: see nest-start.test.ts.
+    Idempotent: NO_OPTIONS,
+    Once: NO_OPTIONS,
+    OnlyonceModule: (door) => any(door.OnlyonceModule).forRoot({ once, account, ...STRAY }),
+    keepRawBody: NO_OPTIONS,
+  },
+}
+
+/** What the doors give back, and what its methods are given. */
+export const OBJECTS: Readonly<Record<string, readonly [object: object, methods: Table]>> = {
+  once: [
+    once,
+    {
+      transaction: () => once.transaction(any({ ...call, ...STRAY }), async () => 1),
+      within: () => once.within(any(pool), any({ ...call, ...STRAY }), async () => 1),
+      handler: () => once.handler(any({ ...call, ...STRAY }), async () => 1),
+      run: () => {
+        const { operation: _, ...named } = call
+        const nothing = root.operation('nothing', async () => 1)
+        return once.run(nothing, any({ ...named, input: 1, ...STRAY }))
+      },
+      issueKey: () => once.issueKey(any({ account: 'acme', operation: 'orders.create', ...STRAY })),
+      explain: () => once.explain(any({ ...call, ...STRAY })),
+      stuck: () => once.stuck(any(STRAY)),
+      start: NO_OPTIONS,
+      close: () => once.close(any(STRAY)),
+    },
+  ],
+  operator: [
+    root.operator(once),
+    {
+      list: () => root.operator(once).list(any(STRAY)),
+      show: () => root.operator(once).show(call, any(STRAY)),
+      resolve: () => root.operator(once).resolve(call, any({ ...signature, allow_retry: true, ...STRAY })),
+      giveUp: () => root.operator(once).giveUp(call, any({ ...signature, reply: { status: 409 }, ...STRAY })),
+      park: () => root.operator(once).park(call, any({ ...signature, ...STRAY })),
+      unpark: () => root.operator(once).unpark(call, any({ ...signature, ...STRAY })),
+    },
+  ],
+  locks: [
+    root.locks(once),
+    {
+      acquire: () => root.locks(once).acquire('ledger', any({ account: 'acme', ttl_ms: 1_000, ...STRAY })),
+    },
+  ],
+  outbox: [
+    root.outbox(once),
+    {
+      emit: () => root.outbox(once).emit(pool, any({ account: 'acme', type: 'a', ...STRAY })),
+      stage: () => root.outbox(once).stage(pool, any({ account: 'acme', job: 'a', ...STRAY })),
+      lag: NO_OPTIONS,
+      parked: NO_OPTIONS,
+      // The name of something: what parked() gave may be passed.
+      retryParked: NO_OPTIONS,
+      forget: NO_OPTIONS,
+    },
+  ],
+  inbox: [
+    root.inbox(once),
+    {
+      once: () =>
+        root
+          .inbox(once)
+          .once(pool, any({ account: 'acme', source: 's', message_id: 'm', ...STRAY }), async () => 1),
+    },
+  ],
+  webhooks: [
+    hooks,
+    {
+      deliverer: NO_OPTIONS,
+      replay: () => hooks.replay(any({ account: 'acme', endpoint: 'we_1', message: 'evt_1', ...STRAY })),
+    },
+  ],
+  endpoints: [
+    hooks.endpoints,
+    {
+      create: () => hooks.endpoints.create(any({ account: 'acme', url: 'https://shop.example', ...STRAY })),
+      list: () => hooks.endpoints.list(any({ account: 'acme', ...STRAY })),
+      update: () => hooks.endpoints.update(any({ ...id, ...STRAY })),
+      rotateSecret: () => hooks.endpoints.rotateSecret(any({ ...id, ...STRAY })),
+      // The names of something: an endpoint as it was listed may be passed.
+      get: NO_OPTIONS,
+      enable: NO_OPTIONS,
+      disable: NO_OPTIONS,
+      remove: NO_OPTIONS,
+    },
+  ],
+  messages: [
+    hooks.messages,
+    {
+      list: () => hooks.messages.list(any({ account: 'acme', ...STRAY })),
+      get: () => hooks.messages.get(any({ ...id, ...STRAY })),
+    },
+  ],
+  deliveries: [
+    hooks.deliveries,
+    {
+      list: () => hooks.deliveries.list(any({ account: 'acme', ...STRAY })),
+      // The name of something: a delivery as it was listed may be passed.
+      attempts: NO_OPTIONS,
+    },
+  ],
+}
+
+/** Options inside options. */
+export const NESTED: Readonly<Record<string, () => unknown>> = {
+  'keys of onlyonce()': () => root.onlyonce({ store: root.memory(), secret, keys: any(STRAY) }),
+  'a destination of relay()': () =>
+    root.relay(once, { destinations: { billing: any({ publisher: async () => {}, ...STRAY }) } }),
+  'completer of startWorkers()': () => root.startWorkers(once, { completer: any(STRAY) }),
+  'reconciler of startWorkers()': () => root.startWorkers(once, { reconciler: any(STRAY) }),
+  'relay of startWorkers()': () => root.startWorkers(once, { relay: any(STRAY) }),
+  'the reply of operator.resolve()': async () => {
+    const { replyOf } = await import('../../src/operator/reply.ts')
+    return replyOf(any({ status: 201, ...STRAY }))
+  },
+}
