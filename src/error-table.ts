@@ -175,6 +175,10 @@ export const TABLE = {
     not_admitted:
       'The request was not admitted and started nothing. An earlier request with this key may have. Send the same request with the same key again later.',
   }),
+  ...retryable(503, 'not_by_this_request', {
+    limits_unavailable:
+      'The limits of this request cannot be counted now; this request started nothing. An earlier request with this key may have. Send the same request with the same key again after Retry-After.',
+  }),
 
   // Webhooks, on their way in and out.
   ...final(400, 'unknown', {

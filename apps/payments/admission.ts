@@ -34,16 +34,19 @@ interface LimitsOptions extends Pick<LimiterOptions, 'pool' | 'pooler' | 'on_tro
 }
 
 export function openLimits({ config, secret, ...own }: LimitsOptions): ServiceLimits {
-  const shared = { ...own, wait_max_ms: config.wait_max_ms }
+  // A rate that cannot be counted lets its requests pass: it protects us, and a database that is away answers nothing anyway.
+  const shared = { ...own, wait_max_ms: config.wait_max_ms, on_error: 'allow' } as const
+  // A card that cannot be counted is not charged: whoever could keep it from being counted would have no limit.
+  const strict = { ...own, wait_max_ms: config.velocity_wait_max_ms, on_error: 'refuse' } as const
   const rates = {
     live: rateLimit({ ...shared, name: 'live', points: config.rate_live, per_ms: 1_000 }),
     test: rateLimit({ ...shared, name: 'test', points: config.rate_test, per_ms: 1_000 }),
   } satisfies Record<Mode, unknown>
   const bytes =
     typeof secret === 'string' || secret instanceof Uint8Array ? secret : secret.keys[secret.current]!
-  const cards = velocityLimit({ ...shared, name: 'card', secret: bytes, rules: config.velocity_card })
+  const cards = velocityLimit({ ...strict, name: 'card', secret: bytes, rules: config.velocity_card })
   const accounts = velocityLimit({
-    ...shared,
+    ...strict,
     name: 'account',
     secret: bytes,
     rules: config.velocity_account,
@@ -79,7 +82,7 @@ function orRefuse(admission: Admission): Admission {
   if (admission.admit) return admission
   const { code, retry_after_ms = 1, headers } = admission
   const retry_after = `${Math.max(1, Math.ceil(retry_after_ms / 1_000))}`
-  throw new Refused(code as 'overloaded' | 'velocity_limited', {
+  throw new Refused(code as 'overloaded' | 'velocity_limited' | 'limits_unavailable', {
     headers: { 'Retry-After': retry_after, ...headers },
   })
 }

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { parseArgs } from 'node:util'
 import { LIMITS, type Secret } from 'onlyonce'
 import type { Rule } from 'onlyonce/limits'
@@ -33,6 +34,8 @@ export interface Config {
   readonly limits: LimitsConfig
   readonly timing: Timing
   readonly log_level: LogLevel
+  /** Addresses and networks of proxies, whose word about a client's address is taken. */
+  readonly trusted_proxies: readonly string[]
   /** An account whose API key everybody knows. */
   readonly demo: boolean
   /** Where development keeps its database, its secrets and the journal of its sandbox. */
@@ -73,8 +76,14 @@ export interface LimitsConfig {
   /** Requests at once in one process, and how late its event loop may be: beyond that, new work is refused. */
   readonly in_flight_max: number
   readonly lag_max_ms: number
-  /** How long a request waits to be counted; then it goes on uncounted, and that is logged. */
+  /** How long a request waits for its account's rate to be counted; then it goes on uncounted, and that is logged. */
   readonly wait_max_ms: number
+  /** How long a payment waits for its card and account to be counted; then it is refused. */
+  readonly velocity_wait_max_ms: number
+  /** Connections to the database that count, and do nothing else. */
+  readonly pool_size: number
+  /** Tries of one address in a minute without a credential that is known. */
+  readonly strangers_per_minute: number
 }
 
 export interface Stripe {
@@ -125,6 +134,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     log_level: read.oneOf('LOG_LEVEL', LOG_LEVELS) ?? (development ? 'warn' : 'info'),
     // Its key is in the source for everybody to read, so a database that may be real never has it unasked.
     demo: read.flag('DEMO_ACCOUNT') ?? development,
+    trusted_proxies: readProxies(read),
     folder: read.text('DATA_FOLDER') ?? './data',
   }
   if (!development && config.secret === null) {
@@ -193,6 +203,10 @@ function readLimits(read: Reader): LimitsConfig {
     in_flight_max: read.whole('REQUESTS_AT_ONCE', 1, RATE_MAX) ?? 1_000,
     lag_max_ms: read.whole('OVERLOAD_LAG_MS', 1, DAY_MS) ?? SERVICE_LIMITS.overload_lag_max_ms,
     wait_max_ms: read.whole('LIMITS_WAIT_MS', 1, DAY_MS) ?? LIMITS.limit_wait_max_ms,
+    velocity_wait_max_ms: read.whole('VELOCITY_WAIT_MS', 1, DAY_MS) ?? SERVICE_LIMITS.velocity_wait_max_ms,
+    pool_size: read.whole('LIMITS_POOL_SIZE', 1, POOL_SIZE_MAX) ?? SERVICE_LIMITS.limits_pool_size,
+    strangers_per_minute:
+      read.whole('STRANGERS_PER_MINUTE', 1, RATE_MAX) ?? SERVICE_LIMITS.strangers_per_minute,
   }
 }
 
@@ -209,6 +223,19 @@ function readTiming(read: Reader): Timing {
     grace_ms: read.whole('GRACE_MS', 1, DAY_MS) ?? LIMITS.grace_ms,
     reconcile_after_ms: read.seconds('RECONCILE_AFTER_SECONDS'),
   }
+}
+
+function readProxies(read: Reader): readonly string[] {
+  const networks = read.text('TRUSTED_PROXIES')?.split(',') ?? []
+  const wrong = networks.some((network) => {
+    const [address = '', prefix, more] = network.split('/')
+    const bits = isIP(address) === 6 ? 128 : 32
+    const fits = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits)
+    return isIP(address) === 0 || !fits || more !== undefined
+  })
+  if (wrong)
+    read.wrong('TRUSTED_PROXIES', 'is a list of addresses or networks, such as 10.0.0.1,10.1.0.0/16.')
+  return networks
 }
 
 function readToken(read: Reader): string | null {

@@ -18,6 +18,16 @@ export const LIMITS = {
   reservation_look_every_ms: 300_000,
   /** A processor that did not let go of a payment is asked again after this. */
   expiry_retry_hours: 24,
+  /** How long a payment waits for its card to be counted. It is refused then, so this is longer than an ordinary stall of a disk. */
+  velocity_wait_max_ms: 2_000,
+  /** Connections of one process that only count. Takes of one subject share a statement, so a few serve thousands a second. */
+  limits_pool_size: 4,
+  /** What a statement of the limits may take beyond the wait of a request: sweeps of ended windows are longer than takes. */
+  limits_statement_margin_ms: 1_000,
+  /** Wrong API keys, wrong tokens and unknown paths of one address in a minute. People mistype; five a second are a program. */
+  strangers_per_minute: 300,
+  /** How often it is logged that limits cannot be counted. */
+  limits_trouble_told_every_ms: 1_000,
   /** An event loop that is later than this has too much to do: new work is refused, and replays are served. */
   overload_lag_max_ms: 250,
   /**

@@ -40,6 +40,11 @@ export const PROBLEMS = {
   refund_failed: { status: 422, title: 'The processor did not refund it. Nothing was given back.' },
   rate_limited: { status: 429, title: 'Too many requests. Send the same key again after Retry-After.' },
   velocity_limited: { status: 429, title: 'Too many payments in a short time. Try again after Retry-After.' },
+  limits_unavailable: {
+    status: 503,
+    title:
+      'The limits of this card cannot be counted now. Nothing was started; send the same key again after Retry-After.',
+  },
   overloaded: {
     status: 503,
     title: 'There is too much to do. This request started nothing; send the same key again.',

@@ -1,6 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
 import {
-  LIMITS,
   logTo,
   type Onlyonce,
   type OnlyonceOptions,
@@ -15,10 +14,13 @@ import { prometheus } from 'onlyonce/prometheus'
 import pg from 'pg'
 import { Registry } from 'prom-client'
 import { openLimits, type ServiceLimits } from './admission.ts'
+import { Strangers } from './api/strangers.ts'
 import type { Config } from './config.ts'
 import { migrate } from './database/migrate.ts'
+import { limitsPoolOptions, poolerOf, poolOptions } from './database/pools.ts'
 import { type OpenGateways, openGateways } from './gateways.ts'
 import { keptSecret } from './kept-secret.ts'
+import { LIMITS as SERVICE_LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
 import { operationsOf, type ServiceOperations } from './operations.ts'
 import type { Gateways } from './payments/index.ts'
@@ -34,6 +36,8 @@ export interface Service {
   readonly webhook_secrets: readonly string[]
   readonly operations: ServiceOperations
   readonly limits: ServiceLimits
+  /** What addresses may try without a credential that is known. */
+  readonly strangers: Strangers
   readonly log: FastifyBaseLogger
   readonly metrics: Registry
   /** Opens /ops and /metrics. Null: nobody may. */
@@ -63,7 +67,8 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
   try {
     const log = openLog(config.log_level)
     const metrics = new Registry()
-    const pool = await openPool(config, log, opened)
+    const url = await openDatabase(config, opened)
+    const pool = openPool(poolOptions(config, url), log, opened)
     await migrate(pool)
     const secret = config.secret ?? (await keptSecret(config.folder, 'onlyonce-secret'))
     const once = onlyonce({
@@ -89,9 +94,9 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     const limits = openLimits({
       config: config.limits,
       secret,
-      pool,
+      pool: openPool(limitsPoolOptions(config, url), log, opened),
       pooler: poolerOf(config),
-      on_trouble: (error) => log.warn({ err: error }, 'nothing is limited: the limits cannot be counted'),
+      on_trouble: tellTrouble(log),
     })
     opened.push(async () => limits.stop())
     await limits.start()
@@ -107,6 +112,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       webhook_secrets,
       operations,
       limits,
+      strangers: new Strangers(config.limits.strangers_per_minute),
       log,
       metrics,
       ops_token,
@@ -129,24 +135,23 @@ async function openTheGateways(
 
 const givenGateways = (gateways: Gateways, { webhook_secrets }: Config) => ({ gateways, webhook_secrets })
 
-async function openPool(
-  config: Config,
+/** Where the database is; an embedded one is started. */
+async function openDatabase(
+  { database, folder }: Config,
+  opened: (() => Promise<unknown>)[],
+): Promise<string> {
+  if (database.kind === 'url') return database.url
+  const server = await startEmbeddedPostgres({ folder })
+  opened.push(() => server.stop())
+  return server.url
+}
+
+function openPool(
+  options: pg.PoolConfig,
   log: FastifyBaseLogger,
   opened: (() => Promise<unknown>)[],
-): Promise<pg.Pool> {
-  const { database } = config
-  const server = database.kind === 'url' ? null : await startEmbeddedPostgres({ folder: config.folder })
-  if (server !== null) opened.push(() => server.stop())
-  const pool = new pg.Pool({
-    connectionString: database.kind === 'url' ? database.url : server!.url,
-    ...(database.kind === 'url' && { max: database.pool_size }),
-    connectionTimeoutMillis: LIMITS.connection_wait_max_ms,
-    keepAlive: true,
-    // As settings of the session these cost nothing; otherwise each transaction has to set them. A pooler may refuse them.
-    ...(poolerOf(config) === 'none' && {
-      options: `-c lock_timeout=${LIMITS.lock_wait_max_ms} -c idle_in_transaction_session_timeout=${LIMITS.idle_in_transaction_max_ms}`,
-    }),
-  })
+): pg.Pool {
+  const pool = new pg.Pool(options)
   // An idle connection that breaks is replaced at its next use; unheard, the event would end the process.
   pool.on('error', (error) => {
     // Those of a pool that was ended may still be there when its server stops.
@@ -156,6 +161,12 @@ async function openPool(
   return pool
 }
 
-function poolerOf({ database }: Config): 'none' | 'transaction' {
-  return database.kind === 'url' ? database.pooler : 'none'
+/** Not for each request: where the database is away, every account has its trouble. */
+function tellTrouble(log: FastifyBaseLogger): (error: unknown) => void {
+  let told_ms = Number.NEGATIVE_INFINITY
+  return (error) => {
+    if (performance.now() < told_ms + SERVICE_LIMITS.limits_trouble_told_every_ms) return
+    told_ms = performance.now()
+    log.warn({ err: error }, 'limits cannot be counted: rates pass uncounted, and cards are not charged')
+  }
 }

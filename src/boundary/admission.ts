@@ -27,8 +27,8 @@ export type Admission = { readonly admit: true } | Refusal
 export interface Refusal {
   readonly admit: false
   /**
-   * What clients match on: `rate_limited`, `velocity_limited`, `overloaded`, `not_admitted`, or a code of the route's own, in
-   * snake_case. It ends the `type` of the problem.
+   * What clients match on: `rate_limited`, `velocity_limited`, `limits_unavailable`, `overloaded`, `not_admitted`, or a code of the
+   * route's own, in snake_case. It ends the `type` of the problem.
    */
   readonly code: string
   /** Default: that of the code in the table of errors; 429 for a code of the route's own. */
@@ -118,10 +118,9 @@ export function refusalOf(given: unknown): Refusal | null {
 
 /** What may be said of our own codes, and whether it is 429 or 503. */
 const OURS = new Map<string, { readonly status: number; readonly message: string }>(
-  (['rate_limited', 'velocity_limited', 'overloaded', 'not_admitted'] as const).map((code) => [
-    code,
-    ERRORS[code],
-  ]),
+  (['rate_limited', 'velocity_limited', 'limits_unavailable', 'overloaded', 'not_admitted'] as const).map(
+    (code) => [code, ERRORS[code]],
+  ),
 )
 
 function refuse(detail: string): never {

@@ -7,12 +7,14 @@ import { inTime } from './takes.ts'
 
 /**
  * Stands between a limiter and its store: a store that is away, slow or not installed is trouble, which is told, and never
- * thrown at a request. After it the store is left alone for a moment, so that requests do not queue for it in vain.
+ * thrown at a request. After it the store is not asked about the same subject for a moment, so that its requests do not queue
+ * in vain. Other subjects are asked about all the same: one row that is locked must not open, or close, the limit for everybody.
  */
 export class Guard {
   readonly #options: ResolvedOptions
   #installed: Promise<void> | null = null
-  #pause: Deadline | null = null
+  /** Until when the store is not asked about a subject. In the order of their ends. */
+  readonly #pauses = new Map<string, Deadline>()
 
   constructor(options: ResolvedOptions) {
     this.#options = options
@@ -27,19 +29,36 @@ export class Guard {
     return this.#installed
   }
 
-  /** Null where the store could not tell. */
-  async ask<T>(question: () => Promise<T>): Promise<T | null> {
-    if (this.#pause !== null && !this.#pause.passed) return null
+  /** Null where the store could not tell about this subject. */
+  async ask<T>(subject: string, question: () => Promise<T>): Promise<T | null> {
+    if (this.#isPaused(subject)) return null
     try {
       return await this.demand(question)
     } catch (error) {
-      this.#pause = new Deadline(LIMITS.limit_pause_ms)
+      this.#pauseFor(subject)
       try {
         this.#options.on_trouble(error)
       } catch {
         // Whoever listens must not harm the request either.
       }
       return null
+    }
+  }
+
+  #isPaused(subject: string): boolean {
+    const pause = this.#pauses.get(subject)
+    if (pause === undefined) return false
+    if (!pause.passed) return true
+    this.#pauses.delete(subject)
+    return false
+  }
+
+  #pauseFor(subject: string): void {
+    this.#pauses.delete(subject)
+    this.#pauses.set(subject, new Deadline(LIMITS.limit_pause_ms))
+    for (const [oldest, pause] of this.#pauses) {
+      if (!pause.passed && this.#pauses.size <= LIMITS.limit_paused_max) break
+      this.#pauses.delete(oldest)
     }
   }
 

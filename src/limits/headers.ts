@@ -48,7 +48,8 @@ export function limitHeaders(verdict: Verdict, options: Reason = {}): Record<str
 }
 
 /**
- * A verdict as what `admit` of a route answers.
+ * A verdict as what `admit` of a route answers: 429 where it was too often, and 503 `limits_unavailable` where the store could not
+ * tell and the limiter refuses then (`on_error: 'refuse'`).
  *
  * @example
  * idempotent({ account, admit: async ({ account }) => admissionOf(await limit.take(account)) })
@@ -57,10 +58,11 @@ export function admissionOf(verdict: Verdict, options: AdmissionOptions = {}): A
   refuseUnknown('admissionOf()', options, ADMISSION)
   if (verdict.allowed) return { admit: true }
   const { code = 'rate_limited', detail, ...reason } = options
+  // Not counted is not too often: the client did nothing wrong, and is told so.
+  const uncounted = { admit: false, code: 'limits_unavailable', status: 503 } as const
+  const counted = { admit: false, code, status: 429 } as const
   return {
-    admit: false,
-    code,
-    status: 429,
+    ...(verdict.counted ? counted : uncounted),
     retry_after_ms: verdict.retry_after_ms,
     headers: limitHeaders(verdict, reason),
     ...(detail === undefined ? {} : { detail }),

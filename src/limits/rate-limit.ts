@@ -67,7 +67,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     async take(account, points = 1) {
       const key = keyOf(account)
       whole('points', points, rule.points)
-      const take = await guard.ask(() => takes.take(key, points))
+      const take = await guard.ask(key, () => takes.take(key, points))
       return take === null ? blindVerdict(name, rule, on_error) : verdictOf(name, rule, take)
     },
     async peek(account) {

@@ -38,3 +38,14 @@ it('a statement that fails in between harms only those who went with it', async 
     ...Array(7).fill(true),
   ])
 })
+
+it('one subject does not take all places of those who wait', async () => {
+  const takes = new Takes({ take: () => new Promise<Taken>(() => {}) }, 20)
+  const flood = Array.from({ length: LIMITS.waiting_max }, () => takes.take('a', 1))
+  const ends = await Promise.allSettled([...flood, takes.take('b', 1)])
+  const codes = ends.map((end) => (end.status === 'rejected' ? end.reason.code : 'taken'))
+  expect(codes.filter((code) => code === 'overloaded')).toHaveLength(
+    LIMITS.waiting_max - LIMITS.limit_lane_max,
+  )
+  expect(codes.at(-1)).toBe('store_unavailable')
+})

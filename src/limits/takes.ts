@@ -62,9 +62,12 @@ export class Takes {
     const refused = this.refused(key, each)
     if (refused !== null) return Promise.resolve(refused)
     if (this.#waiting >= LIMITS.waiting_max) return Promise.reject(new OnlyonceError('overloaded'))
+    const lane = this.#lanes.get(address)
+    if (lane !== undefined && lane.waiting.length >= LIMITS.limit_lane_max) {
+      return Promise.reject(new OnlyonceError('overloaded'))
+    }
     return new Promise((resolve, reject) => {
       this.#waiting += 1
-      const lane = this.#lanes.get(address)
       if (lane !== undefined) {
         lane.waiting.push({ resolve, reject })
         return

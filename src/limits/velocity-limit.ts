@@ -71,7 +71,7 @@ export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
       const key = keyOf(account, subject)
       for (const { rule } of lanes) whole('points', points, rule.points)
       const attempt = new Attempt(name, key, points)
-      const verdict = await guard.ask(() => attempt.take(lanes))
+      const verdict = await guard.ask(key, () => attempt.take(lanes))
       if (verdict !== null) return verdict
       if (on_error === 'refuse') attempt.abandon()
       return blindVerdict(name, lanes[0]!.rule, on_error)

@@ -47,3 +47,13 @@ it('a verdict becomes an admission', () => {
     headers: limitHeaders(REFUSED, { reason: 'card' }),
   })
 })
+
+it('a limit that refuses because it cannot count says so, and not that it was too often', () => {
+  const blind = { ...REFUSED, counted: false }
+  expect(admissionOf(blind, { code: 'velocity_limited' })).toMatchObject({
+    admit: false,
+    code: 'limits_unavailable',
+    status: 503,
+    retry_after_ms: 1_040,
+  })
+})

@@ -58,6 +58,32 @@ describe.each(['allow', 'refuse'] as const)('a store that is away, with on_error
   })
 })
 
+describe.each(['allow', 'refuse'] as const)('a row that is locked, with on_error %s', (on_error) => {
+  it('is the trouble of its subject alone: others are counted at once', async () => {
+    const pool = shop.database.direct({ max: 4, options: '-c lock_timeout=100' })
+    const options = { pool, pooler: POOLER, on_error, wait_max_ms: 5_000 }
+    const rate = rateLimit({ name: `alone_${on_error}`, ...RULE, ...options })
+    const cards = velocityLimit({ name: `alone_${on_error}`, rules: [RULE], secret: SECRET, ...options })
+    expect([await rate.take('a'), await cards.take('a', 'card')]).toMatchObject([
+      { counted: true },
+      { counted: true },
+    ])
+    const holder = await shop.database.direct({ max: 1 }).connect()
+    await holder.query('BEGIN')
+    for (const table of ['rate_limits', 'velocity_limits']) {
+      await holder.query(`SELECT FROM onlyonce.${table} WHERE key LIKE 'alone_${on_error}/%' FOR UPDATE`)
+    }
+    const troubled = await Promise.all([rate.take('a'), cards.take('a', 'card')])
+    for (const verdict of troubled) {
+      expect(verdict).toMatchObject({ counted: false, allowed: on_error === 'allow' })
+    }
+    expect(await rate.take('b')).toMatchObject({ counted: true, allowed: true })
+    expect(await cards.take('a', 'another card')).toMatchObject({ counted: true, allowed: true })
+    await holder.query('ROLLBACK')
+    holder.release()
+  })
+})
+
 it('a listener that throws harms no request', async () => {
   const pool = shop.database.pool({ max: 1, connectionString: 'postgres://nobody@127.0.0.1:1/none' })
   const on_trouble = () => {

@@ -36,4 +36,24 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `const fits = index < granted`, to: `const fits = granted > 0` }],
     tests: ['test/limits/rate-limit.test.ts'],
   },
+  {
+    name: 'pause all subjects after trouble with one',
+    file: 'src/limits/guard.ts',
+    edits: [{ from: `const pause = this.#pauses.get(subject)`, to: `const [pause] = this.#pauses.values()` }],
+    tests: ['test/limits/trouble.test.ts'],
+  },
+  {
+    name: 'charge a card that cannot be counted',
+    file: 'apps/payments/admission.ts',
+    edits: [{ from: `on_error: 'refuse'`, to: `on_error: 'allow'` }],
+    tests: ['apps/payments/test/hostile-limits.test.ts'],
+    only: 'a card',
+  },
+  {
+    name: 'look up all made-up keys at once',
+    file: 'apps/payments/accounts/authenticate.ts',
+    edits: [{ from: `if (recognised.has(key)) {`, to: `if (recognised !== null) {` }],
+    tests: ['apps/payments/test/hostile-limits.test.ts'],
+    only: 'one query at a time',
+  },
 ]

@@ -6,7 +6,7 @@ import { makeApiKey, parseApiKey } from './api-key.ts'
 import { FIND_ACCOUNT, INSERT_ACCOUNT, INSERT_KEY, LIST_KEYS, REVOKE_KEY, UPDATE_ACCOUNT } from './sql.ts'
 
 export { bearerOf, parseApiKey } from './api-key.ts'
-export { type Authenticate, authenticate, authenticator, type Caller } from './authenticate.ts'
+export { type Authenticator, authenticate, authenticator, type Caller } from './authenticate.ts'
 export { DEMO_ACCOUNT_ID, DEMO_API_KEY, ensureDemoAccount } from './demo.ts'
 
 export interface Account {

@@ -1,8 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { authenticator, bearerOf, type Caller } from '../accounts/index.ts'
+import { type Authenticator, bearerOf, type Caller } from '../accounts/index.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
+import type { Strangers } from './strangers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -11,30 +12,36 @@ declare module 'fastify' {
   }
 }
 
-/** Lets in whoever has an API key, before anything of the request is looked at. */
-export function requireApiKey({
-  pool,
-}: Pick<Service, 'pool'>): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
-  const authenticate = authenticator(pool)
+export type Door = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+
+/**
+ * Lets in requests with an API key, before anything else of them is looked at. A key that this process has not seen open anything costs
+ * its address a try before the database is asked, and gives the try back where it is good.
+ */
+export function requireApiKey({ authenticate, recognises }: Authenticator, strangers: Strangers): Door {
   return async (request, reply) => {
-    request.caller = await authenticate(request.headers.authorization)
+    const { authorization } = request.headers
+    const is_stranger = !recognises(authorization)
+    if (is_stranger) strangers.take(request)
+    request.caller = await authenticate(authorization)
     if (request.caller === null) refuseStranger(reply)
+    if (is_stranger) strangers.giveBack(request)
     // Of both: the line about the answer is written with that of the reply.
     request.log = request.log.child({ account: request.caller.account })
     reply.log = request.log
   }
 }
 
-/** Lets in whoever has the token of the operators; an account's key opens nothing here. */
-export function requireOpsToken({
-  ops_token,
-}: Pick<Service, 'ops_token'>): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+/** Lets in requests with the token of the operators; an account's key opens nothing here. */
+export function requireOpsToken({ ops_token }: Pick<Service, 'ops_token'>, strangers: Strangers): Door {
   const expected = ops_token === null ? null : digest(ops_token)
-  return async ({ headers }, reply) => {
-    const token = bearerOf(headers.authorization)
+  return async (request, reply) => {
+    const token = bearerOf(request.headers.authorization)
     // Digests are of one length, so comparing them tells nothing of the token's, either.
     const equal = expected !== null && token !== null && timingSafeEqual(digest(token), expected)
-    if (!equal) refuseStranger(reply)
+    if (equal) return
+    strangers.take(request)
+    refuseStranger(reply)
   }
 }
 

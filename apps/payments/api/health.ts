@@ -9,6 +9,7 @@ const Status = Type.Object({ status: Type.Literal('ok') })
 
 /** For those who watch the process. */
 export const healthRoutes: Routes = async (app: Api, service: Service) => {
+  const isReady = readiness(service)
   app.get(
     '/healthz',
     { schema: { summary: 'Whether the process lives', tags: ['health'], response: { 200: Status } } },
@@ -20,25 +21,49 @@ export const healthRoutes: Routes = async (app: Api, service: Service) => {
     '/readyz',
     { schema: { summary: 'Whether it can serve', tags: ['health'], response: { 200: Status } } },
     async (request, reply) => {
-      if (await answers(service)) return { status: 'ok' }
+      if (await isReady()) return { status: 'ok' }
       return sendProblem(request, reply, 'unavailable', { detail: 'The database does not answer.' })
     },
   )
   app.get(
     '/metrics',
-    { onRequest: requireOpsToken(service), schema: { summary: 'Metrics for Prometheus', tags: ['health'] } },
+    {
+      onRequest: requireOpsToken(service, service.strangers),
+      schema: { summary: 'Metrics for Prometheus', tags: ['health'] },
+    },
     async (_, reply) => reply.type(service.metrics.contentType).send(await service.metrics.metrics()),
   )
 }
 
-async function answers({ pool }: Service): Promise<boolean> {
-  const query = { text: 'SELECT 1', query_timeout: API_LIMITS.ready_max_ms }
-  const late = new Promise<boolean>((resolve) => setTimeout(resolve, API_LIMITS.ready_max_ms, false).unref())
-  return await Promise.race([
-    pool.query(query).then(
+/**
+ * Whether the database answers. One look serves all who ask while it is under way and for a moment afterwards: anybody may ask, and
+ * must not take a connection each. A look that is late is answered with no, and goes on without a second one beside it.
+ */
+export function readiness({ pool }: Pick<Service, 'pool'>): () => Promise<boolean> {
+  let looking: Promise<boolean> | null = null
+  let known: { readonly ready: boolean; readonly until_ms: number } | null = null
+  const note = (ready: boolean) => {
+    known = { ready, until_ms: performance.now() + API_LIMITS.ready_kept_ms }
+    return ready
+  }
+  const look = async () => {
+    const query = { text: 'SELECT 1', query_timeout: API_LIMITS.ready_max_ms }
+    const asked = pool.query(query).then(
       () => true,
       () => false,
-    ),
-    late,
-  ])
+    )
+    void asked.then((ready) => {
+      looking = null
+      note(ready)
+    })
+    const late = new Promise<boolean>((resolve) =>
+      setTimeout(resolve, API_LIMITS.ready_max_ms, false).unref(),
+    )
+    return note(await Promise.race([asked, late]))
+  }
+  return () => {
+    if (known !== null && performance.now() < known.until_ms) return Promise.resolve(known.ready)
+    looking ??= look()
+    return looking
+  }
 }

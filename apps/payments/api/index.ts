@@ -1,8 +1,9 @@
 /** The HTTP side of the service: one Fastify, and what holds for every request. */
 import { fastify, LogController } from 'fastify'
 import { idempotency } from 'onlyonce/fastify'
+import { authenticator } from '../accounts/index.ts'
 import type { Service } from '../service.ts'
-import { callerOf, requireApiKey, requireOpsToken } from './auth.ts'
+import { callerOf, type Door, requireApiKey, requireOpsToken } from './auth.ts'
 import { closeConnectionsWhenDone } from './closing.ts'
 import { answerError } from './errors.ts'
 import { healthRoutes } from './health.ts'
@@ -28,7 +29,12 @@ export type { Api, Routes } from './type.ts'
  */
 export async function buildApi(service: Service): Promise<Api> {
   const app = openFastify(service)
-  answerUnknownRoutes(app, { '/v1/': requireApiKey(service), '/ops/': requireOpsToken(service) })
+  const v1 = doorOfV1(service)
+  answerUnknownRoutes(
+    app,
+    { '/v1/': v1, '/ops/': requireOpsToken(service, service.strangers) },
+    service.strangers,
+  )
   app.setErrorHandler(answerError)
   closeConnectionsWhenDone(app)
   readJsonOnly(app)
@@ -51,18 +57,24 @@ export async function buildApi(service: Service): Promise<Api> {
   // A worker with a port is there for those who watch it.
   const listens = service.config.role !== 'worker'
   await addRoutes(app, service, listens ? OTHER_ROUTES : [healthRoutes])
-  if (listens) await app.register(async (scope) => addV1(scope as Api, service))
+  if (listens) await app.register(async (scope) => addV1(scope as Api, service, v1))
   await app.ready()
   return app
 }
 
+/** Also in front of paths under /v1 that do not exist: an account that asks for those is as fast as it may be, and no faster. */
+function doorOfV1({ pool, limits, strangers }: Service): Door {
+  const requireCaller = requireApiKey(authenticator(pool), strangers)
+  return async (request, reply) => {
+    await requireCaller(request, reply)
+    limits.countRequest(request, reply)
+    await limits.limitRate(callerOf(request), reply)
+  }
+}
+
 /** An API key is asked for before anything else, and an Idempotency-Key for every write. */
-async function addV1(v1: Api, service: Service): Promise<void> {
-  v1.addHook('onRequest', requireApiKey(service))
-  v1.addHook('onRequest', async (request, reply) => {
-    service.limits.countRequest(request, reply)
-    await service.limits.limitRate(callerOf(request), reply)
-  })
+async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
+  v1.addHook('onRequest', door)
   v1.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')
     done()
@@ -87,10 +99,11 @@ async function addRoutes(app: Api, service: Service, modules: readonly Routes[])
   for (const routes of modules) await app.register(async (scope) => routes(scope as Api, service))
 }
 
-function openFastify({ log }: Service): Api {
+function openFastify({ log, config }: Service): Api {
   const app = fastify({
     loggerInstance: log,
     genReqId: requestIdOf,
+    trustProxy: config.trusted_proxies.length === 0 ? false : [...config.trusted_proxies],
     logController: new LogController({ requestIdLogLabel: 'request_id' }),
     bodyLimit: API_LIMITS.body_size_max_bytes,
     requestTimeout: API_LIMITS.request_timeout_ms,

@@ -11,8 +11,11 @@ export const API_LIMITS = {
   name_shown_length_max: 100,
   /** Waiting for the head and the body of a request: a client that trickles them keeps no connection for ever. */
   request_timeout_ms: 30_000,
-  /** How long /readyz waits for the database. */
+  /** How long /readyz waits for the database, and how long its answer is told again without asking. */
   ready_max_ms: 2_000,
+  ready_kept_ms: 1_000,
+  /** Addresses whose tries without a credential are counted; the one that was used least lately is forgotten. */
+  stranger_addresses_max: 10_000,
   page_default: 20,
   page_max: 100,
   cursor_length_max: 400,

@@ -1,5 +1,6 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Door } from './auth.ts'
 import { sendProblem } from './errors.ts'
+import type { Strangers } from './strangers.ts'
 import type { Api } from './type.ts'
 
 interface KnownRoute {
@@ -7,13 +8,15 @@ interface KnownRoute {
   readonly pattern: RegExp
 }
 
-type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
-
 /**
- * What is not found is told apart from what is there for other methods; behind a door, only to those who may pass it. Add it
- * before the routes.
+ * What is not found is told apart from what is there for other methods; behind a door, only to those who may pass it. Each costs its
+ * address a try, unless it passes a door, which has limits of its own. Add it before the routes.
  */
-export function answerUnknownRoutes(app: Api, doors: Readonly<Record<string, Hook>>): void {
+export function answerUnknownRoutes(
+  app: Api,
+  doors: Readonly<Record<string, Door>>,
+  strangers: Strangers,
+): void {
   const routes: KnownRoute[] = []
   app.addHook('onRoute', ({ method, url }) => {
     if (!url.includes('*')) routes.push({ methods: [method].flat(), pattern: patternOf(url) })
@@ -21,7 +24,8 @@ export function answerUnknownRoutes(app: Api, doors: Readonly<Record<string, Hoo
   app.setNotFoundHandler(async (request, reply) => {
     const path = request.url.split('?', 1)[0]!
     const door = Object.keys(doors).find((prefix) => path.startsWith(prefix))
-    if (door !== undefined) await doors[door]!(request, reply)
+    if (door === undefined) strangers.take(request)
+    else await doors[door]!(request, reply)
     const methods = routes.filter(({ pattern }) => pattern.test(path)).flatMap((route) => route.methods)
     if (methods.length === 0) return sendProblem(request, reply, 'not_found')
     reply.header('allow', [...new Set(methods)].sort().join(', '))

@@ -24,7 +24,7 @@ const tags = ['ops']
 /** Whether the books are right: our own, and ours beside those of the processors. */
 export const opsBookRoutes: Routes = async (app, service) => {
   const { pool } = service
-  app.addHook('onRequest', requireOpsToken(service))
+  app.addHook('onRequest', requireOpsToken(service, service.strangers))
 
   // It reads the whole ledger: whoever asks meanwhile is told what the first is told.
   let verifying: Promise<Verification> | null = null

@@ -43,7 +43,7 @@ const tags = ['ops']
  */
 export const opsRoutes: Routes = async (app, service) => {
   const { pool, once } = service
-  app.addHook('onRequest', requireOpsToken(service))
+  app.addHook('onRequest', requireOpsToken(service, service.strangers))
 
   app.post(
     '/ops/accounts',

@@ -26,6 +26,8 @@ export const UNLIMITED = {
   VELOCITY_ACCOUNT: '1000000/60',
   OVERLOAD_LAG_MS: '60000',
   LIMITS_WAIT_MS: '20000',
+  VELOCITY_WAIT_MS: '20000',
+  STRANGERS_PER_MINUTE: '1000000',
 }
 
 /** A caller with a key of its own. */
