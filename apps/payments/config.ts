@@ -5,6 +5,7 @@ import type { Rule } from 'onlyonce/limits'
 import { type Env, Reader } from './environment.ts'
 import type { Mode } from './gateway/index.ts'
 import { LIMITS as SERVICE_LIMITS } from './limits.ts'
+import { refuseDevelopment, refuseShared, whyProduction } from './production.ts'
 
 export { ConfigError } from './environment.ts'
 
@@ -12,6 +13,8 @@ export type Role = 'api' | 'worker' | 'all'
 
 /** What the service is told from outside, read and checked once. */
 export interface Config {
+  /** Why this is no development; null where it may be. */
+  readonly production: string | null
   /** `api` answers requests, `worker` does what nobody waits for, `all` does both. */
   readonly role: Role
   readonly database: Database
@@ -115,16 +118,20 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
   const read = new Reader(env)
   const role = readRole(read, args)
   const database = readDatabase(read)
-  const development = database.kind === 'embedded'
+  const host = read.text('HOST') ?? '127.0.0.1'
+  const stripe = readStripe(read)
+  const production = whyProduction({ host, stripe, node_env: read.text('NODE_ENV') })
+  const development = database.kind === 'embedded' && production === null
   const config: Config = {
+    production,
     role,
     database,
     secret: read.secret('ONLYONCE_SECRET'),
     encryption: read.secret('ENCRYPTION_KEY'),
-    stripe: readStripe(read),
+    stripe,
     webhook_secrets: readWebhookSecrets(read),
     gateway_url: readGatewayUrl(read),
-    host: read.text('HOST') ?? '127.0.0.1',
+    host,
     port: read.whole('PORT', 0, 65_535) ?? 3_000,
     port_given: read.text('PORT') !== null,
     ops_token: readToken(read),
@@ -137,8 +144,13 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     trusted_proxies: readProxies(read),
     folder: read.text('DATA_FOLDER') ?? './data',
   }
+  refuseDevelopment(config, read)
+  refuseShared(secretsOf(config), read)
   if (!development && config.secret === null) {
-    read.wrong('ONLYONCE_SECRET', 'is needed with DATABASE_URL: at least 32 bytes that all processes share.')
+    read.wrong(
+      'ONLYONCE_SECRET',
+      'is needed outside of development: at least 32 bytes that all processes share.',
+    )
   }
   if (config.stripe !== null && config.gateway_url !== null) {
     read.wrong('GATEWAY_URL', 'names a sandbox, and STRIPE_SECRET_KEY a real processor. Set one of them.')
@@ -148,6 +160,25 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
   }
   read.finish()
   return config
+}
+
+/** Every secret that this process is given, by its variable. */
+function secretsOf({ secret, encryption, ops_token, stripe, webhook_secrets, database }: Config) {
+  const given = database.kind === 'url' && URL.canParse(database.url) ? new URL(database.url).password : ''
+  return {
+    ONLYONCE_SECRET: valuesOf(secret),
+    ENCRYPTION_KEY: valuesOf(encryption),
+    OPS_TOKEN: ops_token === null ? [] : [ops_token],
+    STRIPE_SECRET_KEY: stripe === null ? [] : [stripe.secret_key],
+    STRIPE_WEBHOOK_SECRET: webhook_secrets,
+    DATABASE_URL: given === '' ? [] : [decodeURIComponent(given)],
+  }
+}
+
+function valuesOf(secret: Secret | null): readonly string[] {
+  if (secret === null) return []
+  if (typeof secret === 'string' || secret instanceof Uint8Array) return [`${secret}`]
+  return Object.values(secret.keys).map((key) => `${key}`)
 }
 
 function readRole(read: Reader, args: readonly string[]): Role {

@@ -14,23 +14,30 @@ export type Env = Readonly<Record<string, string | undefined>>
 /** Takes variables one by one and notes what is wrong with them. It never repeats a value: it may be a secret. */
 export class Reader {
   readonly #env: Env
-  readonly #problems: string[] = []
+  readonly #problems = new Set<string>()
 
   constructor(env: Env) {
     this.#env = env
   }
 
   wrong(name: string, what: string): void {
-    this.#problems.push(`${name} ${what}`)
+    this.#problems.add(`${name} ${what}`)
   }
 
   finish(): void {
-    if (this.#problems.length > 0) throw new ConfigError(this.#problems)
+    if (this.#problems.size > 0) throw new ConfigError([...this.#problems])
   }
 
-  /** An empty variable counts as none: that is what a template leaves of a missing one. */
+  /**
+   * An empty variable is what a template leaves of a missing one. It is refused: taken for none, an `ENCRYPTION_KEY` that got lost on
+   * its way would store everything in the clear, and a `DATABASE_URL` would start another database.
+   */
   text(name: string): string | null {
-    return this.#env[name] || null
+    const text = this.#env[name]
+    if (text === undefined) return null
+    if (text.trim() !== '') return text
+    this.wrong(name, 'is set, and empty. Give it a value, or do not set it.')
+    return null
   }
 
   whole(name: string, min: number, max: number): number | null {

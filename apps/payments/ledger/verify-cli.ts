@@ -5,18 +5,24 @@
 import { existsSync } from 'node:fs'
 import { startEmbeddedPostgres } from 'onlyonce/embedded'
 import pg from 'pg'
+import { Reader } from '../environment.ts'
 import { formatMoney } from '../money/index.ts'
 import { type Verification, verify } from './verify.ts'
 
 const FOLDER = './data'
 
 async function open(): Promise<{ pool: pg.Pool; close: () => Promise<void> }> {
-  const given_url = process.env.DATABASE_URL
-  if (!given_url && !existsSync(FOLDER)) {
+  const read = new Reader(process.env)
+  const given_url = read.url('DATABASE_URL', ['postgres:', 'postgresql:'])
+  if (given_url === null && read.text('NODE_ENV') === 'production') {
+    read.wrong('DATABASE_URL', 'is needed, because NODE_ENV is production.')
+  }
+  read.finish()
+  if (given_url === null && !existsSync(FOLDER)) {
     throw new Error(`Set DATABASE_URL: there is no database in ${FOLDER} either.`)
   }
-  const server = given_url ? null : await startEmbeddedPostgres({ folder: FOLDER })
-  const pool = new pg.Pool({ connectionString: server?.url ?? given_url, max: 1 })
+  const server = given_url !== null ? null : await startEmbeddedPostgres({ folder: FOLDER })
+  const pool = new pg.Pool({ connectionString: server?.url ?? given_url!, max: 1 })
   pool.on('error', () => {})
   return {
     pool,

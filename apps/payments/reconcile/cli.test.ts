@@ -16,7 +16,7 @@ const HOUR_MS = 3_600_000
 const [from, to] = [-1, 1].map((hours) => new Date(Date.now() + hours * HOUR_MS).toISOString())
 const TIME = ['--from', from!, '--to', to!]
 
-function run(env: Readonly<Record<string, string>>, ...args: readonly string[]) {
+function run(env: Readonly<Record<string, string | undefined>>, ...args: readonly string[]) {
   return new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
     const options = { env: { ...process.env, ...env } }
     execFile(process.execPath, ['--import', 'tsx', PROGRAM, ...args], options, (error, stdout, stderr) =>
@@ -26,7 +26,7 @@ function run(env: Readonly<Record<string, string>>, ...args: readonly string[]) 
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'onlyonce-reconcile-'))
-const kept = { DATABASE_URL: '', ONLYONCE_SECRET: '', DATA_FOLDER: folder }
+const kept = { DATABASE_URL: undefined, ONLYONCE_SECRET: undefined, DATA_FOLDER: folder }
 const [service, sandbox] = await Promise.all([
   startServiceProcess({ database: { url: '' }, env: kept }),
   openSandbox(),

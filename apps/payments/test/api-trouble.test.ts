@@ -9,6 +9,8 @@ describe('without its database', () => {
     const { ask, post, database } = await openTestService()
     expect((await ask('/readyz')).status).toBe(200)
     await database.drop()
+    // Its answer is told again for a second.
+    await waitUntil('it is not ready', async () => (await ask('/readyz')).status !== 200)
     const answers = [
       await ask('/readyz'),
       await ask('/v1/balances'),

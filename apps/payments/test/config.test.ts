@@ -5,6 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
 import { readConfig } from '../config.ts'
 import { keptSecret } from '../kept-secret.ts'
+import type { Service } from '../service.ts'
+import { welcome } from '../welcome.ts'
 
 const SECRET = 'a-secret-that-is-long-enough-0123456789'
 const PRODUCTION = {
@@ -12,6 +14,17 @@ const PRODUCTION = {
   ONLYONCE_SECRET: SECRET,
   STRIPE_SECRET_KEY: 'sk_live_abcdef',
   STRIPE_WEBHOOK_SECRET: 'whsec_abcdefghijklmnopqrstuvwxyz012345',
+}
+
+const ringOf = (keys: Record<string, string>) => JSON.stringify({ current: 'a', keys })
+
+function messageOf(read: () => unknown): string {
+  try {
+    read()
+  } catch (error) {
+    return (error as Error).message
+  }
+  return 'nothing is wrong'
 }
 
 describe('the configuration', () => {
@@ -39,6 +52,65 @@ describe('the configuration', () => {
       demo: false,
       log_level: 'info',
     })
+  })
+
+  const LIVE = 'sk_live_abcdef'
+  it.each<[string, Record<string, string>]>([
+    ['NODE_ENV is production', { NODE_ENV: 'production' }],
+    ['HOST is not this machine alone', { HOST: '0.0.0.0' }],
+    ['HOST is not this machine alone', { HOST: '::' }],
+    ['HOST is not this machine alone', { HOST: 'payments.example' }],
+    ['HOST is not this machine alone', { HOST: '127.0.0.1.example' }],
+    ['STRIPE_SECRET_KEY is a live key', { STRIPE_SECRET_KEY: LIVE }],
+  ])('of anything but development refuses what is made for it: %s', (why, env) => {
+    const development = { DEMO_ACCOUNT: '1', WEBHOOKS_ALLOW_PRIVATE: '1', ...env }
+    const told = messageOf(() => readConfig(development))
+    expect(told).toContain(why)
+    expect(told).toMatch(/DATABASE_URL is needed/)
+    expect(told).toMatch(/ONLYONCE_SECRET is needed/)
+    expect(told).toMatch(/DEMO_ACCOUNT cannot be used/)
+    expect(told).toMatch(/WEBHOOKS_ALLOW_PRIVATE cannot be used/)
+    if (env.STRIPE_SECRET_KEY === undefined) expect(told).toMatch(/STRIPE_SECRET_KEY is needed/)
+    const sandbox = { ...PRODUCTION, STRIPE_SECRET_KEY: undefined, GATEWAY_URL: 'http://127.0.0.1:1', ...env }
+    expect(messageOf(() => readConfig(sandbox))).toMatch(/GATEWAY_URL/)
+    expect(readConfig({ ...PRODUCTION, ...env }).production).not.toBeNull()
+    expect(readConfig({ ...PRODUCTION, ...env }).demo).toBe(false)
+  })
+
+  it.each(['127.0.0.1', '127.8.9.1', 'localhost', '::1'])('may be that of development on %s', (HOST) => {
+    expect(readConfig({ HOST })).toMatchObject({ production: null, demo: true })
+  })
+
+  it('refuses every variable that is set and empty, and names it', async () => {
+    const source = await readFile(new URL('../config.ts', import.meta.url), 'utf8')
+    const names = [...source.matchAll(/\bread\.\w+\(\s*'([A-Z_]+)'/g)].map(([, name]) => name!)
+    expect(names.length).toBeGreaterThan(25)
+    for (const name of [...names, 'NODE_ENV']) {
+      for (const empty of ['', ' ']) {
+        expect(
+          messageOf(() => readConfig({ ...PRODUCTION, [name]: empty })),
+          name,
+        ).toContain(`${name} is set, and empty`)
+      }
+    }
+  })
+
+  it.each<[string, string, Record<string, string>]>([
+    ['ENCRYPTION_KEY', 'ONLYONCE_SECRET', { ENCRYPTION_KEY: SECRET }],
+    ['OPS_TOKEN', 'ONLYONCE_SECRET', { OPS_TOKEN: SECRET }],
+    ['ENCRYPTION_KEY', 'ONLYONCE_SECRET', { ENCRYPTION_KEY: ringOf({ a: `${SECRET}a`, b: SECRET }) }],
+    ['STRIPE_WEBHOOK_SECRET', 'OPS_TOKEN', { OPS_TOKEN: PRODUCTION.STRIPE_WEBHOOK_SECRET }],
+    ['DATABASE_URL', 'ONLYONCE_SECRET', { DATABASE_URL: `postgres://a:${SECRET}@127.0.0.1/b` }],
+    ['DATABASE_URL', 'ONLYONCE_SECRET', { DATABASE_URL: `postgres://a:%61${SECRET.slice(1)}@127.0.0.1/b` }],
+  ])('refuses one value for two secrets: %s and %s', (name, other, env) => {
+    const told = messageOf(() => readConfig({ ...PRODUCTION, ...env }))
+    expect(told).toContain(`${name} is the same secret as ${other}`)
+    expect(told).not.toContain(SECRET)
+  })
+
+  it('refuses a ring that has one secret twice', () => {
+    const env = { ...PRODUCTION, ENCRYPTION_KEY: ringOf({ a: `${SECRET}a`, b: `${SECRET}a` }) }
+    expect(messageOf(() => readConfig(env))).toContain('ENCRYPTION_KEY holds the same secret twice')
   })
 
   it('takes a ring of secrets', () => {
@@ -94,4 +166,12 @@ it('the README has every variable, and no other', async () => {
   const rows = (await read('README.md')).split('\n').filter((line) => /^\| `[A-Z_]+`/.test(line))
   const told = rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name))
   expect([...new Set(told)].sort()).toEqual([...new Set(asked)].sort())
+})
+
+it('what a start prints holds no key and no token outside of development', () => {
+  const service = (env: Record<string, string>) =>
+    ({ config: readConfig(env), ops_token: 'the-token-of-the-operators' }) as Service
+  const printed = welcome(service({ ...PRODUCTION, NODE_ENV: 'production' }), 'http://127.0.0.1:1')
+  expect(printed).toBe('Ready: http://127.0.0.1:1')
+  expect(welcome(service({}), 'http://127.0.0.1:1')).toContain('the-token-of-the-operators')
 })

@@ -9,14 +9,14 @@ const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
 const database = await freshDatabase()
 const { gateway, client } = await openSandbox({}, { timeout_ms: 10_000 })
 
-/** All on one database, as processes side by side are. An empty variable is none: then the default holds. */
-async function open(env: Readonly<Record<string, string>>): Promise<TestService> {
+/** All on one database, as processes side by side are. */
+async function open(env: Readonly<Record<string, string | undefined>>): Promise<TestService> {
   const { limits } = testConfig(database, env)
   return await openTestService({ database, config: { limits }, gateways: { test: client } })
 }
 
-const calm = await open({ RATE_LIMIT_TEST: '', RATE_LIMIT_LIVE: '' })
-const beside = await open({ RATE_LIMIT_TEST: '', RATE_LIMIT_LIVE: '' })
+const calm = await open({ RATE_LIMIT_TEST: undefined, RATE_LIMIT_LIVE: undefined })
+const beside = await open({ RATE_LIMIT_TEST: undefined, RATE_LIMIT_LIVE: undefined })
 const careful = await open({ VELOCITY_CARD: '3/60', VELOCITY_ACCOUNT: '5/60' })
 const careful_too = await open({ VELOCITY_CARD: '3/60', VELOCITY_ACCOUNT: '5/60' })
 

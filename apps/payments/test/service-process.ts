@@ -11,7 +11,7 @@ const PROGRAM = fileURLToPath(new URL('../main.ts', import.meta.url))
 export interface ProcessOptions {
   readonly database: Pick<FreshDatabase, 'url'>
   readonly role?: 'api' | 'worker' | 'all'
-  readonly env?: Readonly<Record<string, string>>
+  readonly env?: Readonly<Record<string, string | undefined>>
   /** Node's own arguments, before the program. */
   readonly node_args?: readonly string[]
 }

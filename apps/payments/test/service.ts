@@ -112,7 +112,7 @@ export async function openTestService(options: TestOptions = {}): Promise<TestSe
 
 export function testConfig(
   database: Pick<FreshDatabase, 'url'>,
-  env: Readonly<Record<string, string>> = {},
+  env: Readonly<Record<string, string | undefined>> = {},
 ): Config {
   return readConfig({
     DATABASE_URL: database.url,
