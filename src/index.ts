@@ -34,7 +34,14 @@ export {
   type StrictJson,
 } from './fingerprint/index.ts'
 export type { IssuedKey } from './issuer.ts'
-export { businessKey, derivedKey, type KeyRules, parseKeyHeader } from './key/index.ts'
+export {
+  businessKey,
+  derivedKey,
+  holdsCardNumber,
+  type KeyRules,
+  maskCardNumbers,
+  parseKeyHeader,
+} from './key/index.ts'
 export { LIMITS } from './limits.ts'
 export { assertFence, type Lock, type LockOptions, type Locks, locks } from './lock/index.ts'
 export {

@@ -1,4 +1,5 @@
 import { type FastifyBaseLogger, type FastifyRequest, fastify } from 'fastify'
+import { maskCardNumbers } from 'onlyonce'
 import type { LogLevel } from './config.ts'
 
 /** What never stands in a log, wherever it turns up. Keys of clients are no secrets, but say whose request it was. */
@@ -23,10 +24,11 @@ export function openLog(level: LogLevel): FastifyBaseLogger {
   return fastify({ logger }).log
 }
 
-/** Without the query: references and metadata are asked for there. */
+/** Without the query: references and metadata are asked for there. A path may hold anything that a client wrote. */
 function describeRequest(request: FastifyRequest) {
   const { method, url, ip } = request
-  return { method, path: url?.split('?', 1)[0], remote_address: ip }
+  const path = url?.split('?', 1)[0]
+  return { method, path: path === undefined ? path : maskCardNumbers(path), remote_address: ip }
 }
 
 /** Not all that an error of a driver carries: its detail holds values of rows. */

@@ -6,6 +6,10 @@ import { type Executed, type OperationReply, reply } from 'onlyonce'
  */
 export const PROBLEMS = {
   invalid_request: { status: 400, title: 'The request is not what the schema asks for.' },
+  card_number: {
+    status: 400,
+    title: 'The request holds a card number where none belongs. Take it out; the key is still free.',
+  },
   unauthorized: { status: 401, title: 'Send an API key that is valid: Authorization: Bearer <key>.' },
   mode_unavailable: { status: 403, title: 'No processor is set up for the mode of this API key.' },
   not_found: { status: 404, title: 'There is no such thing, or it belongs to somebody else.' },

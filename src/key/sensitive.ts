@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../errors.ts'
 import { isCardNumber } from './card.ts'
+import { holdsCardNumber } from './card-inside.ts'
 
 /**
  * Keys are logged, stored in the clear and shown to operators, so personal data has no place in them.
@@ -9,8 +10,6 @@ import { isCardNumber } from './card.ts'
  */
 type SensitiveCode = Extract<ErrorCode, 'key_card_number' | 'key_email' | 'key_phone' | 'key_social_security'>
 
-/** Visa, Mastercard, Discover and JCB with 16 digits, American Express with 15, standing free. */
-const CARD_INSIDE = /(?<![A-Za-z0-9])(?:(?:4\d|5[1-5]|2[2-7]|6[045]|35)\d{14}|3[47]\d{13})(?![A-Za-z0-9])/g
 const EMAIL = /[A-Za-z0-9._%+"-]@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}/
 const PHONE_INTERNATIONAL = /^\+[\d ().-]+$/
 const PHONE_NATIONAL = /^(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}$/
@@ -30,10 +29,6 @@ export function findSensitive(key: string): SensitiveCode | null {
   if (isPhone(text)) return 'key_phone'
   if (SOCIAL_SECURITY.test(text)) return 'key_social_security'
   return null
-}
-
-function holdsCardNumber(text: string): boolean {
-  return text.match(CARD_INSIDE)?.some(isCardNumber) ?? false
 }
 
 function isPhone(text: string): boolean {

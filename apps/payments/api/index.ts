@@ -4,6 +4,7 @@ import { idempotency } from 'onlyonce/fastify'
 import { authenticator } from '../accounts/index.ts'
 import type { Service } from '../service.ts'
 import { callerOf, type Door, requireApiKey, requireOpsToken } from './auth.ts'
+import { refuseCardNumbers } from './cards.ts'
 import { closeConnectionsWhenDone } from './closing.ts'
 import { answerError } from './errors.ts'
 import { healthRoutes } from './health.ts'
@@ -51,6 +52,8 @@ export async function buildApi(service: Service): Promise<Api> {
   app.addHook('preValidation', readQuery)
   app.addHook('preValidation', (request, _, done) => {
     refuseUnasked(request)
+    // Before schemas, whose complaints name members as the client wrote them.
+    refuseCardNumbers(request.body)
     done()
   })
   await describeRoutes(app)

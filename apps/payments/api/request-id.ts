@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { holdsCardNumber } from 'onlyonce'
 import { makeId } from '../ids.ts'
 
 /** One that came with the request is taken where it can stand in a log and in a header without harm. */
@@ -6,5 +7,6 @@ const SANE = /^[A-Za-z0-9][A-Za-z0-9._:-]{7,127}$/
 
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id']
-  return typeof given === 'string' && SANE.test(given) ? given : makeId('req')
+  const sane = typeof given === 'string' && SANE.test(given) && !holdsCardNumber(given)
+  return sane ? given : makeId('req')
 }

@@ -1,0 +1,40 @@
+import { holdsCardNumber, maskCardNumbers } from 'onlyonce'
+import { Refused } from '../problems.ts'
+import { API_LIMITS } from './limits.ts'
+
+/**
+ * Refuses a body that holds a card number, in any text and in any name of a member. What is accepted is kept, shown, told to webhook
+ * endpoints and logged by them, and a card number in it would make all of that a matter of PCI DSS. It comes before a key is claimed, so the
+ * client can take the number out and send the same key.
+ */
+export function refuseCardNumbers(body: unknown, path: readonly string[] = []): void {
+  if (typeof body === 'string') {
+    if (isCardIn(body)) refuseAt(path)
+    return
+  }
+  // Bytes belong to routes that check who signed them; they have no free text of a client's.
+  if (typeof body !== 'object' || body === null || Buffer.isBuffer(body)) return
+  for (const [name, member] of Object.entries(body)) {
+    if (isCardIn(name)) refuseAt([...path, name])
+    refuseCardNumbers(member, [...path, name])
+  }
+}
+
+/** As it is written, and as a URL means it. */
+function isCardIn(text: string): boolean {
+  if (holdsCardNumber(text)) return true
+  if (!text.includes('%') && !text.includes('+')) return false
+  try {
+    return holdsCardNumber(decodeURIComponent(text.replaceAll('+', ' ')))
+  } catch {
+    return holdsCardNumber(text.replace(/%[0-9a-f]{2}|\+/gi, ' '))
+  }
+}
+
+function refuseAt(path: readonly string[]): never {
+  const field = maskCardNumbers(path.join('.')).slice(0, API_LIMITS.name_shown_length_max)
+  throw new Refused('card_number', {
+    ...(field !== '' && { field }),
+    detail: `${field || 'The body'} holds what looks like a card number. Send a token of the processor's as payment_method, and a card number nowhere.`,
+  })
+}

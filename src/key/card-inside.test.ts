@@ -1,0 +1,83 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { holdsCardNumber } from './card-inside.ts'
+
+const CARDS = [
+  '4242424242424242',
+  '4222222222222',
+  '5555555555554444',
+  '2223003122003222',
+  '378282246310005',
+  '30569309025904',
+  '36227206271667',
+  '3566002020360505',
+  '6011111111111117',
+  '6200000000000005',
+  '6759649826438453',
+]
+
+describe('a card number inside text', () => {
+  it.each([
+    ...CARDS,
+    ...CARDS.map((card) => `paid with ${card}, thanks`),
+    ...CARDS.map((card) => `card${card}x`),
+    ...['-', ' ', '.', '_', '/', ' - ', '\n'].map((mark) => ['4242', '4242', '4242', '4242'].join(mark)),
+    '3782 822463 10005',
+    '3056 930902 5904',
+    '6011-1111-1111-1117',
+    '4 2 4 2 4 2 4 2 4 2 4 2 4 2 4 2',
+    '42 42 42 42 42 42 42 42',
+    '4242 424242424242',
+    '42424242-42424242',
+    'order-4242-4242-4242-4242-7',
+    'on 2026-01-15 4242 4242 4242 4242 failed',
+    '４２４２ ４２４２ ４２４２ ４２４２',
+    '4242\u00a04242\u00a04242\u00a04242',
+    '4242\u20134242\u20134242\u20134242',
+    '4242\u200b4242\u200b4242\u200b4242',
+    '٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢',
+    '{"pan":"4242424242424242"}',
+    'https://shop.example/hooks?pan=4242424242424242&a=b',
+    'tel:12 4242424242424242',
+  ])('is found: %j', (text) => expect(holdsCardNumber(text)).toBe(true))
+
+  it.each([
+    '',
+    '4242424242424241',
+    '424242424242',
+    '42424242424242424242',
+    '1700000000006',
+    '1850000000000000001',
+    '4500012345-2026-11-15',
+    '4111-1111',
+    '2026-11-15 12:30:45.123456',
+    '+49 30 901820 4242',
+    'a1b4242424242424242',
+    '4242424242424242b7',
+    'order 4242, 4242 pieces, 42424242 euro',
+    'DE89370400440532013000',
+  ])('is not seen in %j', (text) => expect(holdsCardNumber(text)).toBe(false))
+
+  it('is never seen in a UUID, a digest, a ULID or a time in milliseconds', () => {
+    fc.assert(
+      fc.property(fc.uuid(), fc.ulid(), fc.integer({ min: 1e12, max: 2e12 }), (uuid, ulid, at_ms) => {
+        const digest = createHash('sha256').update(uuid).digest('hex')
+        for (const text of [uuid, `pay_${uuid.replaceAll('-', '')}`, ulid, `${at_ms}`, digest]) {
+          expect(holdsCardNumber(text), text).toBe(false)
+        }
+      }),
+      { numRuns: 5_000 },
+    )
+    expect(holdsCardNumber('42424242-4242-4242-8242-424242424242')).toBe(false)
+  })
+
+  it('is looked for in time in proportion to the text', () => {
+    const start = performance.now()
+    for (const text of ['4', '4 ', '43-', '4243 ', '- ', '4...', 'a4', '4a', 'a', '4242 4242 4242 4241a']) {
+      expect(holdsCardNumber(text.repeat(100_000))).toBe(false)
+      expect(holdsCardNumber(`${text.repeat(100_000)}é`)).toBe(false)
+    }
+    expect(performance.now() - start).toBeLessThan(20_000)
+  })
+})
