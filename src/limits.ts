@@ -274,16 +274,13 @@ export const LIMITS = {
 
   /** How long a request waits for a limiter: a limit is not worth more than the work behind it. */
   limit_wait_max_ms: 250,
-  /** After trouble with a subject the store of a limiter is not asked about it for so long: its requests do not wait in vain. */
+  /** After trouble with a subject its limiter does not ask about it for so long, and so for at most so many subjects at once. */
   limit_pause_ms: 1_000,
-  /** Subjects of one limiter that are paused at once; the oldest pause ends early where there are more. */
   limit_paused_max: 10_000,
   /** Points of one window; together with the takes of one statement they stay an integer of the database. */
   limit_points_max: 1_000_000,
   /** Takes of one window in one statement. */
   limit_batch_max: 1_000,
-  /** Takes of one window that wait for the store: one subject does not use up the places of all (waiting_max). */
-  limit_lane_max: 5_000,
   /** No window is longer; what is to be remembered for longer is not a limit of speed. */
   limit_window_max_ms: 31 * 24 * 3_600_000,
   /** Windows of one subject; each is a statement. */

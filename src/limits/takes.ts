@@ -63,7 +63,8 @@ export class Takes {
     if (refused !== null) return Promise.resolve(refused)
     if (this.#waiting >= LIMITS.waiting_max) return Promise.reject(new OnlyonceError('overloaded'))
     const lane = this.#lanes.get(address)
-    if (lane !== undefined && lane.waiting.length >= LIMITS.limit_lane_max) {
+    // One subject does not use up the places of all.
+    if (lane !== undefined && lane.waiting.length >= LIMITS.waiting_max / 2) {
       return Promise.reject(new OnlyonceError('overloaded'))
     }
     return new Promise((resolve, reject) => {
