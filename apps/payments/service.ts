@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import {
+  LIMITS,
   logTo,
   type Onlyonce,
   type OnlyonceOptions,
