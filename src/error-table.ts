@@ -92,6 +92,14 @@ export const TABLE = {
   ...retryable(503, 'no', {
     not_executed: 'This request was not executed. Send the same request with the same key again.',
   }),
+  ...retryable(503, 'not_by_this_request', {
+    not_applied:
+      'This request changed nothing: its work did nothing, or was rolled back. An earlier request with this key may have taken effect. Send the same request with the same key again.',
+  }),
+  ...retryable(503, 'unknown', {
+    unfinished:
+      'The request has begun and did not come to its end. Retry with the same key: it goes on where it stopped. Do not use a new key.',
+  }),
   ...final(500, 'unknown', {
     handler_failed:
       'The request failed before and may have taken effect, so it is not run again. Use a new key for a new request.',

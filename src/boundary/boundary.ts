@@ -13,7 +13,7 @@ import { Context, type OnceContext } from './context.ts'
 import { operationInputOf } from './operation-input.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { problemReply } from './problem.ts'
-import { NotFinal, noting, type Ran } from './ran.ts'
+import { errorOf, NotFinal, noting, type Ran } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply } from './reply.ts'
 import { type BoundaryRequest, headerOf, preimageOf, type RequestBody, timeLeftMs } from './request.ts'
 
@@ -88,7 +88,7 @@ export class Boundary<Tx> {
   }
 
   async #execute(prepared: Prepared, run: RunHandler<Tx>): Promise<Answer> {
-    const ran: Ran = { admitted: false, reply: null, thrown: null }
+    const ran: Ran = { admitted: false, begun: false, reply: null, thrown: null }
     const { concurrency } = this.policy
     try {
       const decided =
@@ -103,7 +103,7 @@ export class Boundary<Tx> {
         return { answer: 'reply', reply: refusedReply(error.refusal, this.policy) }
       // What an operation throws is for the framework too, as from a handler.
       if (this.policy.durable !== null && !(error instanceof OnlyonceError)) throw error
-      return this.#problem(errorOf(error))
+      return this.#problem(errorOf(error, ran.begun ? this.policy.protect : null))
     }
   }
 
@@ -258,11 +258,6 @@ interface Prepared {
   readonly asked: Asked | null
   /** That the client gave; null where it gave none. */
   readonly deadline: Deadline | null
-}
-
-/** A driver's error that nobody has translated is told as our own; its text is not for clients. */
-function errorOf(error: unknown): OnlyonceError {
-  return error instanceof OnlyonceError ? error : new OnlyonceError('store_unavailable', { cause: error })
 }
 
 /**

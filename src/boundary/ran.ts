@@ -1,9 +1,13 @@
+import { OnlyonceError } from '../errors.ts'
 import type { Context } from './context.ts'
+import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
 
 /** What the handler has come to, if it ran. */
 export interface Ran {
   admitted: boolean
+  /** The handler has begun: from here on only the record says what became of the request. */
+  begun: boolean
   reply: HttpReply | null
   thrown: { readonly error: unknown } | null
 }
@@ -14,6 +18,7 @@ export async function noting<Tx>(
   run: (context: Context<Tx>) => Promise<HttpReply>,
   context: Context<Tx>,
 ): Promise<HttpReply> {
+  ran.begun = true
   try {
     ran.reply = await run(context)
     return ran.reply
@@ -31,4 +36,14 @@ export class NotFinal extends Error {
     super(`The handler answered ${status}.`)
     this.code = `http_${status}`
   }
+}
+
+/**
+ * A driver's error that nobody has translated is told as our own; its text is not for clients. Once the handler has begun it is
+ * not that of a store that was away: a transaction that ends with an error was rolled back, and of anything else nobody knows.
+ */
+export function errorOf(error: unknown, begun: ResolvedPolicy['protect'] | null = null): OnlyonceError {
+  if (error instanceof OnlyonceError) return error
+  if (begun === null) return new OnlyonceError('store_unavailable', { cause: error })
+  return new OnlyonceError(begun === 'transaction' ? 'not_applied' : 'outcome_unknown', { cause: error })
 }

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError, type Proof } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
-import type { Claimant, Decision, Failure, Reply } from '../record/index.ts'
+import type { Claimant, Decision, Failure, Reply, State } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { ClaimRequest, CrashPoint, Owned, Store } from '../store/contract.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { refuseNewWork } from './lapsed.ts'
+import { claimsNothingDone, inDoubt, proveOr, releaseProved, unproved } from './proof.ts'
 import type { Running } from './running.ts'
 import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
 
@@ -88,16 +89,31 @@ export async function runHandler<Tx>(
     crashPoint('handler.work.after')
   } catch (error) {
     over()
-    throw error
+    // The work has begun, and nothing was stored of it.
+    throw claimsNothingDone(error) ? inDoubt(error) : error
   }
-  const saved = running.saving(save(store, request, owned, end, crashPoint, signals).finally(over))
-  await inTime(saved, request.save_wait_ms)
+  const saving = save(store, request, { owned, from: decision.from }, end, crashPoint, signals)
+  const proof = await inTime(running.saving(saving.finally(over)), request.save_wait_ms)
   if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
-  throw end.error
+  throw answerOf(end, proof, request.rerunnable)
+}
+
+/**
+ * What the caller hears of work that threw. An error of ours that comes out of the work, such as that of a call inside it, says
+ * that its own request changed nothing; the work around it has begun, and is stored as failed.
+ */
+function answerOf(
+  end: Exclude<WorkEnd, { end: 'reply' }>,
+  proof: Proof | null,
+  rerunnable: boolean,
+): unknown {
+  if (end.end === 'not_executed') return proveOr(end.error, proof, 'not_applied')
+  if (!claimsNothingDone(end.error)) return end.error
+  return unproved(end.error, rerunnable ? 'unfinished' : 'handler_failed')
 }
 
 /** The caller waits for the save no longer than for anything else; the save goes on without it, for the next to find. */
-function inTime(saved: Promise<void>, max_ms: number): Promise<void> {
+function inTime<T>(saved: Promise<T>, max_ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new OnlyonceError('outcome_unknown'))
     const timer = setTimeout(late, Math.min(max_ms, LIMITS.timer_max_ms))
@@ -160,7 +176,7 @@ async function confirm<Tx>(store: Store<Tx>, request: HandlerRequest, owned: Own
 }
 
 /**
- * The caller was told that nothing was executed. A claim of ours that stands all the same would be taken for a crash
+ * The caller was told that its request started nothing. A claim of ours that stands all the same would be taken for a crash
  * when its lease is over: release it as soon as the store is there again. Best effort.
  */
 async function giveBack<Tx>(
@@ -181,7 +197,7 @@ async function giveBack<Tx>(
 
 const CLAIM_UNANSWERED: Failure = {
   code: 'claim_unanswered',
-  message: 'The answer to the claim was lost, and nothing was executed.',
+  message: 'The answer to the claim was lost, and this attempt did nothing.',
 }
 
 /**
@@ -191,18 +207,18 @@ const CLAIM_UNANSWERED: Failure = {
 async function save<Tx>(
   store: Store<Tx>,
   request: HandlerRequest,
-  owned: Owned,
+  claimed: Claimed,
   end: WorkEnd,
   crashPoint: CrashPoint,
   signals: CallSignals,
-): Promise<void> {
+): Promise<Proof | null> {
   const deadline = new Deadline(LIMITS.save_max_ms)
   for (let tries = 0; ; tries += 1) {
     try {
       crashPoint('handler.save.before')
-      await saveOnce(store, request, owned, end)
+      const proof = await saveOnce(store, request, claimed, end)
       crashPoint('handler.save.after')
-      return
+      return proof
     } catch (error) {
       if (error instanceof OnlyonceError && error.code === 'lease_lost') {
         signals.leaseLost()
@@ -213,18 +229,24 @@ async function save<Tx>(
   }
 }
 
-function saveOnce<Tx>(store: Store<Tx>, request: HandlerRequest, owned: Owned, end: WorkEnd): Promise<void> {
+/** What the attempt owns, and what was there before. */
+interface Claimed {
+  readonly owned: Owned
+  readonly from: State | 'none'
+}
+
+async function saveOnce<Tx>(
+  store: Store<Tx>,
+  request: HandlerRequest,
+  { owned, from }: Claimed,
+  end: WorkEnd,
+): Promise<Proof | null> {
   const { retention_ms, rerunnable } = request
-  switch (end.end) {
-    case 'reply':
-      return store.complete(owned, end.reply, retention_ms)
-    case 'not_executed':
-      return store.release(owned, failureOf(end.error), retention_ms)
-    case 'threw':
-      return rerunnable
-        ? store.release(owned, failureOf(end.error), retention_ms)
-        : store.complete(owned, end.reply, retention_ms)
-    default:
-      return end satisfies never
+  if (end.end === 'not_executed') {
+    const before = { from, rerunnable, durable: false }
+    return await releaseProved(store, owned, failureOf(end.error), retention_ms, before)
   }
+  if (end.end === 'threw' && rerunnable) await store.release(owned, failureOf(end.error), retention_ms)
+  else await store.complete(owned, end.reply, retention_ms)
+  return null
 }

@@ -99,7 +99,7 @@ export class Heartbeat<Tx> {
   #beat(): void {
     const left_ms = this.#end.left_ms
     if (left_ms === 0) {
-      this.#lose(new OnlyonceError('deadline_exceeded'))
+      this.#lose(new OnlyonceError('outcome_unknown', { detail: 'The time for this attempt is over.' }))
       return
     }
     this.#plan(this.#lease_ms / 3)

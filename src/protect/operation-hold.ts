@@ -1,4 +1,4 @@
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError, type Proof } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { Failure, RecordId } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
@@ -8,6 +8,7 @@ import { Heartbeat } from './heartbeat.ts'
 import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
 import { runStep } from './operation-step.ts'
 import { Interrupted } from './operation-stop.ts'
+import { inDoubt, leaveProved, releaseProved } from './proof.ts'
 
 /**
  * An attempt's hold on its record: none at first, where the key is new, and from its first commit on a fence, a lease
@@ -22,6 +23,7 @@ export class Hold<Tx> {
   #owned: Owned | null = null
   #heartbeat: Heartbeat<Tx> | null = null
   #ended = false
+  #durable: boolean
   /** How often it was looked at since the outcome is in doubt that it waits for. */
   #looks: number
   #place: Owned['place']
@@ -38,6 +40,7 @@ export class Hold<Tx> {
     this.resumed = attempt.from === 'in_progress' || attempt.from === 'unknown'
     this.#lease = lease
     this.#looks = attempt.resumed?.looks ?? 0
+    this.#durable = (attempt.resumed?.count ?? 0) > 0
     this.#point = pointAt(attempt.resumed?.point_age_ms ?? 0)
   }
 
@@ -51,6 +54,11 @@ export class Hold<Tx> {
 
   get owned(): Owned | null {
     return this.#owned
+  }
+
+  /** Whether any step is durable, of this attempt or of one before it. */
+  get durable(): boolean {
+    return this.#durable
   }
 
   get signal(): AbortSignal {
@@ -87,6 +95,7 @@ export class Hold<Tx> {
     const { id, claimant, lease_ms, deadline } = this.attempt
     // From the first try on: it may be the one that was done, and only its answer was lost.
     const lease = new Deadline(lease_ms)
+    let maybe_claimed = false
     for (let tries = 0; ; tries += 1) {
       try {
         this.house.crashPoint('operation.claim.before')
@@ -98,7 +107,10 @@ export class Hold<Tx> {
         return this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })
       } catch (error) {
         const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
-        if (!unanswered || !(await deadline.backOff(tries))) throw error
+        maybe_claimed ||= unanswered
+        if (unanswered && (await deadline.backOff(tries))) continue
+        // A claim that was made and not answered is gone on with by a worker: this request began it.
+        throw maybe_claimed && !(error instanceof Interrupted) ? inDoubt(error) : error
       }
     }
   }
@@ -138,13 +150,21 @@ export class Hold<Tx> {
     this.house.onParked(this.id, failure)
   }
 
-  release(failure: Failure): Promise<void> {
-    return this.#leave((owned) => this.house.store.release(owned, failure, this.attempt.head.retention_ms))
+  /** The next request goes on behind the last durable step. A proof where there is none, and nothing was done. */
+  async release(failure: Failure): Promise<Proof | null> {
+    const before = { from: this.attempt.from, rerunnable: false, durable: this.#durable }
+    const { retention_ms } = this.attempt.head
+    let proof: Proof | null = null
+    await this.#leave(async (owned) => {
+      proof = await releaseProved(this.house.store, owned, failure, retention_ms, before)
+    })
+    return proof
   }
 
   /** Nothing is durable: the key keeps its fingerprint, as far as that can be written. */
-  async leaveRetryable(failure: Failure): Promise<void> {
-    await this.house.store.leaveRetryable(this.asTransaction(), failure).catch(() => {})
+  async leaveRetryable(failure: Failure): Promise<Proof | null> {
+    const left = leaveProved(this.house.store, this.asTransaction(), failure)
+    return (await left.catch(() => null))?.proof ?? null
   }
 
   /** The other side of a call remembers its key for so long: the record must not be forgotten before. */
@@ -197,6 +217,7 @@ export class Hold<Tx> {
 
   /** Something became durable, with a lease that was asked for after `lease` began to run. */
   committed(written: Written, lease: Deadline, place: Owned['place']): void {
+    this.#durable = true
     if (written.state === 'completed') return
     this.#lease = lease
     this.#looks = 0

@@ -3,6 +3,7 @@ import { failureOf } from '../failure.ts'
 import { derivedKey } from '../key/index.ts'
 import type { Reply } from '../record/index.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
+import type { Written } from '../store/operations.ts'
 import { encodeThrown } from '../value.ts'
 import { callSiteOf } from './call-site.ts'
 import { callForeign } from './foreign.ts'
@@ -10,11 +11,13 @@ import { OpDoor } from './op.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
-import { behind, changed, type FunctionEnd, type RunEnd, Stopped, stopOf, unasked } from './operation-stop.ts'
+import { behind, changed, isOurs, type RunEnd, Stopped, stopOf, unasked } from './operation-stop.ts'
 import { provesNothingDone } from './proof.ts'
 import { checkForeign } from './step-options.ts'
 import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
 import { replyOfUndoing, type Undo, undoingOf, undosLeft } from './undos.ts'
+
+type FunctionEnd = { readonly reply: Reply } | { readonly error: unknown }
 
 /** One attempt at an operation: runs its function past what is durable already, and makes the rest durable. */
 export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'> {
@@ -78,9 +81,9 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if ('reply' in end)
       return this.#isNotNow(end.reply) ? { why: 'not_now', ...end } : this.#complete(end.reply)
     const { error } = end
-    if (this.#undos.length === 0 || provesNothingDone(error)) return { why: 'failed', error }
-    // The outcome of a call is not known, and it was not even asked for: no time to undo.
-    if (this.unproved) return { why: 'failed', error }
+    // It was not executed, the store is away for a moment, or a call was not even asked about: no time to undo.
+    const passing = provesNothingDone(error) || isOurs(error) || this.unproved
+    if (this.#undos.length === 0 || passing) return { why: 'failed', error }
     return await this.#beginUndo(encodeThrown(error))
   }
 
@@ -175,7 +178,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
   ): Promise<unknown> {
     let value: unknown
     let entry: Entry | null = null
-    const end = await runStep(this.#hold, isolation, async (tx) => {
+    const step = async (tx: Tx): Promise<Written> => {
       value = await work(tx as Queryable)
       if (kind === 'atomic' && value instanceof OperationReply) {
         const reply = encodeResult(value)
@@ -184,7 +187,8 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
       }
       entry = entryOf(name, kind, value)
       return { state: 'in_progress', points: this.#steps.points([entry]) }
-    })
+    }
+    const end = await this.#guarded(() => runStep(this.#hold, isolation, step))
     switch (end.end) {
       case 'committed':
         if (end.written.state === 'completed') {

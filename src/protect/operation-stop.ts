@@ -23,9 +23,6 @@ export type Stop =
   /** The answer is given, and says that the same request may run again. */
   | { readonly why: 'not_now'; readonly reply: Reply }
 
-/** How the function of an operation ended. */
-export type FunctionEnd = { readonly reply: Reply } | { readonly error: unknown }
-
 /** How an attempt ended. `reply` is durable. */
 export type RunEnd = { readonly why: 'completed'; readonly reply: Reply } | Stop
 

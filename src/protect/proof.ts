@@ -1,4 +1,7 @@
-import { OnlyonceError } from '../errors.ts'
+/** Who may say that nothing was executed, of what, and what is said where that is not proved. */
+import { OnlyonceError, type PlainCode, type Proof, proveStatement } from '../errors.ts'
+import type { Failure, State } from '../record/index.ts'
+import type { Owned, Store, TransactionAttempt } from '../store/contract.ts'
 
 /** Errors that have left a protected call: what they prove, they proved there. */
 const spent = new WeakSet<object>()
@@ -8,15 +11,86 @@ const spent = new WeakSet<object>()
  * inside that work proves it of that call alone: the work around it may have done much.
  */
 export function provesNothingDone(error: unknown): boolean {
-  return error instanceof OnlyonceError && error.code === 'not_executed' && !spent.has(error)
-}
-
-function spend(error: unknown): void {
-  if (error instanceof OnlyonceError && error.code === 'not_executed') spent.add(error)
+  return isStatement(error) && !spent.has(error)
 }
 
 /** What leaves a protected call as an error proves nothing about the work of a call around it. */
 export function throwSpent(error: unknown): never {
-  spend(error)
-  throw error
+  const told = isStatement(error) && error.executed !== 'no' ? unproved(error, 'not_applied') : error
+  if (isStatement(told)) spent.add(told)
+  throw told
+}
+
+/** Whether an error says that its request changed nothing. After work has begun that needs to be known, not assumed. */
+export function claimsNothingDone(error: unknown): error is OnlyonceError {
+  if (!(error instanceof OnlyonceError)) return false
+  return error.executed === 'no' || error.executed === 'not_by_this_request'
+}
+
+/** What is said in place of an error that claims too much. */
+export function unproved(error: unknown, code: PlainCode): OnlyonceError {
+  return new OnlyonceError(code, { cause: error })
+}
+
+/** An error with which nothing more is claimed than that nobody knows: one of the record, or one that says so itself. */
+export function inDoubt(error: unknown): OnlyonceError {
+  const honest = error instanceof OnlyonceError && !claimsNothingDone(error)
+  return honest ? error : unproved(error, 'outcome_unknown')
+}
+
+/** The same, of a question that was not answered. */
+export function throwInDoubt(error: unknown): never {
+  throw inDoubt(error)
+}
+
+/** What was there when an attempt took its record. */
+export interface Before {
+  readonly from: State | 'none'
+  /** Earlier attempts may have done something and left the record retryable all the same. */
+  readonly rerunnable: boolean
+  /** Something of the work is durable, by this attempt or an earlier one. */
+  readonly durable: boolean
+}
+
+/** The one proof there is; only this file gives it out, and only together with the write that proves it. */
+const PROVED = {} as Proof
+
+/**
+ * Gives the record of an attempt back that did nothing. The attempt owned it until now, so nothing else took effect meanwhile;
+ * null where an earlier attempt may have done something, or where the key is older than what is known of it.
+ */
+export async function releaseProved<Tx>(
+  store: Pick<Store<Tx>, 'release'>,
+  owned: Owned,
+  failure: Failure,
+  retention_ms: number,
+  { from, rerunnable, durable }: Before,
+): Promise<Proof | null> {
+  await store.release(owned, failure, retention_ms)
+  if (durable) return null
+  return from === 'none' || (from === 'retryable' && !rerunnable) ? PROVED : null
+}
+
+/**
+ * Leaves a retryable record after a rollback. Where it goes in, no other attempt has committed under this key, and the record
+ * says so from now on. `left` is false where a record of another's is there.
+ */
+export async function leaveProved<Tx>(
+  store: Pick<Store<Tx>, 'leaveRetryable'>,
+  attempt: TransactionAttempt,
+  failure: Failure,
+): Promise<{ readonly left: boolean; readonly proof: Proof | null }> {
+  const left = await store.leaveRetryable(attempt, failure)
+  const { previous } = attempt
+  return { left, proof: left && (previous === null || previous.state === 'retryable') ? PROVED : null }
+}
+
+/** The author's word about an attempt, said of the key where that is proved, and otherwise under another code. */
+export function proveOr(error: unknown, proof: Proof | null, code: PlainCode): unknown {
+  if (!isStatement(error)) return error
+  return proof === null ? unproved(error, code) : proveStatement(error, proof)
+}
+
+function isStatement(error: unknown): error is OnlyonceError & { code: 'not_executed' } {
+  return error instanceof OnlyonceError && error.code === 'not_executed'
 }

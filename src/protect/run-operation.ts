@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { failureOf } from '../failure.ts'
+import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
-import { type Claimant, decide, type Failure, lookedAtIn, type Reply } from '../record/index.ts'
+import { type Claimant, decide, type Failure } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { Resumed, Takable } from '../store/operations.ts'
 import type { HandlerRequest } from './handler.ts'
@@ -10,9 +10,11 @@ import { refuseNewWork } from './lapsed.ts'
 import { isNotNow } from './not-now.ts'
 import type { Operation } from './operation.ts'
 import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
+import { abandonedBy, conclude, outcomeOfEnd } from './operation-conclude.ts'
 import { Hold } from './operation-hold.ts'
 import { OperationRun } from './operation-run.ts'
-import { type RunEnd, stopOf } from './operation-stop.ts'
+import { Interrupted, type RunEnd } from './operation-stop.ts'
+import { inDoubt } from './proof.ts'
 import { Steps } from './steps.ts'
 import { busyFor, type Outcome, outcomeOf } from './transaction.ts'
 
@@ -69,13 +71,8 @@ export async function runOperation<Tx>(
     if (record !== null) {
       house.crashPoint('operation.take_over.before')
       const taken = { id, fence: record.fence, state: record.state }
-      resumed = await house.operations.takeOver({
-        seen: taken,
-        claimant,
-        lease_ms,
-        head,
-        versions: [...code.keys()],
-      })
+      const request = { seen: taken, claimant, lease_ms, head, versions: [...code.keys()] }
+      resumed = await house.operations.takeOver(request).catch(throwUnanswered)
       house.crashPoint('operation.take_over.after')
       if (resumed === null) continue
     }
@@ -92,6 +89,12 @@ export async function runOperation<Tx>(
     return outcomeOfEnd(end, attempt)
   }
   return busyFor(deadline)
+}
+
+/** A take-over whose answer was lost may have been made, and then a worker goes on with the record: this request began it. */
+function throwUnanswered(error: unknown): never {
+  const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
+  throw unanswered ? inDoubt(error) : error
 }
 
 /** What a worker knows of an operation that it goes on with. */
@@ -165,117 +168,21 @@ async function runAttempt<Tx>(
     const end = await run.run(code.get(attempt.head.version)!, inputOf(attempt.head.input.bytes))
     return await conclude(hold, steps, end, run.unproved, signals)
   } catch (error) {
-    const stop = stopOf(error)
     await hold.handOver()
-    return stop
+    return abandonedBy(reasonOf(error))
   } finally {
     hold.end()
   }
+}
+
+function reasonOf(error: unknown): unknown {
+  return error instanceof Interrupted && 'error' in error.stop ? error.stop.error : error
 }
 
 /** Whatever it is that ends its owners, it will end the next one too. */
 const WORN_OUT: Failure = {
   code: 'owners_exhausted',
   message: 'Too many owners have taken it over, and none has finished it.',
-}
-
-/** Leaves the record as the attempt ended. What cannot be written now shows when the lease is over. */
-async function conclude<Tx>(
-  hold: Hold<Tx>,
-  steps: Steps,
-  end: RunEnd,
-  unproved: boolean,
-  signals: CallSignals,
-): Promise<RunEnd> {
-  switch (end.why) {
-    case 'completed':
-    case 'conflict':
-    case 'busy':
-      return end
-    case 'lost':
-      return end
-    case 'doubt':
-      await keep(hold, steps)
-      return await doubt(hold, end.failure, end.waits_for, signals)
-    case 'parked':
-      await keep(hold, steps)
-      await hold.park(end.failure)
-      return end
-    case 'failed':
-    case 'not_now':
-      await keep(hold, steps)
-      await leave(hold, steps, failureOfEnd(end), unproved, signals)
-      return end
-    default:
-      return end satisfies never
-  }
-}
-
-/** What calls have brought must not be lost with whatever was to use it: nobody may be able to ask for it again. */
-async function keep<Tx>(hold: Hold<Tx>, steps: Steps): Promise<void> {
-  if (!steps.pending) return
-  await hold.write({ state: 'in_progress', points: steps.points() })
-  steps.committed()
-}
-
-function failureOfEnd(end: Extract<RunEnd, { why: 'failed' | 'not_now' }>): Failure {
-  if (end.why === 'failed') return failureOf(end.error)
-  return { code: `http_${end.reply.status}`, message: 'The operation answered so.' }
-}
-
-/**
- * Whoever comes next goes on. What was done outside waits for nobody's retry: the record is in doubt then, so that it
- * is looked at, and so it is where a call that was sent, or an undo, waits to be brought to its end; otherwise it is
- * proved that nothing happened.
- */
-async function leave<Tx>(
-  hold: Hold<Tx>,
-  steps: Steps,
-  failure: Failure,
-  unproved: boolean,
-  signals: CallSignals,
-): Promise<void> {
-  if (hold.owned === null) return await hold.leaveRetryable(failure)
-  if (steps.foreign || steps.undoing !== null || unproved) await doubt(hold, failure, null, signals)
-  else await hold.release(failure)
-}
-
-async function doubt<Tx>(
-  hold: Hold<Tx>,
-  failure: Failure,
-  waits_for: string | null,
-  signals: CallSignals,
-): Promise<RunEnd> {
-  const look_in_ms = await hold.doubt(failure, waits_for)
-  if (look_in_ms === null) return { why: 'parked', failure }
-  signals.doubted(failure)
-  return { why: 'doubt', failure, waits_for, look_in_ms }
-}
-
-function outcomeOfEnd(end: RunEnd, { claimant, resumed, deadline }: OperationAttempt): Outcome {
-  const origin = { fence: resumed?.record.fence ?? 1, trace: claimant.trace }
-  switch (end.why) {
-    case 'completed':
-    case 'not_now':
-      return { outcome: 'executed', reply: end.reply as Reply }
-    case 'busy':
-    case 'conflict':
-      return busyFor(deadline)
-    case 'doubt':
-      return {
-        outcome: 'unknown',
-        failure: end.failure,
-        retry_after_ms: lookedAtIn(end.look_in_ms ?? 0),
-        origin,
-      }
-    case 'parked':
-      return { outcome: 'parked', failure: end.failure, origin }
-    case 'lost':
-    case 'failed':
-      throw end.error
-    default:
-      return end satisfies never
-  }
 }
 
 function attemptOf(

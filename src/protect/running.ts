@@ -4,7 +4,7 @@ import type { Heartbeat } from './heartbeat.ts'
 /** The handlers of this process that own a record right now, until the process is closed. */
 export class Running<Tx> {
   readonly #at_work = new Map<Owned, Heartbeat<Tx>>()
-  readonly #saves = new Set<Promise<void>>()
+  readonly #saves = new Set<Promise<unknown>>()
   #over = false
 
   /** False when it is too late: leases have been handed over, and nobody would hand over this one. */
@@ -20,12 +20,11 @@ export class Running<Tx> {
 
   /** Notes work that nobody waits for, so that closing does. */
   working<T>(work: Promise<T>): Promise<T> {
-    this.saving(work.then(() => {}))
-    return work
+    return this.saving(work)
   }
 
   /** Notes a result on its way into its record: its caller may be gone before it is there. */
-  saving(saved: Promise<void>): Promise<void> {
+  saving<T>(saved: Promise<T>): Promise<T> {
     this.#saves.add(saved)
     const done = () => this.#saves.delete(saved)
     saved.then(done, done)

@@ -24,6 +24,7 @@ import type {
   TransactionEnd,
 } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
+import { leaveProved, proveOr, throwInDoubt } from './proof.ts'
 
 /** Work whose effects are all in the store's database, with everything that decides about it. */
 export interface TransactionRequest {
@@ -90,7 +91,8 @@ export async function runTransaction<Tx>(
     // Work that cannot run twice has had its run; only another's reply could have helped.
     if (tries > 0 && !request.rerun) break
     const attempt = attemptOf(request, claimant, seen, deadline)
-    const end = await store.transact(attempt, work, crashPoint)
+    // A store tells ends; one that throws has told none, and the work may have begun.
+    const end = await store.transact(attempt, work, crashPoint).catch(throwInDoubt)
     if (end.end === 'committed') return { outcome: 'executed', reply: end.reply }
     if (end.end === 'busy') return busyFor(deadline)
     const step = await stepAfter(end, store, attempt, crashPoint, signals)
@@ -125,7 +127,7 @@ async function stepAfter<Tx>(
       return { next: 'rerun', error: end.error }
     case 'in_doubt': {
       crashPoint('transaction.settle.before')
-      const verdict = await store.settle(attempt)
+      const verdict = await store.settle(attempt).catch(throwInDoubt)
       crashPoint('transaction.settle.after')
       return verdict === 'committed'
         ? { next: 'done', outcome: { outcome: 'executed', reply: end.reply } }
@@ -155,13 +157,17 @@ async function afterFailure<Tx>(
   // Where not even the work could reach the store, or all time is spent, do not keep the caller waiting.
   if (error instanceof OnlyonceError && NOT_WORTH_A_WRITE.includes(error.code)) throw error
   crashPoint('transaction.failed.before')
-  const left = await store.leaveRetryable(attempt, failureOf(error)).catch(() => true)
+  const { left, proof } = await leaveProved(store, attempt, failureOf(error)).catch(() => UNWRITTEN)
   crashPoint('transaction.failed.after')
-  if (left) throw error
+  const answer = proveOr(error, proof, 'not_applied')
+  if (left) throw answer
   const seen = await store.look(attempt.id).catch(() => null)
-  if (seen?.record.state !== 'completed') throw error
-  return { next: 'look', error }
+  if (seen?.record.state !== 'completed') throw answer
+  return { next: 'look', error: answer }
 }
+
+/** Nothing could be written: the caller hears what its own function said, and no more than that is known. */
+const UNWRITTEN = { left: true, proof: null } as const
 
 const NOT_WORTH_A_WRITE: readonly string[] = [
   'store_unavailable',

@@ -5,6 +5,7 @@ import type { Reply } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Queryable, Store } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
+import { proveOr } from './proof.ts'
 import { busyFor, type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
 
 /**
@@ -27,11 +28,9 @@ export async function runWithin<Tx>(
   const claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
   const waited = new Deadline(LIMITS.lock_wait_max_ms)
   crashPoint('within.claim.before')
-  const end = await store.within(
-    tx,
-    { id, claimant, matches, lease_ms: LIMITS.lease_ms, takeover: 'doubt' },
-    retention_ms,
-    async (inner, claimed) => {
+  const claim = { id, claimant, matches, lease_ms: LIMITS.lease_ms, takeover: 'doubt' } as const
+  const end = await store
+    .within(tx, claim, retention_ms, async (inner, claimed) => {
       // The claim is undone with what is thrown here. A look beforehand would need a second connection.
       refuseNewWork(lapsed, claimed.from)
       signals.decided(claimed)
@@ -39,8 +38,11 @@ export async function runWithin<Tx>(
       const reply = await work(inner)
       crashPoint('within.work.after')
       return reply
-    },
-  )
+    })
+    .catch((error) => {
+      // The claim is undone, and another's may stand by now: it proves nothing.
+      throw proveOr(error, null, 'not_applied')
+    })
   crashPoint('within.complete.after')
   switch (end.end) {
     case 'completed':

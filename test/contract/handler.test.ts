@@ -56,6 +56,8 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     const call = makeCall()
     const error = await catchError(once.handler(call, () => Promise.reject(notExecuted(new Error('closed')))))
     expect(error).toMatchObject({ code: 'not_executed', retryable: true, cause: new Error('closed') })
+    // The claim was on a new key, and it was given back.
+    expect(error).toMatchObject({ executed: 'no' })
     expect((await once.explain(call)).state).toBe('retryable')
     const fence = await once.handler(call, async (context) => context.fence)
     expect(fence).toEqual({ outcome: 'executed', value: 2 })

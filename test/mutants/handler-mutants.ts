@@ -108,7 +108,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
   {
     name: 'run a handler again that threw',
     file: 'src/protect/handler.ts',
-    edits: [{ from: `return rerunnable\n        ?`, to: `return rerunnable || true\n        ?` }],
+    edits: [{ from: `end.end === 'threw' && rerunnable)`, to: `end.end === 'threw')` }],
     tests: [HANDLER],
   },
   {

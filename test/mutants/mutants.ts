@@ -10,6 +10,7 @@ import { OPERATION_CALL_MUTANTS } from './operation-call-mutants.ts'
 import { OPERATION_MUTANTS } from './operation-mutants.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
 import { PAYMENT_MUTANTS } from './payment-mutants.ts'
+import { TRUTH_MUTANTS } from './truth-mutants.ts'
 import { WEBHOOK_MUTANTS } from './webhook-mutants.ts'
 
 /** A fault that somebody might build in one day: a small change of one file, and the tests that must notice. */
@@ -256,4 +257,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...BACKGROUND_MUTANTS,
   ...OPERATION_MUTANTS,
   ...OPERATION_CALL_MUTANTS,
+  ...TRUTH_MUTANTS,
 ]

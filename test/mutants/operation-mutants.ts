@@ -1,7 +1,7 @@
 import type { Mutant } from './mutants.ts'
 
 const RUN = 'src/protect/operation-run.ts'
-const ENDS = 'src/protect/run-operation.ts'
+const ENDS = 'src/protect/operation-conclude.ts'
 const HOLD = 'src/protect/operation-hold.ts'
 const STEPS = 'src/protect/steps.ts'
 const SQL = 'src/store/postgres/sql/operations.ts'
@@ -258,7 +258,7 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: undo around a call whose outcome is in doubt',
     file: RUN,
-    edits: [{ from: `    if (this.unproved) return { why: 'failed', error }\n`, to: `` }],
+    edits: [{ from: `isOurs(error) || this.unproved`, to: `isOurs(error)` }],
     tests: [UNDONE],
     only: 'before it comes to a call in doubt',
   },

@@ -205,7 +205,7 @@ test('what was proved not executed may be sent by a retry, also where the other 
     return { id }
   })
   const call = callOf()
-  await expect(once.run(pay, call)).rejects.toMatchObject({ code: 'not_executed' })
+  await expect(once.run(pay, call)).rejects.toMatchObject({ code: 'not_executed', executed: 'no' })
   expect((await once.explain({ ...call, operation: pay.name })).state).toBe('retryable')
   refusing = false
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'executed', value: { id: 'ch_1' } })
@@ -222,8 +222,8 @@ test('a second retry that is proved not executed too is retryable too', async ()
     })
   })
   const call = callOf()
-  await expect(once.run(pay, call)).rejects.toMatchObject({ code: 'not_executed' })
-  await expect(once.run(pay, call)).rejects.toMatchObject({ code: 'not_executed' })
+  await expect(once.run(pay, call)).rejects.toMatchObject({ code: 'not_executed', executed: 'no' })
+  await expect(once.run(pay, call)).rejects.toMatchObject({ code: 'not_executed', executed: 'no' })
   expect((await once.explain({ ...call, operation: pay.name })).state).toBe('retryable')
 })
 

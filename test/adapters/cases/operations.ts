@@ -69,7 +69,7 @@ export const operations = topic('Durable operations', (one) => {
     })
     const served = await bench.serve({ policy: { operation: create } })
     const key = crypto.randomUUID()
-    expectProblem(await served.send({ key }), 'not_executed')
+    expectProblem(await served.send({ key }), 'unfinished')
     busy = false
     const { first, again } = await served.twice({ key })
     expect(first.json()).toEqual({ charge: 'ch_1' })

@@ -1,0 +1,144 @@
+/** How the record of an operation is left when an attempt is over, and what its caller hears then. */
+import type { Proof } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import { LIMITS } from '../limits.ts'
+import type { CallSignals } from '../observe/index.ts'
+import { type Failure, lookedAtIn, type Reply } from '../record/index.ts'
+import type { OperationAttempt } from './operation-attempt.ts'
+import type { Hold } from './operation-hold.ts'
+import type { RunEnd } from './operation-stop.ts'
+import { claimsNothingDone, inDoubt, proveOr, unproved } from './proof.ts'
+import type { Steps } from './steps.ts'
+import { busyFor, type Outcome } from './transaction.ts'
+
+/** Leaves the record as the attempt ended. What cannot be written now shows when the lease is over. */
+export async function conclude<Tx>(
+  hold: Hold<Tx>,
+  steps: Steps,
+  end: RunEnd,
+  unproved: boolean,
+  signals: CallSignals,
+): Promise<RunEnd> {
+  switch (end.why) {
+    case 'completed':
+    case 'conflict':
+    case 'busy':
+      return end
+    case 'lost':
+      return end
+    case 'doubt':
+      await keep(hold, steps)
+      return await doubt(hold, end.failure, end.waits_for, signals)
+    case 'parked':
+      await keep(hold, steps)
+      await hold.park(end.failure)
+      return end
+    case 'failed': {
+      await keep(hold, steps)
+      const left = await leave(hold, steps, stoppedBy(end.error), unproved, signals)
+      return left.why === 'left'
+        ? { why: 'failed', error: toldAs(end.error, hold, left.proof) }
+        : told(end, left)
+    }
+    case 'not_now': {
+      await keep(hold, steps)
+      const failure = { code: `http_${end.reply.status}`, message: 'The operation answered so.' }
+      await leave(hold, steps, failure, unproved, signals)
+      return end
+    }
+    default:
+      return end satisfies never
+  }
+}
+
+/** What calls have brought must not be lost with whatever was to use it: nobody may be able to ask for it again. */
+async function keep<Tx>(hold: Hold<Tx>, steps: Steps): Promise<void> {
+  if (!steps.pending) return
+  await hold.write({ state: 'in_progress', points: steps.points() })
+  steps.committed()
+}
+
+/** What is kept of why an attempt stopped. An error that claims that its request changed nothing would say so of the key for ever. */
+function stoppedBy(error: unknown): Failure {
+  if (!claimsNothingDone(error)) return failureOf(error)
+  const { code } = failureOf(error)
+  const why = error.cause === undefined ? '' : ` ${failureOf(error.cause).message}`
+  return { code, message: `The attempt stopped here.${why}`.slice(0, LIMITS.error_message_length_max) }
+}
+
+/** The record may run again, or it is in doubt, or nobody can go on by himself. */
+type Left =
+  | { readonly why: 'left'; readonly proof: Proof | null }
+  | Extract<RunEnd, { why: 'doubt' | 'parked' }>
+
+/**
+ * Whoever comes next goes on. What was done outside waits for nobody's retry: the record is in doubt then, so that it
+ * is looked at, and so it is where a call that was sent, or an undo, waits to be brought to its end; otherwise it is
+ * proved that nothing happened.
+ */
+async function leave<Tx>(
+  hold: Hold<Tx>,
+  steps: Steps,
+  failure: Failure,
+  unproved: boolean,
+  signals: CallSignals,
+): Promise<Left> {
+  if (hold.owned === null) return { why: 'left', proof: await hold.leaveRetryable(failure) }
+  if (steps.foreign || steps.undoing !== null || unproved) return await doubt(hold, failure, null, signals)
+  return { why: 'left', proof: await hold.release(failure) }
+}
+
+async function doubt<Tx>(
+  hold: Hold<Tx>,
+  failure: Failure,
+  waits_for: string | null,
+  signals: CallSignals,
+): Promise<Extract<RunEnd, { why: 'doubt' | 'parked' }>> {
+  const look_in_ms = await hold.doubt(failure, waits_for)
+  if (look_in_ms === null) return { why: 'parked', failure }
+  signals.doubted(failure)
+  return { why: 'doubt', failure, waits_for, look_in_ms }
+}
+
+/** The record is in doubt: an error that says that its request changed nothing would be false. What the function threw is its own. */
+function told(end: Extract<RunEnd, { why: 'failed' }>, left: Exclude<Left, { why: 'left' }>): RunEnd {
+  return claimsNothingDone(end.error) ? left : end
+}
+
+/** The record may run again. Steps that are durable have changed something, and the next attempt goes on behind them. */
+function toldAs<Tx>(error: unknown, hold: Hold<Tx>, proof: Proof | null): unknown {
+  if (hold.durable && claimsNothingDone(error)) return unproved(error, 'unfinished')
+  return proveOr(error, proof, 'not_applied')
+}
+
+/** Of an attempt that could not even write down how it ended: others go on with what it has left. */
+export function abandonedBy(error: unknown): Extract<RunEnd, { why: 'lost' }> {
+  return { why: 'lost', error: inDoubt(error) }
+}
+
+export function outcomeOfEnd(end: RunEnd, { claimant, resumed, deadline }: OperationAttempt): Outcome {
+  const origin = { fence: resumed?.record.fence ?? 1, trace: claimant.trace }
+  switch (end.why) {
+    case 'completed':
+    case 'not_now':
+      return { outcome: 'executed', reply: end.reply as Reply }
+    case 'busy':
+    case 'conflict':
+      return busyFor(deadline)
+    case 'doubt':
+      return {
+        outcome: 'unknown',
+        failure: end.failure,
+        retry_after_ms: lookedAtIn(end.look_in_ms ?? 0),
+        origin,
+      }
+    case 'parked':
+      return { outcome: 'parked', failure: end.failure, origin }
+    case 'lost':
+      throw inDoubt(end.error)
+    case 'failed':
+      throw end.error
+    default:
+      return end satisfies never
+  }
+}
