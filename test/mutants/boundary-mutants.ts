@@ -136,7 +136,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: BOUNDARY,
     edits: [
       {
-        from: `throw error\n      return this.#problem(errorOf(error))`,
+        from: `throw error\n      return this.#problem(errorOf(error, ran.begun ? this.policy.protect : null))`,
         to: `throw error\n      return PASS`,
       },
     ],
