@@ -244,6 +244,8 @@ export const TABLE = {
       'The request took effect, and its reply was too large to be kept. Look its result up; do not use a new key.',
   }),
   ...final(500, 'not_by_this_request', {
+    operation_missing:
+      "The idempotency layer sees no pattern of a route here, so what the request does needs a name. Pass operation, for example { operation: 'payments.create' }.",
     raw_body_missing:
       "The body was read before the idempotency layer could see its bytes. Put the layer before the body parser, keep the bytes (see keepRawBody), or declare fingerprint: { body: 'parsed' }.",
   }),

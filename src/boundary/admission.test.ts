@@ -70,6 +70,7 @@ it('what is asked joins a header that came twice, and parses JSON only', () => {
   const request = {
     method: 'POST',
     route: '/a',
+    path: '/a',
     path_params: {},
     query: '',
     account: 'a',

@@ -12,6 +12,8 @@ export interface Asked {
   readonly account: string
   readonly operation: string
   readonly key: string
+  /** As the client spelt it. */
+  readonly path: string
   readonly path_params: Readonly<Record<string, string>>
   /** Without the question mark. */
   readonly query: string
@@ -58,9 +60,10 @@ export function askedOf(
   body: RequestBody,
   id: Pick<Asked, 'account' | 'operation' | 'key'>,
 ): Asked {
-  const { path_params, query } = request
+  const { path, path_params, query } = request
   return {
     ...id,
+    path,
     path_params,
     query,
     body: () => jsonOf(request, body),

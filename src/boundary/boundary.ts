@@ -15,7 +15,14 @@ import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './
 import { problemReply } from './problem.ts'
 import { errorOf, NotFinal, noting, type Ran } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply } from './reply.ts'
-import { type BoundaryRequest, headerOf, preimageOf, type RequestBody, timeLeftMs } from './request.ts'
+import {
+  type BoundaryRequest,
+  headerOf,
+  operationOf,
+  preimageOf,
+  type RequestBody,
+  timeLeftMs,
+} from './request.ts'
 
 /** What an adapter does with the request. */
 export type Answer =
@@ -119,8 +126,7 @@ export class Boundary<Tx> {
     if (left_ms !== null && left_ms <= 0)
       throw new OnlyonceError('deadline_exceeded', { detail: NOT_STARTED })
     const deadline = left_ms === null ? null : new Deadline(left_ms)
-    const name = policy.operation ?? `${request.method} ${request.route}`
-    const { account, operation } = scopeOf(request.account, name)
+    const { account, operation } = scopeOf(request.account, operationOf(request, policy))
     // With one scope for all operations of an account, the operation still counts in the fingerprint.
     const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
     const bounds = left_ms === null ? policy.bounds : withinTime(policy.bounds, left_ms, requests.deadline_ms)

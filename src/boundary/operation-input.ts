@@ -11,6 +11,8 @@ export interface OperationSource {
   readonly body: unknown
   /** The bytes of the body; null where the framework has kept only what it parsed. */
   readonly bytes: Uint8Array | null
+  /** As the client spelt it. */
+  readonly path: string
   readonly path_params: Readonly<Record<string, string>>
   /** Without the question mark. */
   readonly query: string
@@ -31,8 +33,8 @@ export function operationInputOf(
     if (bytes !== null && bytes.length > 0 && !isJson(request)) throw new OnlyonceError('body_not_json')
     return encodeValue(value).body!
   }
-  const { account, path_params, query } = request
-  return encodeValue(policy.input({ account: account!, body: value, bytes, path_params, query })).body!
+  const { account, path, path_params, query } = request
+  return encodeValue(policy.input({ account: account!, body: value, bytes, path, path_params, query })).body!
 }
 
 /** The body where it is JSON, else undefined. Its form was checked when it was fingerprinted. */

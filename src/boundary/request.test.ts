@@ -7,6 +7,7 @@ function requestWith(headers: Readonly<Record<string, string | readonly string[]
   return {
     method: 'POST',
     route: '/things',
+    path: '/things',
     path_params: {},
     query: '',
     account: 'acct_1',

@@ -10,8 +10,17 @@ export type RequestBody =
 /** A request as the boundary sees it, whatever framework it came through. */
 export interface BoundaryRequest {
   readonly method: string
-  /** The pattern of the route where the framework knows it, else the path. */
-  readonly route: string
+  /**
+   * The pattern of the route, as it was declared, never as a client spelt it: two spellings of one path must not be two
+   * operations. Null where the framework knows none.
+   */
+  readonly route: string | null
+  /** What the route asks for beside its path, such as a host or a version; '' for most. */
+  readonly constraints?: string
+  /** The host as the client named it, where the route is bound to hosts: a pattern of hosts may stand for many. */
+  readonly host?: string | undefined
+  /** The path as the client spelt it. */
+  readonly path: string
   readonly path_params: Readonly<Record<string, string>>
   /** Without the question mark. */
   readonly query: string
@@ -34,6 +43,19 @@ export function headerOf(
   return undefined
 }
 
+/**
+ * The name of what the request does: the route's own, or method and pattern. It names the scope of the key, so nothing of it may
+ * come from the request but its method: whoever spells the path differently would run a second time.
+ */
+export function operationOf(
+  { method, route, constraints = '' }: BoundaryRequest,
+  { operation }: Pick<ResolvedPolicy, 'operation'>,
+): string {
+  if (operation !== null) return operation
+  if (route === null) throw new OnlyonceError('operation_missing')
+  return `${method} ${route}${constraints}`
+}
+
 export function preimageOf(
   request: BoundaryRequest,
   body: RequestBody,
@@ -42,18 +64,30 @@ export function preimageOf(
 ): Preimage {
   if (body.kind === 'parsed' && policy.body === 'raw') throw new OnlyonceError('raw_body_missing')
   const type = request.header('content-type')
-  const { method, path_params, query } = request
+  const { method, query } = request
   return prepareRequest(
     {
       method,
       operation,
-      path_params,
+      path_params: placeOf(request),
       query,
       media_type: typeof type === 'string' ? type : type?.[0],
       body: body.kind === 'raw' ? body.bytes : textOf(body.value),
     },
     policy.fields,
   )
+}
+
+/**
+ * Where the request went. The parameters alone are not enough: those of a mounted router, and what a pattern leaves open, are not
+ * among them. The path as it was spelt is; so one key under two spellings is at worst a reused key. No parameter has a space in
+ * its name.
+ */
+function placeOf({ path_params, path, constraints, host }: BoundaryRequest): Record<string, string> {
+  const place: Record<string, string> = { ...path_params, 'path as sent': path }
+  if (constraints !== undefined && constraints !== '') place['constraints of the route'] = constraints
+  if (host !== undefined) place['host as sent'] = host
+  return place
 }
 
 /** What a parser made of the body, in one form for all orders of its members. */

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const protect = (
   options: Options,
   handler: (request: Request, context: Context) => Response | Promise<Response>,
-) => idempotent(once, { account: () => 'acct_1', ...options }, handler)
+) => idempotent(once, { account: () => 'acct_1', operation: 'orders.create', ...options }, handler)
 
 function makeRequest(key: string, init: RequestInit = {}, path = '/orders'): Request {
   const headers = { 'Idempotency-Key': key, ...init.headers }

@@ -7,7 +7,7 @@ import { Client } from './client.ts'
 import { listening } from './servers/listen.ts'
 
 test('a server that closes its idle connections closes none whose answer is held back', async () => {
-  const options = { account: () => 'acct_1' }
+  const options = { account: () => 'acct_1', operation: 'things.create' }
   const layer = idempotent((await openShop()).open(), options, (_, response) => {
     response.end('done')
     // As close() does it, too. To the handler it has ended, and nothing has left yet.

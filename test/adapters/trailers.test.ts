@@ -28,7 +28,8 @@ async function twice(port: number) {
 
 describe('trailers leave with the reply that they belong to, and are not replayed', () => {
   test('node:http', async () => {
-    const layer = idempotentNode((await openShop()).open(), { account }, (_, response) => {
+    const options = { account, operation: 'things.create' }
+    const layer = idempotentNode((await openShop()).open(), options, (_, response) => {
       response.setHeader('trailer', 'x-sum')
       response.write('some ')
       response.addTrailers({ 'x-sum': '42' })

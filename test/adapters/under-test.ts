@@ -77,6 +77,11 @@ export interface Route {
   handle(input: RouteInput): Result | Promise<Result>
 }
 
+/** The name of what a route does, where its framework has no pattern that could be its name. */
+export function nameOf({ method, prefix, path }: Pick<Route, 'method' | 'prefix' | 'path'>): string {
+  return `${method} ${prefix}${path}`
+}
+
 /** What not every framework has. An adapter that declares one of them as missing says why; the table shows it. */
 export const FEATURES = {
   layer_first:
@@ -84,6 +89,7 @@ export const FEATURES = {
   parser_first: 'a body parser that runs before the layer and keeps no bytes',
   bytes_kept: 'a body parser that runs before the layer and keeps the bytes',
   prefix_params: 'parameters in the prefix of a sub-router',
+  prefix_pattern: 'prefixes of sub-routers that the layer can see',
   route_pattern: 'patterns of routes that the layer can see',
   error_reply: 'an answer to errors that the layer sees, and can store',
   not_found: 'a 404 of its own that a handler can leave a request to',

@@ -10,6 +10,7 @@ import { OPERATION_CALL_MUTANTS } from './operation-call-mutants.ts'
 import { OPERATION_MUTANTS } from './operation-mutants.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
 import { PAYMENT_MUTANTS } from './payment-mutants.ts'
+import { REQUEST_MUTANTS } from './request-mutants.ts'
 import { TRUTH_MUTANTS } from './truth-mutants.ts'
 import { WEBHOOK_MUTANTS } from './webhook-mutants.ts'
 
@@ -254,6 +255,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...HANDLER_MUTANTS,
   ...ISSUED_KEY_MUTANTS,
   ...BOUNDARY_MUTANTS,
+  ...REQUEST_MUTANTS,
   ...BACKGROUND_MUTANTS,
   ...OPERATION_MUTANTS,
   ...OPERATION_CALL_MUTANTS,

@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
-import { type Known, pathAlone, requestOf, serve } from '../node/serve.ts'
+import { type Known, requestOf, serve } from '../node/serve.ts'
 import { isNotExecuted } from '../not-executed.ts'
+import { patternText } from '../place.ts'
 
 export { keepRawBody } from '../node/body.ts'
 
@@ -28,6 +29,8 @@ export interface ExpressRequest extends IncomingMessage {
   readonly route?: any
   // biome-ignore lint/suspicious/noExplicitAny: see above.
   readonly params: any
+  // biome-ignore lint/suspicious/noExplicitAny: see above.
+  readonly app?: any
 }
 
 export interface ExpressOptions<Req> extends RoutePolicy {
@@ -64,21 +67,33 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
   }
 }
 
-const NOBODY = { route: '', path_params: {}, account: null }
+const NOBODY = { route: null, path_params: {}, account: null }
 
 /**
- * The pattern that the request matched, below whatever the router is mounted at, with its parameters. Where the router is
- * mounted counts as well: its own parameters are not among those of the route. Without a pattern it is the path.
+ * The pattern of the route that the request matched, with its parameters. Where the router is mounted counts in the fingerprint as
+ * it was spelt: the parameters of a mount are not among those of the route, and a rewritten path is in no other place.
  */
-function placeOf({ route, baseUrl, originalUrl, params }: ExpressRequest): Omit<Known, 'account'> {
-  const pattern: unknown = route?.path
-  if (typeof pattern !== 'string') return pathAlone(originalUrl)
+function placeOf({ route, baseUrl, params, app }: ExpressRequest): Omit<Known, 'account'> {
+  const pattern = patternText(route?.path)
   const path_params: Record<string, string> = baseUrl === '' ? {} : { [MOUNTED_AT]: baseUrl }
   for (const [name, value] of Object.entries(params ?? {})) {
     // Version 5 gives the pieces of a wildcard as a list.
     if (value !== undefined) path_params[name] = typeof value === 'string' ? value : JSON.stringify(value)
   }
-  return { route: `${baseUrl}${pattern}`, path_params }
+  return { route: pattern === null ? null : `${mountOf(app)}${pattern}`, path_params }
+}
+
+/**
+ * The patterns that an application is mounted at. Express keeps them for applications alone: a router does not know where it is
+ * mounted, and neither version of Express remembers the pattern. `baseUrl` is no pattern but what the client has spelt, in any
+ * case that it likes, so it is never a part of the name.
+ */
+function mountOf(app: ExpressRequest['app']): string {
+  let mount = ''
+  for (let one = app; one?.parent !== undefined; one = one.parent) {
+    if (one.mountpath !== '/') mount = `${patternText(one.mountpath) ?? ''}${mount}`
+  }
+  return mount
 }
 
 /** No parameter of a route has a space in its name. */

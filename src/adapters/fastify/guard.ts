@@ -12,13 +12,22 @@ type Account = (request: FastifyRequest) => string | null | undefined | Promise<
 export const BODY = Symbol('the body of a protected request')
 type Tapped = FastifyRequest & { [BODY]?: TappedBody }
 
+/** What the layer knows of a route when it is added. */
+export interface GuardedRoute {
+  readonly url: string
+  /** As a part of the operation's name. */
+  readonly constraints: string
+  /** Whether a host is among them. */
+  readonly by_host: boolean
+}
+
 /** What stands around the handler of one protected route: a hook for each moment at which something is to be done. */
 export class Guard<Tx> {
   readonly #boundary: Boundary<Tx>
   readonly #account: Account
-  readonly #route: string
+  readonly #route: GuardedRoute
 
-  constructor(boundary: Boundary<Tx>, account: Account, route: string) {
+  constructor(boundary: Boundary<Tx>, account: Account, route: GuardedRoute) {
     this.#boundary = boundary
     this.#account = account
     this.#route = route
@@ -100,11 +109,15 @@ export class Guard<Tx> {
 
   #read(request: FastifyRequest, account: string | null): BoundaryRequest {
     const { raw } = request
+    const { path, query } = splitUrl(raw.url ?? '/')
     return {
       method: request.method,
-      route: this.#route,
+      route: this.#route.url,
+      constraints: this.#route.constraints,
+      host: this.#route.by_host ? raw.headers.host : undefined,
+      path,
       path_params: request.params as Record<string, string>,
-      query: splitUrl(raw.url ?? '/').query,
+      query,
       account,
       header: (name) => headerOf(raw, name),
       body: () => this.#bodyOf(request),

@@ -5,7 +5,8 @@ import { OnlyonceError } from '../../errors.ts'
 import { refuseUnknown } from '../../options.ts'
 import { checkAccount, WITH_ACCOUNT } from '../account.ts'
 import { HTTP2_REFUSED } from '../node/serve.ts'
-import { BODY, Guard } from './guard.ts'
+import { constraintsText } from '../place.ts'
+import { BODY, Guard, type GuardedRoute } from './guard.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -81,8 +82,16 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
     const name = `${route.method} ${route.url}`
     checkAccount(name, own)
     const boundary = new Boundary(once, { ...defaults, ...policy }, name)
-    protect(route, new Guard(boundary, own, route.url))
+    protect(route, new Guard(boundary, own, placeOf(route)))
   })
+}
+
+/**
+ * Fastify finds a route by its path and by its constraints: a host, a version, or whatever else an application has strategies for.
+ * Two routes that differ in these alone are two operations.
+ */
+function placeOf({ url, constraints = {} }: RouteOptions): GuardedRoute {
+  return { url, constraints: constraintsText(constraints), by_host: constraints.host !== undefined }
 }
 
 // As fastify-plugin does it: the hooks and the decoration are for the scope that registers, not for one of its own.

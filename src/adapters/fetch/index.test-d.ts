@@ -4,26 +4,27 @@ import { idempotent, type OnceContext } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
 const account = () => 'acct_1'
+const operation = 'orders.create'
 
 /** What Next.js checks of an exported route. */
 type NextRoute<Params> = (request: Request, context: { params: Promise<Params> }) => Promise<Response>
 
 describe('a protected handler', () => {
   it('is given the tx of its store, or null for a request that is not protected', () => {
-    idempotent(once, { account }, (request, context) => {
+    idempotent(once, { account, operation }, (request, context) => {
       expectTypeOf(request).toEqualTypeOf<Request>()
       expectTypeOf(context.once).toEqualTypeOf<OnceContext<PostgresTx> | null>()
       return new Response()
     })
     const unsure = onlyonce({ store: memory(), secret: '' })
-    idempotent(unsure, { account }, (_, { once }) => {
+    idempotent(unsure, { account, operation }, (_, { once }) => {
       expectTypeOf(once?.tx).not.toHaveProperty('query')
       return new Response()
     })
   })
 
   it('takes the place of the handler', () => {
-    const POST = idempotent(once, { account }, async () => new Response())
+    const POST = idempotent(once, { account, operation }, async () => new Response())
     expectTypeOf(POST).toExtend<(request: Request) => Promise<Response>>()
     expectTypeOf(POST).toExtend<NextRoute<{ id: string }>>()
   })
@@ -33,7 +34,7 @@ describe('a protected handler', () => {
       params: Promise<{ id: string }>
       once: OnceContext<PostgresTx> | null
     }
-    const POST = idempotent(once, { account }, async (_: Request, { params }: Context) => {
+    const POST = idempotent(once, { account, operation }, async (_: Request, { params }: Context) => {
       expectTypeOf(await params).toEqualTypeOf<{ id: string }>()
       return new Response()
     })
@@ -47,16 +48,18 @@ describe('a protected handler', () => {
     }
     const POST = idempotent(
       once,
-      { account: (request: NextRequest) => request.nextUrl.host },
+      { account: (request: NextRequest) => request.nextUrl.host, operation },
       (request: NextRequest) => Response.json(request.nextUrl),
     )
     expectTypeOf(POST).parameter(0).toEqualTypeOf<NextRequest>()
   })
 
-  it('needs an account, and answers', () => {
+  it('needs an account and a name, and answers', () => {
     // @ts-expect-error whose request is it?
-    idempotent(once, {}, () => new Response())
+    idempotent(once, { operation }, () => new Response())
+    // @ts-expect-error what does it do? A plain handler has no pattern that could tell.
+    idempotent(once, { account }, () => new Response())
     // @ts-expect-error there is no response
-    idempotent(once, { account }, () => {})
+    idempotent(once, { account, operation }, () => {})
   })
 })

@@ -1,6 +1,7 @@
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
+import { requireOperation } from '../place.ts'
 import { bodyOf } from './body.ts'
 import { requestOf, serve } from './serve.ts'
 
@@ -16,6 +17,8 @@ export interface ProtectedContext<Tx> {
 }
 
 export interface FetchOptions<Req, Given> extends RoutePolicy {
+  /** The name of what the handler does, such as `payments.create`. A handler is told the path, and no pattern of it. */
+  readonly operation: NonNullable<RoutePolicy['operation']>
   /** Whose request it is, after your own authentication; nobody's is refused with 401. */
   readonly account: (
     request: Req,
@@ -28,7 +31,7 @@ export interface FetchOptions<Req, Given> extends RoutePolicy {
  * framework gives as second argument is passed on, together with `once`.
  *
  * @example
- * export const POST = idempotent(once, { account }, async (request, { once, params }) => {
+ * export const POST = idempotent(once, { account, operation: 'payments.create' }, async (request, { once, params }) => {
  *   const { id } = await params
  *   return Response.json({ id }, { status: 201 })
  * })
@@ -42,30 +45,28 @@ export function idempotent<
   options: FetchOptions<Req, Omit<Context, 'once'>>,
   handler: (request: Req, context: Context) => Response | Promise<Response>,
 ): (request: Req, context?: Omit<Context, 'once'>) => Promise<Response> {
-  const { account, policy } = accountAndPolicy('idempotent() for fetch', options)
-  const boundary = new Boundary(once, policy, 'idempotent() for fetch')
+  const { account, policy } = accountAndPolicy(LAYER, options)
+  const boundary = new Boundary(once, requireOperation(policy, LAYER), LAYER)
   return async function idempotency(request, given) {
     const context = (given ?? {}) as Omit<Context, 'once'>
     const run = async (once: OnceContext<Tx> | null) =>
       await handler(request, { ...context, once } as unknown as Context)
     const url = new URL(request.url)
-    const nobody = { route: url.pathname, path_params: {}, account: null, body: () => bodyOf(request) }
+    const nobody = { route: null, path_params: {}, account: null, body: () => bodyOf(request) }
     if (!boundary.protects(requestOf(request, url, nobody))) return await run(null)
     const whose = await accountOf(account, request, context)
-    const path_params = await paramsOf(context, url)
+    const path_params = await paramsOf(context)
     const known = { ...nobody, path_params, account: whose }
     return await serve(boundary, requestOf(request, url, known), run, () => request.signal)
   }
 }
 
-/**
- * What the path says beside the name of the operation. Without parameters that is the path as a whole: a capture of one
- * payment is not a capture of another, under whatever name.
- */
-async function paramsOf(context: object, url: URL): Promise<Record<string, string>> {
+const LAYER = 'idempotent() for fetch'
+
+/** The parameters of the path, where the framework gives them. */
+async function paramsOf(context: object): Promise<Record<string, string>> {
   const given: unknown = 'params' in context ? await context.params : undefined
   const known = Object.entries(given ?? {}).filter(([, value]) => value !== undefined)
-  if (known.length === 0) return { path: url.pathname }
   // The rest of a path ([...slug]) is a list of its parts.
   return Object.fromEntries(
     known.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),

@@ -8,6 +8,7 @@ export function requestOf(request: Request, url: URL, known: Known): BoundaryReq
   return {
     ...known,
     method: request.method,
+    path: url.pathname,
     query: url.search.slice(1),
     header: (name) => request.headers.get(name) ?? undefined,
   }

@@ -5,10 +5,7 @@ import type { BoundaryRequest } from '../../boundary/index.ts'
 /** The pattern of the route that a request is meant for, with what its sub-app is mounted at, and its parameters. */
 export function routeOf(c: Context): Pick<BoundaryRequest, 'route' | 'path_params'> {
   const index = indexOf(c)
-  const route = matchedRoutes(c)[index]?.path ?? c.req.path
-  const path_params = paramsAt(c, index)
-  // What a star stands for is in no parameter, and still tells one request from another.
-  return { route, path_params: route.includes('*') ? { ...path_params, '*': c.req.path } : path_params }
+  return { route: matchedRoutes(c)[index]?.path ?? null, path_params: paramsAt(c, index) }
 }
 
 /**

@@ -7,6 +7,7 @@ import { serve } from '../node/serve.ts'
 import { isNotExecuted } from '../not-executed.ts'
 import {
   headersBefore,
+  type NestBound,
   type NestRequest,
   type NestResponse,
   rawOf,
@@ -20,6 +21,7 @@ export type NestAccount = (request: any) => string | null | undefined | Promise<
 
 /** What is the same for all requests of a route. */
 export interface NestRoute<Tx> {
+  readonly bound: NestBound
   readonly boundary: Boundary<Tx>
   readonly account: NestAccount
   /** The names of what `@Header` sets, in lower case. */
@@ -72,9 +74,9 @@ export class ProtectedCall<Tx> {
   }
 
   async #serve(next: (context: OnceContext<Tx> | null) => void): Promise<Answer['answer']> {
-    const { boundary, account, headers } = this.#route
+    const { boundary, account, headers, bound } = this.#route
     const whose = await accountOf(account, this.#request)
-    const request = readRequest(this.#request, whose, boundary.policy.body === 'raw')
+    const request = readRequest(this.#request, whose, boundary.policy.body === 'raw', bound)
     const before = () => headersBefore(this.#response, headers)
     return await serve(boundary, request, rawOf(this.#response), next, before)
   }

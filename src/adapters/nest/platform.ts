@@ -4,7 +4,8 @@ import type { BoundaryRequest, RequestBody } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { readBody } from '../node/body.ts'
 import type { Headers } from '../node/capture.ts'
-import { headerOf, type Known, pathAlone, splitUrl } from '../node/serve.ts'
+import { headerOf, type Known, splitUrl } from '../node/serve.ts'
+import { patternText } from '../place.ts'
 
 /** A request of Express, which is Node's own with more on it, or of Fastify, which has Node's own in `raw`. */
 export type NestRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
@@ -28,33 +29,45 @@ export function rawOf<T extends Stream>(wrapped: T | { readonly raw: T }): T {
   return wrapped instanceof Stream ? wrapped : wrapped.raw
 }
 
+/** What a controller or a handler is bound to beside its path. */
+export interface NestBound {
+  /** As a part of the operation's name. */
+  readonly constraints: string
+  /** Whether hosts are among them. */
+  readonly by_host: boolean
+}
+
+const UNBOUND: NestBound = { constraints: '', by_host: false }
+
 /** A request as the boundary sees it. `wants_bytes`: its route compares bodies as they were sent. */
 export function readRequest(
   request: NestRequest,
   account: string | null,
   wants_bytes: boolean,
+  bound: NestBound = UNBOUND,
 ): BoundaryRequest {
   const raw = rawOf(request)
-  const url = request.originalUrl ?? raw.url ?? '/'
+  const { path, query } = splitUrl(request.originalUrl ?? raw.url ?? '/')
   return {
-    ...placeOf(request, url),
+    ...placeOf(request),
+    constraints: bound.constraints,
+    host: bound.by_host ? raw.headers.host : undefined,
+    path,
     method: raw.method ?? 'GET',
-    query: splitUrl(url).query,
+    query,
     account,
     header: (name) => headerOf(raw, name),
     body: () => bodyOf(request, raw, wants_bytes),
   }
 }
 
-/** The pattern that the request matched, with its parameters; without a pattern, the path. */
-function placeOf({ route, routeOptions, params }: NestRequest, url: string): Omit<Known, 'account'> {
-  const pattern = routeOptions?.url ?? route?.path
-  if (typeof pattern !== 'string') return pathAlone(url)
+/** The pattern that the request matched, with its parameters. */
+function placeOf({ route, routeOptions, params }: NestRequest): Omit<Known, 'account'> {
   const path_params: Record<string, string> = {}
   for (const [name, value] of Object.entries(params ?? {})) {
     if (value !== undefined) path_params[name] = typeof value === 'string' ? value : JSON.stringify(value)
   }
-  return { route: pattern, path_params }
+  return { route: patternText(routeOptions?.url ?? route?.path), path_params }
 }
 
 /** Nest parses before any controller is asked, and keeps the bytes where it was told to. */

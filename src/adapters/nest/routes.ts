@@ -1,13 +1,20 @@
 import { Inject, Injectable, type OnModuleInit, type Type } from '@nestjs/common'
-import { HEADERS_METADATA, METHOD_METADATA } from '@nestjs/common/constants.js'
+import {
+  HEADERS_METADATA,
+  HOST_METADATA,
+  METHOD_METADATA,
+  VERSION_METADATA,
+} from '@nestjs/common/constants.js'
 import { DiscoveryService, MetadataScanner } from '@nestjs/core'
 import { Boundary, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { refuseUnknown } from '../../options.ts'
 import { checkAccount } from '../account.ts'
+import { constraintsText } from '../place.ts'
 import type { NestAccount, NestRoute } from './call.ts'
 import { isProtected, POLICY } from './marks.ts'
+import type { NestBound } from './platform.ts'
 
 /** What the module is given. */
 export interface OnlyonceModuleOptions {
@@ -75,6 +82,7 @@ export class Routes implements OnModuleInit {
     return {
       boundary: new Boundary(this.#options.once, policyOf(controller, handler) ?? {}, title),
       account: this.#options.account,
+      bound: boundOf(controller, handler),
       headers: headers.map((header) => header.name.toLowerCase()),
     }
   }
@@ -84,6 +92,17 @@ const REPLACED =
   'it has taken the place of the handler that @Idempotent() protects. If it overrides that handler, decorate it too; if another decorator has replaced it, put @Idempotent() above that one.'
 const SHARED_OPERATION =
   'the operation is the name of one handler, so that no two share their keys; a controller cannot have one.'
+
+/**
+ * Versions that are asked for in a header, and hosts, are not in the pattern of a route: several handlers may share it. What a
+ * handler says of its version comes before what its controller says, as in Nest.
+ */
+function boundOf(controller: Type, handler: Handler): NestBound {
+  const host: unknown = Reflect.getMetadata(HOST_METADATA, controller)
+  const version: unknown =
+    Reflect.getMetadata(VERSION_METADATA, handler) ?? Reflect.getMetadata(VERSION_METADATA, controller)
+  return { constraints: constraintsText({ host, version }), by_host: host !== undefined }
+}
 
 function policyOf(controller: Type, handler: Handler): RoutePolicy | null {
   const shared: RoutePolicy | undefined = Reflect.getMetadata(POLICY, controller)

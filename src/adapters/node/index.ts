@@ -3,11 +3,14 @@ import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/ind
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { isNotExecuted } from '../not-executed.ts'
-import { pathAlone, requestOf, serve } from './serve.ts'
+import { requireOperation } from '../place.ts'
+import { NO_PATTERN, requestOf, serve } from './serve.ts'
 
 export { keepRawBody } from './body.ts'
 
 export interface NodeOptions extends RoutePolicy {
+  /** The name of what the handler does, such as `payments.create`. node:http has no routes that could name it. */
+  readonly operation: NonNullable<RoutePolicy['operation']>
   /** Whose request it is, after your own authentication; nobody's is refused with 401. */
   readonly account: (
     request: IncomingMessage,
@@ -25,7 +28,7 @@ export type ProtectedHandler<Tx> = (
  * Protects a handler of node:http.
  *
  * @example
- * createServer(idempotent(once, { account: accountOf }, async (request, response) => {
+ * createServer(idempotent(once, { account: accountOf, operation: 'orders.create' }, async (request, response) => {
  *   response.end('done')
  * }))
  */
@@ -34,8 +37,8 @@ export function idempotent<Tx>(
   options: NodeOptions,
   handler: ProtectedHandler<Tx>,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const { account, policy } = accountAndPolicy('idempotent() for node:http', options)
-  const boundary = new Boundary(once, policy, 'idempotent() for node:http')
+  const { account, policy } = accountAndPolicy(LAYER, options)
+  const boundary = new Boundary(once, requireOperation(policy, LAYER), LAYER)
   return function idempotency(request, response) {
     const fail = (error: unknown) => endWithError(response, error)
     const run = (context: OnceContext<Tx> | null) => {
@@ -47,13 +50,16 @@ export function idempotent<Tx>(
         })
     }
     const url = request.url ?? '/'
-    const place = pathAlone(url)
-    if (!boundary.protects(requestOf(request, url, { ...place, account: null }))) return run(null)
+    if (!boundary.protects(requestOf(request, url, { ...NO_PATTERN, account: null }))) return run(null)
     accountOf(account, request)
-      .then((whose) => serve(boundary, requestOf(request, url, { ...place, account: whose }), response, run))
+      .then((whose) =>
+        serve(boundary, requestOf(request, url, { ...NO_PATTERN, account: whose }), response, run),
+      )
       .catch(fail)
   }
 }
+
+const LAYER = 'idempotent() for node:http'
 
 /** Node has no error handling of its own for this: a handler that throws has answered 500. */
 function endWithError(response: ServerResponse, error: unknown): void {

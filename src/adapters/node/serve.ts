@@ -14,11 +14,7 @@ import { Shield } from './shield.ts'
 import { teeResponse } from './tee.ts'
 
 /** What a framework knows of a request beside Node's own. */
-export interface Known {
-  readonly route: string
-  readonly path_params: Readonly<Record<string, string>>
-  readonly account: string | null
-}
+export type Known = Pick<BoundaryRequest, 'route' | 'constraints' | 'host' | 'path_params' | 'account'>
 
 /** The path and the query of a request, as they were sent. */
 export function splitUrl(url: string): { readonly path: string; readonly query: string } {
@@ -26,17 +22,16 @@ export function splitUrl(url: string): { readonly path: string; readonly query: 
   return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
 }
 
-/** Where no pattern is known: whatever the operation is called, two paths are two requests. */
-export function pathAlone(url: string): Omit<Known, 'account'> {
-  const { path } = splitUrl(url)
-  return { route: path, path_params: { path } }
-}
+/** Where the framework knows no pattern. */
+export const NO_PATTERN: Omit<Known, 'account'> = { route: null, path_params: {} }
 
 export function requestOf(request: IncomingMessage, url: string, known: Known): BoundaryRequest {
+  const { path, query } = splitUrl(url)
   return {
     ...known,
     method: request.method ?? 'GET',
-    query: splitUrl(url).query,
+    path,
+    query,
     header: (name) => headerOf(request, name),
     body: () => readBody(request),
   }

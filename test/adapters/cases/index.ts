@@ -9,6 +9,7 @@ import { final } from './final.ts'
 import { headers } from './headers.ts'
 import { keys } from './keys.ts'
 import { operations } from './operations.ts'
+import { paths } from './paths.ts'
 import { requests } from './requests.ts'
 import { scope } from './scope.ts'
 import { streams } from './streams.ts'
@@ -22,6 +23,7 @@ export const TOPICS: readonly Topic[] = [
   failures,
   keys,
   scope,
+  paths,
   final,
   durability,
   concurrency,

@@ -39,9 +39,9 @@ export const operations = topic('Durable operations', (one) => {
       path: '/things/:id',
       policy: {
         operation: create,
-        input: ({ account, body, path_params, query }) => {
+        input: ({ account, body, path, path_params, query }) => {
           if (query === 'refuse') throw new Error('not like this')
-          return { account, body, id: path_params.id ?? path_params.path?.split('/').at(-1) }
+          return { account, body, id: path_params.id ?? path.split('/').at(-1) }
         },
       },
     })

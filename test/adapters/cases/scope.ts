@@ -74,8 +74,22 @@ export const scope = topic('What counts as the same request', (one) => {
     expectReplay(first, await served.send({ key, path: '/v1/orders/7' }))
     const other = await served.send({ key, path: '/v2/orders/7' })
     expect(other.headers['idempotent-replayed']).toBeUndefined()
-    expect(served.runs).toBe(2)
   })
+
+  one(
+    'one key under two prefixes is two keys',
+    async (bench) => {
+      const served = await bench.serve([
+        { prefix: '/v1', path: '/orders/:id', handle: tell },
+        { prefix: '/v2', path: '/orders/:id', handle: tell },
+      ])
+      const key = crypto.randomUUID()
+      await served.send({ key, path: '/v1/orders/7' })
+      expect((await served.send({ key, path: '/v2/orders/7' })).status).toBe(200)
+      expect(served.runs).toBe(2)
+    },
+    ['prefix_pattern'],
+  )
 
   one(
     'parameters in the prefix count, whatever the operation is called',

@@ -25,7 +25,11 @@ export interface ExpressPackage {
 
 /** Makes an adapter under test of one of the versions. */
 export function expressUnderTest(name: string, express: ExpressPackage): AdapterUnderTest {
-  return { name, lacks: {}, serve: (once, routes) => serve(express, once, routes) }
+  return { name, lacks: LACKS, serve: (once, routes) => serve(express, once, routes) }
+}
+
+const LACKS = {
+  prefix_pattern: 'A router is not told where it is mounted, and Express keeps no pattern of it.',
 }
 
 async function serve(

@@ -9,6 +9,7 @@ import {
   type AdapterUnderTest,
   EARLY_HEADER,
   type Listening,
+  nameOf,
   type Once,
   type Result,
   type Route,
@@ -81,7 +82,8 @@ function handlerOf(once: Onlyonce<PostgresTx>, route: Route) {
     params?: Promise<Record<string, string>>
     found?: Record<string, string>
   }
-  return idempotent(once, { account, ...route.policy }, async (request: Request, context: Context) => {
+  const options = { account, operation: nameOf(route), ...route.policy }
+  return idempotent(once, options, async (request: Request, context: Context) => {
     const headers = new Headers()
     const input = {
       body: await parse(request),

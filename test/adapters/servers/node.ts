@@ -7,6 +7,7 @@ import {
   type AdapterUnderTest,
   EARLY_HEADER,
   type Listening,
+  nameOf,
   type Once,
   type Result,
   type Route,
@@ -50,7 +51,8 @@ function mount(once: Onlyonce<PostgresTx>, route: Route): Mounted {
   const source = `${route.prefix}${route.path}`.replaceAll(/:(\w+)/g, '(?<$1>[^/]+)')
   const pattern = new RegExp(`^${source}$`)
   const account = (request: IncomingMessage) => request.headers[ACCOUNT_HEADER] as string | undefined
-  const layer = idempotent(once, { account, ...route.policy }, (request: Parsed, response, context) =>
+  const options = { account, operation: nameOf(route), ...route.policy }
+  const layer = idempotent(once, options, (request: Parsed, response, context) =>
     answer(route, pattern, request, response, context),
   )
   const handler: Handler =

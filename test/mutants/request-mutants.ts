@@ -1,0 +1,47 @@
+import type { Mutant } from './mutants.ts'
+
+/** Faults in what a request is called and what of it counts. */
+export const REQUEST_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'call an operation by the mount as the client spelt it',
+    file: 'src/adapters/express/index.ts',
+    edits: [{ from: '`${mountOf(app)}${pattern}`', to: '`${baseUrl}${pattern}`' }],
+    tests: ['test/adapters/express-routes.test.ts'],
+    only: 'nested routers with parameters',
+  },
+  {
+    name: 'leave the path as it was spelt out of the fingerprint',
+    file: 'src/boundary/request.ts',
+    edits: [
+      { from: `{ ...path_params, 'path as sent': path }`, to: `{ ...path_params, 'path as sent': '' }` },
+    ],
+    tests: ['test/adapters/express-routes.test.ts'],
+    only: 'two routers with one pattern',
+  },
+  {
+    name: 'take the path for a pattern where none is known',
+    file: 'src/boundary/request.ts',
+    edits: [
+      {
+        from: `if (route === null) throw new OnlyonceError('operation_missing')`,
+        to: `if (route === null) return 'unnamed'`,
+      },
+    ],
+    tests: ['test/adapters/express-routes.test.ts'],
+    only: 'app.use has no pattern',
+  },
+  {
+    name: 'leave the host of a route out of its operation',
+    file: 'src/adapters/fastify/index.ts',
+    edits: [{ from: `constraints: constraintsText(constraints)`, to: `constraints: ''` }],
+    tests: ['test/adapters/constraints.test.ts'],
+    only: 'Fastify',
+  },
+  {
+    name: 'let all hosts of one route share their keys',
+    file: 'src/boundary/request.ts',
+    edits: [{ from: `if (host !== undefined) place['host as sent'] = host\n`, to: `` }],
+    tests: ['test/adapters/constraints.test.ts'],
+    only: 'one route for many hosts',
+  },
+]
