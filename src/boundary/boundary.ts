@@ -1,28 +1,20 @@
 import type { Onlyonce } from '../door.ts'
 import type { Engine } from '../engine.ts'
 import { OnlyonceError } from '../errors.ts'
-import { parseKeyHeader, scopeOf } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
 import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
 import { provesNothingDone } from '../protect/proof.ts'
-import type { Outcome, TransactionRequest } from '../protect/transaction.ts'
+import type { Outcome } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
-import { type Asked, ask, askedOf, NotAdmitted, refusedReply } from './admission.ts'
+import { ask, NotAdmitted, refusedReply } from './admission.ts'
 import { Context, type OnceContext } from './context.ts'
-import { operationInputOf } from './operation-input.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
+import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
 import { errorOf, NotFinal, noting, type Ran } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply } from './reply.ts'
-import {
-  type BoundaryRequest,
-  headerOf,
-  operationOf,
-  preimageOf,
-  type RequestBody,
-  timeLeftMs,
-} from './request.ts'
+import { type BoundaryRequest, timeLeftMs } from './request.ts'
 
 /** What an adapter does with the request. */
 export type Answer =
@@ -114,30 +106,13 @@ export class Boundary<Tx> {
     }
   }
 
+  /** A client whose time is over is told so before anything else: what it sent need not even be read. */
   #prepare(request: BoundaryRequest): Prepared | Promise<Prepared> {
-    const { policy } = this
     const { requests } = this.#engine
-    const key = parseKeyHeader(
-      headerOf(request, policy.headers),
-      requests.rules(policy.key === 'issued' ? 'required' : undefined),
-    )
-    if (request.account === null) throw new OnlyonceError('account_missing')
-    const left_ms = timeLeftMs(request, policy.deadline_header, () => requests.now())
+    const left_ms = timeLeftMs(request, this.policy.deadline_header, () => requests.now())
     if (left_ms !== null && left_ms <= 0)
       throw new OnlyonceError('deadline_exceeded', { detail: NOT_STARTED })
-    const deadline = left_ms === null ? null : new Deadline(left_ms)
-    const { account, operation } = scopeOf(request.account, operationOf(request, policy))
-    // With one scope for all operations of an account, the operation still counts in the fingerprint.
-    const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
-    const bounds = left_ms === null ? policy.bounds : withinTime(policy.bounds, left_ms, requests.deadline_ms)
-    const identify = (body: RequestBody): Prepared => {
-      const preimage = preimageOf(request, body, operation, policy)
-      const input = policy.durable === null ? null : operationInputOf(request, body, policy)
-      const asked = policy.admit === null ? null : askedOf(request, body, { account, operation, key })
-      return { request: requests.identified(id, bounds, preimage, false), bounds, input, asked, deadline }
-    }
-    const body = request.body()
-    return body instanceof Promise ? body.then(identify) : identify(body)
+    return prepare(request, this.policy, requests, left_ms)
   }
 
   /** Waits for a duplicate that is in progress, where the route says so, as long as the handler has not run. */
@@ -253,19 +228,6 @@ export class Boundary<Tx> {
   }
 }
 
-type Bounds = ResolvedPolicy['bounds']
-
-interface Prepared {
-  readonly request: TransactionRequest
-  readonly bounds: Bounds
-  /** Of a durable operation. */
-  readonly input: Buffer | null
-  /** What `admit` is asked, where the route has it. */
-  readonly asked: Asked | null
-  /** That the client gave; null where it gave none. */
-  readonly deadline: Deadline | null
-}
-
 /**
  * A handler that never answers would keep its client, and its duplicates in this process, waiting for ever. What it
  * still does is not known to anybody; its lease runs out, and that is what its record then says.
@@ -278,22 +240,11 @@ function within(max_ms: number, end: Promise<WorkEnd>): Promise<WorkEnd> {
   })
 }
 
-/** Bounds of a start that the client's deadline comes before. Only an operation, which others finish, ends with it. */
-function withinTime(bounds: Bounds, left_ms: number, deadline_ms: number): Bounds {
-  const left = Math.max(1, Math.floor(left_ms))
-  return {
-    ...bounds,
-    deadline_ms: Math.min(bounds.deadline_ms ?? deadline_ms, left),
-    in_progress_max_ms: Math.min(bounds.in_progress_max_ms ?? LIMITS.in_progress_max_ms, left),
-  }
-}
-
 const PASS: Answer = { answer: 'pass' }
 const RELEASE: Answer = { answer: 'release' }
 /** A transaction has no lease that could be lost. */
 const UNOWNED = { signal: new AbortController().signal }
 const asItIs = (outcome: Outcome) => outcome
-const ANY_OPERATION = 'any'
 const NO_ANSWER = 'The handler did not answer in time.'
 const NOT_STARTED = 'It was past when the request arrived.'
 const NOT_BEGUN = 'It passed before the request could begin.'

@@ -3,6 +3,7 @@ import type { Mutant } from './mutants.ts'
 /** The suite of adapters on the one that is built and answered fastest; each names the topic that has to notice. */
 const NODE = ['test/adapters/node.test.ts']
 const BOUNDARY = 'src/boundary/boundary.ts'
+const PREPARE = 'src/boundary/prepare.ts'
 const REPLY = 'src/boundary/reply.ts'
 const SERVE = 'src/adapters/node/serve.ts'
 
@@ -43,14 +44,14 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leave the account out of the scope of a request',
-    file: BOUNDARY,
+    file: PREPARE,
     edits: [{ from: `scopeOf(request.account, name)`, to: `scopeOf('everybody', name)` }],
     tests: NODE,
     only: 'What counts as the same request',
   },
   {
     name: 'let requests of nobody share an account',
-    file: BOUNDARY,
+    file: PREPARE,
     edits: [
       { from: `if (request.account === null) throw new OnlyonceError('account_missing')\n`, to: `` },
       { from: `scopeOf(request.account, name)`, to: `scopeOf(request.account ?? 'nobody', name)` },

@@ -1,0 +1,67 @@
+import { OnlyonceError } from '../errors.ts'
+import { parseKeyHeader, scopeOf } from '../key/index.ts'
+import { LIMITS } from '../limits.ts'
+import type { TransactionRequest } from '../protect/transaction.ts'
+import type { Requests } from '../requests.ts'
+import { Deadline } from '../retry.ts'
+import { type Asked, askedOf } from './admission.ts'
+import { operationInputOf } from './operation-input.ts'
+import type { ResolvedPolicy } from './policy.ts'
+import { type BoundaryRequest, headerOf, operationOf, preimageOf, type RequestBody } from './request.ts'
+
+type Bounds = ResolvedPolicy['bounds']
+
+/** A request that was read, and with which a key can be claimed. */
+export interface Prepared {
+  readonly request: TransactionRequest
+  readonly bounds: Bounds
+  /** Of a durable operation. */
+  readonly input: Buffer | null
+  /** What `admit` is asked, where the route has it. */
+  readonly asked: Asked | null
+  /** That the client gave; null where it gave none. */
+  readonly deadline: Deadline | null
+}
+
+/**
+ * Reads what counts of a request: whose it is, its key, what it does, and its body. All that is malformed is refused here, before
+ * anything is asked of the store. Comes at once where the body was read already.
+ */
+export function prepare(
+  request: BoundaryRequest,
+  policy: ResolvedPolicy,
+  requests: Requests,
+  left_ms: number | null,
+): Prepared | Promise<Prepared> {
+  const key = parseKeyHeader(
+    headerOf(request, policy.headers),
+    requests.rules(policy.key === 'issued' ? 'required' : undefined),
+  )
+  if (request.account === null) throw new OnlyonceError('account_missing')
+  const deadline = left_ms === null ? null : new Deadline(left_ms)
+  const name = operationOf(request, policy)
+  const { account, operation } = scopeOf(request.account, name)
+  // With one scope for all operations of an account, the operation still counts in the fingerprint.
+  const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
+  const bounds = left_ms === null ? policy.bounds : withinTime(policy.bounds, left_ms, requests.deadline_ms)
+  const identify = (body: RequestBody): Prepared => {
+    const preimage = preimageOf(request, body, operation, policy)
+    const input = policy.durable === null ? null : operationInputOf(request, body, policy)
+    const asked = policy.admit === null ? null : askedOf(request, body, { account, operation, key })
+    return { request: requests.identified(id, bounds, preimage, false), bounds, input, asked, deadline }
+  }
+  const body = request.body()
+  return body instanceof Promise ? body.then(identify) : identify(body)
+}
+
+const ANY_OPERATION = 'any'
+
+/** Bounds of a start that the client's deadline comes before. Only an operation, which others finish, ends with it. */
+function withinTime(bounds: Bounds, left_ms: number, deadline_ms: number): Bounds {
+  const left = Math.max(1, Math.floor(left_ms))
+  return {
+    ...bounds,
+    deadline_ms: Math.min(bounds.deadline_ms ?? deadline_ms, left),
+    in_progress_max_ms: Math.min(bounds.in_progress_max_ms ?? LIMITS.in_progress_max_ms, left),
+  }
+}
