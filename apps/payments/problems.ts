@@ -5,60 +5,64 @@ import { type Executed, type OperationReply, reply } from 'onlyonce'
  * duplicates, an outcome that nobody knows) has the codes of docs/errors.md.
  */
 export const PROBLEMS = {
-  invalid_request: { status: 400, title: 'The request is not what the schema asks for.' },
+  invalid_request: { status: 400, message: 'The request is not what the schema asks for.' },
   card_number: {
     status: 400,
-    title: 'The request holds a card number where none belongs. Take it out; the key is still free.',
+    message: 'The request holds a card number where none belongs. Take it out; the key is still free.',
   },
-  unauthorized: { status: 401, title: 'Send an API key that is valid: Authorization: Bearer <key>.' },
-  mode_unavailable: { status: 403, title: 'No processor is set up for the mode of this API key.' },
-  not_found: { status: 404, title: 'There is no such thing, or it belongs to somebody else.' },
+  unauthorized: { status: 401, message: 'Send an API key that is valid: Authorization: Bearer <key>.' },
+  mode_unavailable: { status: 403, message: 'No processor is set up for the mode of this API key.' },
+  not_found: { status: 404, message: 'There is no such thing, or it belongs to somebody else.' },
   method_not_allowed: {
     status: 405,
-    title: 'This method cannot be used here. See Allow for those that can.',
+    message: 'This method cannot be used here. See Allow for those that can.',
   },
-  request_timeout: { status: 408, title: 'The request did not come whole in time. Send it again.' },
-  body_too_large: { status: 413, title: 'The body is larger than any request needs.' },
-  media_type_unsupported: { status: 415, title: 'Send JSON in UTF-8 as application/json.' },
-  expectation_failed: { status: 417, title: 'Of expectations only 100-continue is met.' },
-  headers_too_large: { status: 431, title: 'The headers are larger than any request needs.' },
+  request_timeout: { status: 408, message: 'The request did not come whole in time. Send it again.' },
+  body_too_large: { status: 413, message: 'The body is larger than any request needs.' },
+  media_type_unsupported: { status: 415, message: 'Send JSON in UTF-8 as application/json.' },
+  expectation_failed: { status: 417, message: 'Of expectations only 100-continue is met.' },
+  headers_too_large: { status: 431, message: 'The headers are larger than any request needs.' },
   duplicate_intent: {
     status: 409,
-    title: 'The same payment exists. Look at that one; this key may be sent again if nothing becomes of it.',
+    message:
+      'The same payment exists. Look at that one; this key may be sent again if nothing becomes of it.',
   },
   request_given_up: {
     status: 422,
-    title: 'The request was not executed, and others needed what it held. Use a new key for another try.',
+    message: 'The request was not executed, and others needed what it held. Use a new key for another try.',
   },
-  amount_too_large: { status: 422, title: 'The amount is more than is left.' },
-  payment_state: { status: 422, title: 'The state of the payment does not allow this.' },
-  currency_mismatch: { status: 422, title: 'The currency is not that of the payment.' },
-  balance_insufficient: { status: 422, title: 'The balance does not cover the transfer.' },
-  destination_unknown: { status: 422, title: 'The destination of the transfer cannot receive it.' },
+  amount_too_large: { status: 422, message: 'The amount is more than is left.' },
+  payment_state: { status: 422, message: 'The state of the payment does not allow this.' },
+  currency_mismatch: { status: 422, message: 'The currency is not that of the payment.' },
+  balance_insufficient: { status: 422, message: 'The balance does not cover the transfer.' },
+  destination_unknown: { status: 422, message: 'The destination of the transfer cannot receive it.' },
   payment_declined: {
     status: 402,
-    title: 'The payment was declined. Do not send it again with this method.',
+    message: 'The payment was declined. Do not send it again with this method.',
   },
-  capture_failed: { status: 422, title: 'The processor did not capture it. Nothing was taken.' },
-  cancel_failed: { status: 422, title: 'The processor did not let go of it.' },
-  refund_failed: { status: 422, title: 'The processor did not refund it. Nothing was given back.' },
-  rate_limited: { status: 429, title: 'Too many requests. Send the same key again after Retry-After.' },
-  velocity_limited: { status: 429, title: 'Too many payments in a short time. Try again after Retry-After.' },
+  capture_failed: { status: 422, message: 'The processor did not capture it. Nothing was taken.' },
+  cancel_failed: { status: 422, message: 'The processor did not let go of it.' },
+  refund_failed: { status: 422, message: 'The processor did not refund it. Nothing was given back.' },
+  rate_limited: { status: 429, message: 'Too many requests. Send the same key again after Retry-After.' },
+  velocity_limited: {
+    status: 429,
+    message: 'Too many payments in a short time. Try again after Retry-After.',
+  },
   limits_unavailable: {
     status: 503,
-    title:
+    message:
       'The limits of this card cannot be counted now. Nothing was started; send the same key again after Retry-After.',
   },
   overloaded: {
     status: 503,
-    title: 'There is too much to do. This request started nothing; send the same key again.',
+    message: 'There is too much to do. This request started nothing; send the same key again.',
   },
-  unavailable: { status: 503, title: 'The service cannot answer now. Send the same key again.' },
+  unavailable: { status: 503, message: 'The service cannot answer now. Send the same key again.' },
   internal: {
     status: 500,
-    title: 'Something went wrong here. Send the same key again, or tell us the request id.',
+    message: 'Something went wrong here. Send the same key again, or tell us the request id.',
   },
-} as const satisfies Readonly<Record<string, { readonly status: number; readonly title: string }>>
+} as const satisfies Readonly<Record<string, { readonly status: number; readonly message: string }>>
 
 export type ProblemCode = keyof typeof PROBLEMS
 
@@ -98,23 +102,34 @@ export class Refused extends Error {
   readonly details: ProblemDetails
 
   constructor(code: ProblemCode, details: ProblemDetails = {}) {
-    super(details.detail ?? PROBLEMS[code].title)
+    super(details.detail ?? PROBLEMS[code].message)
     this.name = 'Refused'
     this.code = code
     this.details = details
   }
 }
 
-/** The body of a problem, as in RFC 9457. */
-export function problemBody(code: ProblemCode, { detail, field, more }: ProblemDetails = {}) {
-  const { status, title } = PROBLEMS[code]
-  const executed = EXECUTED[code]
+/**
+ * A type of problem and its title, which is the code as words, as in problems of the library: a code that both use has one title,
+ * whoever answers.
+ */
+export function typeOf(code: string): { readonly type: string; readonly title: string } {
+  const words = code.replaceAll('_', ' ')
   return {
     type: `https://onlyonce.dev/problems/${code}`,
-    title,
+    title: words.charAt(0).toUpperCase() + words.slice(1),
+  }
+}
+
+/** The body of a problem, as in RFC 9457. */
+export function problemBody(code: ProblemCode, { detail, field, more }: ProblemDetails = {}) {
+  const { status, message } = PROBLEMS[code]
+  const executed = EXECUTED[code]
+  return {
+    ...typeOf(code),
     status,
+    detail: detail ?? message,
     code,
-    ...(detail !== undefined && { detail }),
     ...(field !== undefined && { field }),
     retryable: status === 408 || status === 429 || status >= 500,
     ...(executed !== undefined && { executed }),

@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
+import { isNeverKept } from '../protect/never-kept.ts'
 import type { Reply } from '../record/index.ts'
 import { HTTP_SCHEMA } from '../value.ts'
 
@@ -14,9 +15,6 @@ export interface GivenReply {
 
 const NAMES: OptionNames<GivenReply> = { status: true, headers: true, body: true }
 
-/** They belong to one moment, one client or one connection, and are never replayed. */
-const NEVER =
-  /^(?:set-cookie|date|connection|keep-alive|transfer-encoding|upgrade|trailer|te|content-length)$/
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
 const VALUE = /^[\t\x20-\x7e]*$/
 
@@ -38,7 +36,7 @@ export function replyOf(given: GivenReply): Reply {
 function headersOf(given: Readonly<Record<string, string>>): Reply['headers'] {
   return Object.entries(given).map(([given_name, value]) => {
     const name = given_name.toLowerCase()
-    if (!NAME.test(name) || NEVER.test(name) || typeof value !== 'string' || !VALUE.test(value)) {
+    if (!NAME.test(name) || isNeverKept(name) || typeof value !== 'string' || !VALUE.test(value)) {
       refuse(`The header ${JSON.stringify(given_name)} cannot be replayed.`)
     }
     return [name, value] as const

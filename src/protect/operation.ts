@@ -1,6 +1,6 @@
 /** What a durable operation is made of: its door, without anything that runs it. */
 import { OnlyonceError } from '../errors.ts'
-import { scopeOf } from '../key/index.ts'
+import { operationName, operationVersion } from '../key/index.ts'
 import type { Reply } from '../record/index.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { encodeValue, HTTP_SCHEMA, type Stored } from '../value.ts'
@@ -179,11 +179,12 @@ export function operation<Input, T>(
   name: string,
   run: (op: Op, input: Input) => Promise<T>,
 ): Operation<Input, ValueOf<T>> {
-  const [, bare, version = '1'] = /^(.*?)(?:@([A-Za-z0-9._-]{1,32}))?$/s.exec(name) ?? []
-  if (bare === undefined || bare.includes('@') || typeof run !== 'function') {
+  const bare = operationName(name)
+  if (bare.includes('@') || typeof run !== 'function') {
     throw new OnlyonceError('option_invalid', {
-      detail: 'operation() takes a name, such as payments.create or payments.create@2, and a function.',
+      detail:
+        'operation() takes a name, such as payments.create, and a function. Behind an @ the name has a version, which is a whole number: payments.create@2.',
     })
   }
-  return { name: scopeOf('any', bare).operation, version, run }
+  return { name: bare, version: `${operationVersion(name) ?? 1}`, run }
 }

@@ -181,7 +181,8 @@ export interface Store<Tx> {
 
   /**
    * Removes finished records whose retention has ended by the store's clock, a bounded number of them; never one that is
-   * in progress, unknown or parked, and none that is taken in the same moment.
+   * in progress, unknown or parked, and none that is taken in the same moment. Removes evidence after `evidence_kept_ms`, too,
+   * where the store keeps any, but none that a record waits for.
    */
   reap(request: ReapRequest): Promise<Reaped>
 

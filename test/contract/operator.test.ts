@@ -281,12 +281,15 @@ describe('two operators', () => {
 })
 
 describe('what is refused', () => {
-  test.each([
+  test.each<readonly [unknown, string]>([
     [{ ...SIGNED }, 'either reply or allow_retry'],
     [{ ...SIGNED, allow_retry: true, reply: REPLY }, 'either reply or allow_retry'],
     [{ ...SIGNED, reply: { status: 99 } }, 'status'],
     [{ ...SIGNED, reply: { status: 200, body: 5 } }, 'body'],
     [{ ...SIGNED, reply: { status: 200, headers: { 'Set-Cookie': 'a=b' } } }, 'Set-Cookie'],
+    ...['Age', 'Proxy-Authenticate', 'RateLimit', 'Stripe-Should-Retry', 'traceparent', 'X-Request-Id'].map(
+      (name) => [{ ...SIGNED, reply: { status: 200, headers: { [name]: 'a' } } }, name] as const,
+    ),
     [{ ...SIGNED, reply: { status: 200, headers: { location: 'a\r\nb: c' } } }, 'location'],
     [{ ...SIGNED, allow_retry: true, retention_ms: 0 }, 'retention_ms'],
   ])('%j', async (resolution, why) => {

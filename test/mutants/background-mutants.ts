@@ -143,4 +143,10 @@ const NO_REPLY =`,
     tests: ['test/contract/operator-within.test.ts'],
     only: 'leaves alone',
   },
+  {
+    name: 'let an operator store headers that are never replayed',
+    file: 'src/operator/reply.ts',
+    edits: [{ from: '!NAME.test(name) || isNeverKept(name)', to: '!NAME.test(name)' }],
+    tests: ['test/contract/operator.test.ts'],
+  },
 ]

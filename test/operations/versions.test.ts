@@ -152,3 +152,23 @@ async function waitForError(run: () => Promise<unknown>): Promise<unknown> {
   })
   return error
 }
+
+describe('the version in a name', () => {
+  test.each(['payments.create@v2', 'payments.create@2.1', 'payments.create@', 'payments@2.create'])(
+    'is a whole number: %s is refused, because scopes would take it for another name',
+    (name) => {
+      expect(() => operation(name, async () => 1)).toThrow(/a version, which is a whole number/)
+    },
+  )
+
+  test('is found by whoever asks about the key with it, without it, or with another', async () => {
+    const second = operation('payments.asked@2', async () => reply(201, {}))
+    expect(second).toMatchObject({ name: 'payments.asked', version: '2' })
+    const once = shop.open()
+    const { account, key } = payment()
+    await once.run(second, { account, key, input: null })
+    for (const name of ['payments.asked', 'payments.asked@2', 'payments.asked@17']) {
+      expect(await once.explain({ account, operation: name, key })).toMatchObject({ state: 'completed' })
+    }
+  })
+})

@@ -1,6 +1,13 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { OnlyonceError } from 'onlyonce'
-import { PROBLEM_TYPE, type ProblemCode, type ProblemDetails, problemBody, Refused } from '../problems.ts'
+import {
+  PROBLEM_TYPE,
+  type ProblemCode,
+  type ProblemDetails,
+  problemBody,
+  Refused,
+  typeOf,
+} from '../problems.ts'
 import { describeInvalid } from './invalid.ts'
 
 /** Answers with a problem. As bytes: to text Fastify adds a charset, which this type has not. */
@@ -54,9 +61,7 @@ function answerLibrary(error: OnlyonceError, request: FastifyRequest, reply: Fas
   if (status >= 500) request.log.error({ err: error }, 'a request failed')
   if (status >= 500 && !retryable) return sendProblem(request, reply, 'internal')
   if (retry_after_ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(retry_after_ms / 1_000)))
-  const title = `${code.charAt(0).toUpperCase()}${code.slice(1).replaceAll('_', ' ')}`
-  const type = `https://onlyonce.dev/problems/${code}`
-  return send(request, reply, { type, title, status, detail: message, code, retryable, executed })
+  return send(request, reply, { ...typeOf(code), status, detail: message, code, retryable, executed })
 }
 
 function send(request: FastifyRequest, reply: FastifyReply, body: Told): FastifyReply {

@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest'
+import { PROBLEMS, typeOf } from '../apps/payments/problems.ts'
+import { PROBLEM_BASE } from '../src/boundary/policy.ts'
+import { problemReply } from '../src/boundary/problem.ts'
+import { ERRORS } from '../src/errors.ts'
+
+const policy = { errors: 'problem', problem_base: PROBLEM_BASE } as const
+
+it.each([...Object.keys(ERRORS), ...Object.keys(PROBLEMS)])(
+  'a problem of type %s has one title, whether the library or the service answers',
+  (code) => {
+    const told = { ...ERRORS.parked, code }
+    const { type, title } = JSON.parse(problemReply(told, policy).body.toString())
+    expect(typeOf(code)).toEqual({ type, title })
+  },
+)
