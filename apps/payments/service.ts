@@ -158,6 +158,8 @@ function openPool(
     // Those of a pool that was ended may still be there when its server stops.
     if (!pool.ending) log.warn({ code: (error as { code?: string }).code }, 'a database connection was lost')
   })
+  // The same for a connection that is lent, where its user is told by the query that fails.
+  pool.on('connect', (client) => client.on('error', () => {}))
   opened.push(() => pool.end())
   return pool
 }

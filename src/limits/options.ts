@@ -2,6 +2,7 @@ import type { Pool } from 'pg'
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OptionNames } from '../options.ts'
+import { hearPool } from '../store/postgres/hear.ts'
 import { checkSchema } from '../store/postgres/options.ts'
 
 /** What every limiter over PostgreSQL is given. */
@@ -48,6 +49,7 @@ export function resolveOptions(options: LimiterOptions): ResolvedOptions {
   const { pool, name, schema = 'onlyonce', pooler = 'none', on_error = 'allow' } = options
   const { on_trouble = () => {}, wait_max_ms = LIMITS.limit_wait_max_ms } = options
   if (typeof pool?.query !== 'function') refuse('a limiter needs a pool of pg.')
+  hearPool(pool)
   if (typeof name !== 'string' || !/^[A-Za-z0-9_.-]+$/.test(name)) {
     refuse('the name of a limiter is made of letters, digits, "_", "." and "-".')
   }

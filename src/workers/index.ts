@@ -84,7 +84,8 @@ export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {
     for (const worker of workers) loops.push(new Loop(worker, every_ms, engine.observers))
   } catch (error) {
     stayOpen()
-    void stopAll()
+    // What could not be started is what the caller is told.
+    stopAll().catch(() => {})
     throw error
   }
   return {

@@ -1,6 +1,7 @@
 import { BACKGROUND_MUTANTS } from './background-mutants.ts'
 import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
 import { COME_BACK_MUTANTS } from './come-back-mutants.ts'
+import { CRASH_MUTANTS } from './crash-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
@@ -257,6 +258,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...BOUNDARY_MUTANTS,
   ...REQUEST_MUTANTS,
   ...BACKGROUND_MUTANTS,
+  ...CRASH_MUTANTS,
   ...OPERATION_MUTANTS,
   ...OPERATION_CALL_MUTANTS,
   ...TRUTH_MUTANTS,

@@ -24,6 +24,7 @@ async function open(): Promise<{ pool: pg.Pool; close: () => Promise<void> }> {
   const server = given_url !== null ? null : await startEmbeddedPostgres({ folder: FOLDER })
   const pool = new pg.Pool({ connectionString: server?.url ?? given_url!, max: 1 })
   pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
   return {
     pool,
     async close() {

@@ -5,6 +5,7 @@ import { Deadline } from '../../retry.ts'
 import { classify, isBroken } from './classify.ts'
 import { type Bound, bind, type FlushResult, flush, statement } from './flush.ts'
 import { Habits } from './habits.ts'
+import { hearPool } from './hear.ts'
 import type { PostgresSettings } from './options.ts'
 import { Slots } from './slots.ts'
 import { READ_BOUNDS, setIdle, setLockWait, setLockWaitAlone } from './sql/session.ts'
@@ -33,6 +34,7 @@ export class Connections {
   readonly #wait: Bound
 
   constructor(pool: Pool, settings: PostgresSettings) {
+    hearPool(pool)
     this.#pool = pool
     this.settings = settings
     this.named = settings.pooler === 'none'
@@ -175,14 +177,16 @@ export class Connections {
               waiting = false
               reject(new OnlyonceError('pool_exhausted'))
             }, this.settings.connection_wait_max_ms)
-      this.#pool.connect((error, client, release) => {
+      this.#pool.connect((error, client) => {
         clearTimeout(timer)
-        if (!waiting) release()
-        else if (client === undefined) reject(new OnlyonceError('store_unavailable', { cause: error }))
-        else {
-          listen(client)
-          resolve(client)
+        // The pool's own time-out calls back with an error alone, also after ours: then there is nothing to give back.
+        if (client === undefined) {
+          reject(new OnlyonceError('store_unavailable', { cause: error }))
+          return
         }
+        listen(client)
+        if (waiting) resolve(client)
+        else this.release(client)
       })
     })
   }

@@ -123,12 +123,14 @@ export class Flush implements Submittable {
   }
 
   submit(wire: Wire): Error | null {
-    const refusal = this.#guard()
-    if (refusal !== null) return refusal
-    const messages = messagesOf(wire, this.#bounds, this.#named, this.#preparing)
-    messages.push(SYNC_MESSAGE)
-    send(wire, messages)
-    return null
+    return orGiveUp(wire, () => {
+      const refusal = this.#guard()
+      if (refusal !== null) return refusal
+      const messages = messagesOf(wire, this.#bounds, this.#named, this.#preparing)
+      messages.push(SYNC_MESSAGE)
+      send(wire, messages)
+      return null
+    })
   }
 
   handleDataRow({ fields }: DataRow): void {
@@ -155,6 +157,19 @@ export class Flush implements Submittable {
   handleEmptyQuery(): void {}
   handleCopyInResponse(): void {}
   handleCopyData(): void {}
+}
+
+/**
+ * pg calls submit() from the callback of its socket where another query was before it: an error thrown there would end the
+ * process, and pg would wait for an answer for ever. Nobody knows how much was sent by then, so the connection is ended.
+ */
+export function orGiveUp<T>(wire: Wire, submit: () => T): T | Error {
+  try {
+    return submit()
+  } catch (error) {
+    wire.stream.destroy()
+    return error instanceof Error ? error : new Error('A query could not be sent.', { cause: error })
+  }
 }
 
 /** A stream that is closed already is reported by pg, to whoever waits for an answer on it. */

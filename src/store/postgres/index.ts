@@ -29,7 +29,5 @@ export function postgres(options: PostgresOptions): Store<PostgresTx> {
       options: `-c lock_timeout=${settings.lock_wait_max_ms} -c idle_in_transaction_session_timeout=${settings.idle_in_transaction_max_ms}`,
     }),
   })
-  // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
-  pool.on('error', () => {})
   return new PostgresStore(pool, true, settings)
 }

@@ -1,5 +1,5 @@
 import type { PoolClient, QueryConfig } from 'pg'
-import { type Bound, forget, messagesOf, send } from './flush.ts'
+import { type Bound, forget, messagesOf, orGiveUp, send } from './flush.ts'
 import { type CommandComplete, type DataRow, type Submittable, type Wire, wireOf } from './wire.ts'
 
 /** What may stand before a statement and says nothing. */
@@ -63,6 +63,10 @@ export class TxQuery implements Submittable {
   }
 
   submit(wire: Wire): Error | null | undefined {
+    return orGiveUp(wire, () => this.#submit(wire))
+  }
+
+  #submit(wire: Wire): Error | null | undefined {
     const prefix = this.#gate.open()
     if (prefix instanceof Error) return prefix
     if (prefix.length === 0) return this.#inner.submit(wire)
