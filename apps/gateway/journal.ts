@@ -16,6 +16,7 @@ export class Journal<Line> {
   #batch: Batch | null = null
   #writing: Promise<void> = Promise.resolve()
   #pending = 0
+  #broken: unknown = null
 
   constructor(path: string, { synced }: { readonly synced: boolean }) {
     this.#synced = synced
@@ -26,8 +27,14 @@ export class Journal<Line> {
     ftruncateSync(this.#file, Buffer.byteLength(text.slice(0, text.lastIndexOf('\n') + 1)))
   }
 
+  /** Throws after a write has failed: nobody knows what is in the file since then, so nothing more is added to it. */
+  checkSound(): void {
+    if (this.#broken !== null) throw new Error('The books cannot be written.', { cause: this.#broken })
+  }
+
   /** Resolves when the line is in the file. */
   add(line: Line): Promise<void> {
+    if (this.#broken !== null) return Promise.reject(this.#broken)
     this.#batch ??= this.#nextBatch()
     this.#batch.lines.push(textOf(line))
     return this.#batch.written
@@ -52,7 +59,6 @@ export class Journal<Line> {
   #nextBatch(): Batch {
     const lines: string[] = []
     this.#pending += 1
-    // A failure to write is never caught: a gateway that cannot keep its books must not go on.
     const written = this.#writing.then(async () => {
       this.#batch = null
       const text = lines.join('')
@@ -60,6 +66,10 @@ export class Journal<Line> {
       if (bytesWritten !== Buffer.byteLength(text)) throw new Error('The disk is full.')
       if (this.#synced) await sync(this.#file)
       this.#pending -= 1
+    })
+    // Told to all who wait for it, who may be nobody: a rejection that nobody hears would end the process.
+    written.catch((error) => {
+      this.#broken = error
     })
     this.#writing = written
     return { lines, written }

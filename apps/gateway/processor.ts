@@ -42,6 +42,7 @@ export class Processor {
 
   /** Carries an order out, or tells what became of it when its key came before. `wait` is when something else may delay it. */
   async order(call: Call, read: () => Order, wait: () => Promise<void> | null): Promise<Reply> {
+    this.checkBooks()
     const { key, request, form, path } = call
     const fingerprint = createHash('sha256')
       .update(`${path}\n${canonical(form)}`)
@@ -64,14 +65,24 @@ export class Processor {
     return this.#journal.settled()
   }
 
+  /** A processor that cannot write its books moves nothing: what it has in memory would be gone after a restart. */
+  checkBooks(): void {
+    this.#journal.checkSound()
+  }
+
   /** Lets go of what was held for too long. */
   expire(): void {
+    this.checkBooks()
     const now = this.clock.now()
     for (let intent = this.books.expired(now); intent !== null; intent = this.books.expired(now)) {
       const by = { key: null, request: null, fingerprint: '' }
       const entry = { ...voided(intent, 'automatic'), ...by, at: now, nonce: drawNonce() }
       const effect = this.books.apply(entry)
-      void this.#journal.add(entry).then(() => this.webhooks.announce(effect))
+      this.#journal.add(entry).then(
+        () => this.webhooks.announce(effect),
+        // The next request hears that the books cannot be written.
+        () => {},
+      )
     }
   }
 

@@ -30,7 +30,15 @@ export class SeenRequests {
     readonly written: Promise<void>
   } {
     const nth = this.#keep(seen)
-    return { seen, nth, written: this.#journal.add(seen) }
+    const written = this.#journal.add(seen)
+    // Not every request waits for it.
+    written.catch(() => {})
+    return { seen, nth, written }
+  }
+
+  /** Throws where arrivals cannot be written. */
+  checkSound(): void {
+    this.#journal.checkSound()
   }
 
   async close(): Promise<void> {

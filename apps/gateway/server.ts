@@ -45,7 +45,7 @@ export class GatewayServer {
     const server = createServer({ keepAliveTimeout: 0, requestTimeout: 0 }, (request, response) => {
       void this.#serve(request, response)
     })
-    this.#expiry = setInterval(() => this.processor.expire(), EXPIRY_PAUSE_MS)
+    this.#expiry = setInterval(() => this.#expire(), EXPIRY_PAUSE_MS)
     return new Promise((resolve, reject) => {
       server.once('error', reject).listen(port, host, () => resolve(server))
     })
@@ -78,6 +78,13 @@ export class GatewayServer {
     }
   }
 
+  /** What is thrown in a timer ends the process; whoever asks next is told of it. */
+  #expire(): void {
+    try {
+      this.processor.expire()
+    } catch {}
+  }
+
   async #serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#requests.count += 1
     const request = `req_${this.#requests.prefix}${this.#requests.count.toString(36).padStart(7, '0')}`
@@ -101,7 +108,11 @@ export class GatewayServer {
       // A body that never came whole has nobody to be told.
       if (incoming.destroyed && !incoming.complete) return
       if (call?.seen && call.seen.outcome === null) call.seen.outcome = 'refused'
-      answerFailure(call ?? { response, request }, error)
+      try {
+        answerFailure(call ?? { response, request }, error)
+      } catch {
+        response.destroy()
+      }
     }
   }
 
@@ -112,6 +123,7 @@ export class GatewayServer {
   ): Call {
     const { target } = route
     this.#received[target] += 1
+    this.seen.checkSound()
     const form = parseForm(text)
     const key = readKey(incoming)
     const method = incoming.method ?? ''

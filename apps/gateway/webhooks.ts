@@ -45,7 +45,7 @@ export class Webhooks {
   announceOld(effects: readonly Effect[]): void {
     if (this.#target === undefined) return
     const [first] = this.#book.lines
-    if (first === undefined) void this.#book.add({ first_place: effects.length })
+    if (first === undefined) this.#book.add({ first_place: effects.length }).catch(() => {})
     const first_place = first !== undefined && 'first_place' in first ? first.first_place : effects.length
     const over = new Set(this.#book.lines.map((line) => ('over' in line ? line.over : '')))
     for (const effect of effects.slice(first_place)) this.announce(effect, over)
@@ -56,7 +56,8 @@ export class Webhooks {
     for (const event of eventsOf(effect)) {
       if (over?.has(event.id)) continue
       if (this.#counts.pending >= QUEUE_MAX) this.#counts.given_up += 1
-      else void this.#see(event, effect, this.#target)
+      // Nobody waits for it. What could not be posted, or noted, is announced again after the next start.
+      else this.#see(event, effect, this.#target).catch(() => {})
     }
   }
 

@@ -38,16 +38,30 @@ export function answer(call: Call, reply: Reply): void {
   else send(call, reply)
 }
 
-/** Tells a refusal. Everything else that is thrown is a fault of ours, and ends the process. */
+/** Tells a refusal. Everything else that is thrown is a fault of ours: its client hears 500, and the others are served. */
 export function answerFailure(
   call: Call | { response: ServerResponse; request: string },
   error: unknown,
 ): void {
-  if (!(error instanceof Failure)) throw error
+  if (!(error instanceof Failure)) {
+    answerFault(call, error)
+    return
+  }
   const reply = { status: error.status, body: bodyOf(error.details) }
   if ('plan' in call) answer(call, reply)
   else send({ ...call, key: null }, reply)
 }
+
+function answerFault(
+  { response, request }: { response: ServerResponse; request: string },
+  error: unknown,
+): void {
+  process.stderr.write(`Request ${request} failed: ${(error as Error)?.stack ?? error}\n`)
+  if (response.headersSent) response.destroy()
+  else send({ response, request, key: null }, { status: 500, body: FAULT })
+}
+
+const FAULT = bodyOf({ type: 'api_error', message: 'The sandbox could not do this. Its log says why.' })
 
 function answerBusy(call: Call): void {
   const { response } = call
