@@ -1,0 +1,16 @@
+/** Bounds that are far shorter than the defaults, so that a stall of seconds runs into all of them. */
+export const BOUNDS = {
+  store: {
+    // The pool's own time-out is the same, as it is by default.
+    connection_wait_max_ms: 500,
+    statement_max_ms: 700,
+    transaction_max_ms: 1_500,
+    settle_max_ms: 1_500,
+  },
+  route: { deadline_ms: 2_500 },
+} as const
+
+export const POOL_SIZE = 4
+
+export const FLOOD_ROUTES = ['/transaction', '/handler', '/operation'] as const
+export type FloodRoute = (typeof FLOOD_ROUTES)[number]
