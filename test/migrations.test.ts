@@ -36,20 +36,57 @@ async function newerFolder(text: string): Promise<URL> {
 }
 
 describe('migrations', () => {
-  it('are done once when twenty processes start at once, and none fails', { timeout: 120_000 }, async () => {
-    const { url, environment } = await freshDatabase()
-    const program = new URL('./programs/migrate.ts', import.meta.url)
-    const results = await Promise.all(
-      Array.from({ length: 20 }, () => runProgram({ program, env: environment, timeout_ms: 100_000 }, null)),
-    )
-    expect(results.map(({ code, stdout, stderr }) => ({ code, stdout, stderr }))).toEqual(
-      results.map(() => ({ code: 0, stdout: 'executed', stderr: '' })),
-    )
-    const client = await connect(url)
-    const { rows } = await client.query(`SELECT name FROM ${SCHEMA}.migrations ORDER BY version`)
-    expect(rows).toEqual(MIGRATIONS.map((name) => ({ name })))
-    const records = await client.query(`SELECT count(*)::int AS n FROM ${SCHEMA}.records`)
-    expect(records.rows).toEqual([{ n: 20 }])
+  it.each(['read committed', 'serializable'])(
+    'are done once when twenty processes start at once, and none fails, where sessions are %s',
+    {
+      timeout: 120_000,
+    },
+    async (level) => {
+      const { url, name, direct, environment } = await freshDatabase()
+      await direct({ max: 1 }).query(
+        `ALTER DATABASE ${pg.escapeIdentifier(name)} SET default_transaction_isolation = '${level}'`,
+      )
+      const program = new URL('./programs/migrate.ts', import.meta.url)
+      const results = await Promise.all(
+        Array.from({ length: 20 }, () =>
+          runProgram({ program, env: environment, timeout_ms: 100_000 }, null),
+        ),
+      )
+      expect(results.map(({ code, stdout, stderr }) => ({ code, stdout, stderr }))).toEqual(
+        results.map(() => ({ code: 0, stdout: 'executed', stderr: '' })),
+      )
+      const client = await connect(url)
+      const { rows } = await client.query(`SELECT name FROM ${SCHEMA}.migrations ORDER BY version`)
+      expect(rows).toEqual(MIGRATIONS.map((name) => ({ name })))
+      const records = await client.query(`SELECT count(*)::int AS n FROM ${SCHEMA}.records`)
+      expect(records.rows).toEqual([{ n: 20 }])
+    },
+  )
+
+  it('state which version a process has to know, each of them that is shipped', async () => {
+    for (const name of MIGRATIONS) {
+      expect([name, await readFile(new URL(name, SHIPPED), 'utf8')]).toEqual([
+        name,
+        expect.stringMatching(/^-- requires: \d+\n/),
+      ])
+    }
+    expect(MIGRATIONS.map((name) => Number(name.slice(0, 4)))).toEqual(MIGRATIONS.map((_, i) => i + 1))
+  })
+
+  it('can be given a pool, of which one connection is used and given back', async () => {
+    const pool = (await freshDatabase()).pool({ max: 1 })
+    await migrate(pool, { schema: SCHEMA, mode: 'apply' })
+    await migrate(pool, { schema: SCHEMA, mode: 'verify' })
+    expect(pool.idleCount).toBe(pool.totalCount)
+  })
+
+  it('say that the database is away, and not what the driver says', async () => {
+    const pool = new pg.Pool({ connectionString: 'postgres://nobody@127.0.0.1:1/nothing' })
+    await expect(migrate(pool, { schema: SCHEMA, mode: 'verify' })).rejects.toMatchObject({
+      code: 'store_unavailable',
+      cause: expect.objectContaining({ code: 'ECONNREFUSED' }),
+    })
+    await pool.end()
   })
 
   it('may be applied again and again', async () => {

@@ -41,6 +41,8 @@ export interface Config {
   readonly trusted_proxies: readonly string[]
   /** An account whose API key everybody knows. */
   readonly demo: boolean
+  /** How long a start waits for a database that is away; without `--wait`, as long as it takes. */
+  readonly wait_max_ms: number
   /** Where development keeps its database, its secrets and the journal of its sandbox. */
   readonly folder: string
 }
@@ -116,7 +118,7 @@ const VELOCITY_ACCOUNT: readonly Rule[] = [{ points: 5_000, per_ms: MINUTE_MS }]
 /** Reads the environment and the arguments. Throws a ConfigError that names each variable that is wrong. */
 export function readConfig(env: Env, args: readonly string[] = []): Config {
   const read = new Reader(env)
-  const role = readRole(read, args)
+  const { role, wait_max_ms } = readArguments(read, args)
   const database = readDatabase(read)
   const host = read.text('HOST') ?? '127.0.0.1'
   const stripe = readStripe(read)
@@ -142,6 +144,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     // Its key is in the source for everybody to read, so a database that may be real never has it unasked.
     demo: read.flag('DEMO_ACCOUNT') ?? development,
     trusted_proxies: readProxies(read),
+    wait_max_ms,
     folder: read.text('DATA_FOLDER') ?? './data',
   }
   refuseDevelopment(config, read)
@@ -181,16 +184,23 @@ function valuesOf(secret: Secret | null): readonly string[] {
   return Object.values(secret.keys).map((key) => `${key}`)
 }
 
-function readRole(read: Reader, args: readonly string[]): Role {
+function readArguments(read: Reader, args: readonly string[]): Pick<Config, 'role' | 'wait_max_ms'> {
+  let wait_max_ms = Number.POSITIVE_INFINITY
   try {
-    const { values } = parseArgs({ args: [...args], options: { role: { type: 'string', default: 'all' } } })
+    const { values } = parseArgs({
+      args: [...args],
+      options: { role: { type: 'string', default: 'all' }, wait: { type: 'string' } },
+    })
+    const { wait } = values
+    if (wait !== undefined && !/^\d{1,6}$/.test(wait)) read.wrong('--wait', 'is a whole number of seconds.')
+    else if (wait !== undefined) wait_max_ms = Number(wait) * 1_000
     const role = ROLES.find((name) => name === values.role)
-    if (role !== undefined) return role
+    if (role !== undefined) return { role, wait_max_ms }
     read.wrong('--role', `is one of ${ROLES.join(', ')}.`)
   } catch (error) {
     read.wrong('The arguments', `are not understood: ${(error as Error).message}`)
   }
-  return 'all'
+  return { role: 'all', wait_max_ms }
 }
 
 function readDatabase(read: Reader): Database {

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { ensureDemoAccount } from './accounts/index.ts'
 import { buildApi } from './api/index.ts'
 import { ConfigError, readConfig } from './config.ts'
+import { Interrupted, NotReached } from './database/reach.ts'
 import { openService, type Service } from './service.ts'
 import { welcome } from './welcome.ts'
 import { runWorkers } from './workers.ts'
@@ -18,8 +19,8 @@ interface Running {
   drain(): Promise<void>
 }
 
-async function start(): Promise<Running> {
-  const service = await openService(readConfig(process.env, process.argv.slice(2)))
+async function start(signal: AbortSignal): Promise<Running> {
+  const service = await openService(readConfig(process.env, process.argv.slice(2)), { signal })
   const { role, demo, host, port, port_given } = service.config
   try {
     if (demo) await ensureDemoAccount(service.pool)
@@ -46,17 +47,19 @@ function addressOf({ address, family, port }: AddressInfo): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-/** A start can be ended too: then as soon as it is over. */
-function drainOnSignals(started: Promise<Running>): void {
+/** A start can be ended too: at once while it waits for its database, else as soon as it is over. */
+function drainOnSignals(started: Promise<Running>, waiting: AbortController): void {
   let draining = false
   const onSignal = async () => {
     // Whoever asks twice does not want to wait: whatever is left is found and finished by others.
     if (draining) process.exit(1)
     draining = true
+    waiting.abort()
     try {
       await (await started).drain()
       process.exit(0)
     } catch (error) {
+      if (error instanceof Interrupted) process.exit(0)
       console.error(`The drain failed: ${(error as Error).message}`)
       process.exit(1)
     }
@@ -64,12 +67,14 @@ function drainOnSignals(started: Promise<Running>): void {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, onSignal)
 }
 
-const started = start()
-drainOnSignals(started)
+const waiting = new AbortController()
+const started = start(waiting.signal)
+drainOnSignals(started, waiting)
 try {
   const { service, address } = await started
   console.log(welcome(service, address))
 } catch (error) {
-  console.error(error instanceof ConfigError ? error.message : error)
+  if (error instanceof Interrupted) process.exit(0)
+  console.error(error instanceof ConfigError || error instanceof NotReached ? error.message : error)
   process.exit(1)
 }

@@ -19,6 +19,7 @@ import { Strangers } from './api/strangers.ts'
 import type { Config } from './config.ts'
 import { migrate } from './database/migrate.ts'
 import { limitsPoolOptions, poolerOf, poolOptions } from './database/pools.ts'
+import { Reach } from './database/reach.ts'
 import { type OpenGateways, openGateways } from './gateways.ts'
 import { keptSecret } from './kept-secret.ts'
 import { LIMITS as SERVICE_LIMITS } from './limits.ts'
@@ -51,6 +52,8 @@ export interface Service {
 export interface OpenOptions {
   readonly gateways?: Gateways
   readonly once?: Partial<Omit<OnlyonceOptions<PostgresTx>, 'store'>>
+  /** Ends a start that waits for its database. */
+  readonly signal?: AbortSignal
 }
 
 /**
@@ -70,7 +73,13 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     const metrics = new Registry()
     const url = await openDatabase(config, opened)
     const pool = openPool(poolOptions(config, url), log, opened)
-    await migrate(pool)
+    const reach = new Reach({
+      url,
+      wait_max_ms: config.wait_max_ms,
+      tell: (line) => console.error(line),
+      ...(options.signal && { signal: options.signal }),
+    })
+    await reach.run(() => migrate(pool))
     const secret = config.secret ?? (await keptSecret(config.folder, 'onlyonce-secret'))
     const once = onlyonce({
       store: postgres({ pool, pooler: poolerOf(config), prepare_work: true }),
@@ -83,7 +92,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       ...options.once,
     })
     opened.push(() => once.close())
-    await once.start()
+    await reach.run(() => once.start())
     const { gateways, webhook_secrets } =
       options.gateways === undefined
         ? await openTheGateways(config, opened)
@@ -100,7 +109,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       on_trouble: tellTrouble(log),
     })
     opened.push(async () => limits.stop())
-    await limits.start()
+    await reach.run(() => limits.start())
     const operations = operationsOf(
       { gateways, desk: operator(once), retention_ms: LIMITS.retention_ms },
       outbox(once),

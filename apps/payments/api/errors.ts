@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { OnlyonceError } from 'onlyonce'
+import { isDatabaseAway } from '../database/away.ts'
 import {
   PROBLEM_TYPE,
   type ProblemCode,
@@ -70,11 +71,4 @@ function send(request: FastifyRequest, reply: FastifyReply, body: Told): Fastify
     .header('content-type', PROBLEM_TYPE)
     .header('cache-control', 'no-store')
     .send(Buffer.from(JSON.stringify({ ...body, request_id: request.id })))
-}
-
-/** Connections that cannot be made or were cut, a server that starts, ends, is full or lets us not in, and a pool that is full. */
-function isDatabaseAway(error: Error): boolean {
-  const code = (error as { code?: unknown }).code
-  if (typeof code === 'string') return /^(?:08|28|3D|53|57P)|^E[A-Z]+$/.test(code)
-  return /Connection terminated|timeout exceeded when trying to connect/.test(error.message)
 }

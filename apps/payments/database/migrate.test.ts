@@ -55,7 +55,10 @@ describe('migrations of the service', () => {
     const folder = await folderOf(FIRST)
     await migrate(pool, { folder })
     await writeFile(new URL('0001_first.sql', folder), 'CREATE TABLE payments.first (m int);')
-    await expect(migrate(pool, { folder })).rejects.toThrow(/0001_first\.sql is not what was applied/)
+    await expect(migrate(pool, { folder })).rejects.toMatchObject({
+      code: 'schema_changed',
+      message: expect.stringContaining('0001_first.sql is not what was applied'),
+    })
   })
 
   it('refuse a file that comes before one that was applied already', async () => {
@@ -72,6 +75,21 @@ describe('migrations of the service', () => {
     await expect(migrate(pool, { folder })).rejects.toMatchObject({ code: '22012' })
     const { rows } = await pool.query(`SELECT 1 FROM pg_namespace WHERE nspname = 'payments'`)
     expect(rows).toEqual([])
+  })
+
+  it('go on with the ledger that the service kept before, which had one column less', async () => {
+    const pool = (await freshDatabase()).pool()
+    const folder = await folderOf(FIRST)
+    await migrate(pool, { folder })
+    await pool.query('ALTER TABLE payments.migrations DROP COLUMN requires')
+    await migrate(pool, { folder })
+    await writeFile(new URL('0002_second.sql', folder), 'SELECT 1')
+    await migrate(pool, { folder })
+    const { rows } = await pool.query('SELECT version, requires FROM payments.migrations ORDER BY version')
+    expect(rows).toEqual([
+      { version: 1, requires: 1 },
+      { version: 2, requires: 1 },
+    ])
   })
 
   it('go on beside a newer version that has added one', async () => {

@@ -27,6 +27,8 @@ async function configure(): Promise<Config> {
     gateway_url: named ? config.gateway_url : await findGateway(join(config.folder, 'gateway')),
     // What is printed may be read by a machine.
     log_level: 'silent',
+    // Whoever asks wants to hear soon that nobody could look.
+    wait_max_ms: 0,
   }
 }
 

@@ -113,6 +113,12 @@ describe('the configuration', () => {
     expect(messageOf(() => readConfig(env))).toContain('ENCRYPTION_KEY holds the same secret twice')
   })
 
+  it('takes how long to wait for the database, in seconds', () => {
+    expect(readConfig({}, ['--wait', '0']).wait_max_ms).toBe(0)
+    expect(readConfig({}, ['--wait', '30']).wait_max_ms).toBe(30_000)
+    expect(readConfig({}).wait_max_ms).toBe(Number.POSITIVE_INFINITY)
+  })
+
   it('takes a ring of secrets', () => {
     const ring = { current: 'b', keys: { a: SECRET, b: `${SECRET}b` } }
     expect(readConfig({ ...PRODUCTION, ONLYONCE_SECRET: JSON.stringify(ring) }).secret).toEqual(ring)
@@ -137,6 +143,8 @@ describe('the configuration', () => {
     ['WEBHOOKS_ALLOW_PRIVATE', { WEBHOOKS_ALLOW_PRIVATE: 'yes' }],
     ['LOG_LEVEL', { LOG_LEVEL: 'loud' }],
     ['--role', {}, ['--role', 'boss']],
+    ['--wait', {}, ['--wait', 'a while']],
+    ['--wait', {}, ['--wait', '-1']],
     ['--nonsense', {}, ['--nonsense']],
   ])('names what is wrong, and never its value: %s', (name, env, args) => {
     const read = () => readConfig(env, args)

@@ -14,23 +14,30 @@ export interface ProcessOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Node's own arguments, before the program. */
   readonly node_args?: readonly string[]
+  /** The program's, behind its role. */
+  readonly args?: readonly string[]
+}
+
+/** A process that was started, ready or not. */
+export interface SpawnedService {
+  readonly child: ChildProcess
+  /** What it has written so far. */
+  output(): string
+  /** Resolves when it is gone, by whatever hand. */
+  ended(): Promise<void>
+  end(signal: NodeJS.Signals): Promise<void>
 }
 
 /** The service as a process of its own, as a test sees it. */
-export interface ServiceProcess {
-  readonly child: ChildProcess
+export interface ServiceProcess extends Pick<SpawnedService, 'child' | 'output' | 'ended'> {
   /** Where it listens; empty for a worker. */
   readonly url: string
-  /** What it has written so far. */
-  output(): string
   ask(path: string, options?: Ask): Promise<Answer>
   post(path: string, body: unknown, options?: Ask): Promise<Answer>
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>
   /** SIGTERM; resolves with its exit code when it has drained. */
   stop(): Promise<number | null>
-  /** Resolves when it is gone, by whatever hand. */
-  ended(): Promise<void>
 }
 
 const running = new Set<ChildProcess>()
@@ -46,8 +53,29 @@ process.on('exit', () => {
  * await api.post('/v1/payments', body, { api_key, key })
  */
 export async function startServiceProcess(options: ProcessOptions): Promise<ServiceProcess> {
-  const { database, role = 'all', env = {}, node_args = [] } = options
-  const child = spawn(process.execPath, ['--import', 'tsx', ...node_args, PROGRAM, '--role', role], {
+  const { child, output, ended, end } = spawnService(options)
+  const url = await untilReady(child, output)
+  const ask = (path: string, given: Ask = {}) => send(url, path, given)
+  return {
+    child,
+    url,
+    output,
+    ask,
+    post: (path, body, given) => ask(path, { method: 'POST', body, ...given }),
+    kill: () => end('SIGKILL'),
+    async stop() {
+      await end('SIGTERM')
+      return child.exitCode
+    },
+    ended,
+  }
+}
+
+/** Starts main.ts and waits for nothing. */
+export function spawnService(options: ProcessOptions): SpawnedService {
+  const { database, role = 'all', env = {}, node_args = [], args = [] } = options
+  const program = ['--import', 'tsx', ...node_args, PROGRAM, '--role', role, ...args]
+  const child = spawn(process.execPath, program, {
     env: {
       ...process.env,
       DATABASE_URL: database.url,
@@ -76,21 +104,7 @@ export async function startServiceProcess(options: ProcessOptions): Promise<Serv
     await ended()
   }
   cleanUpLater(() => end('SIGKILL'))
-  const url = await untilReady(child, () => output)
-  const ask = (path: string, given: Ask = {}) => send(url, path, given)
-  return {
-    child,
-    url,
-    output: () => output,
-    ask,
-    post: (path, body, given) => ask(path, { method: 'POST', body, ...given }),
-    kill: () => end('SIGKILL'),
-    async stop() {
-      await end('SIGTERM')
-      return child.exitCode
-    },
-    ended,
-  }
+  return { child, output: () => output, ended, end }
 }
 
 /** Its first line of this form tells that it is there. */

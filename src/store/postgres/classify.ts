@@ -68,6 +68,11 @@ function classifyByDriver(error: unknown): Fault {
   return property(error, 'message') === 'Query read timeout' ? 'unanswered' : 'connection'
 }
 
+/** Whether nobody answered who could write: the same may be asked again later. */
+export function isAway(error: unknown): boolean {
+  return ['connection', 'unanswered', 'not_primary'].includes(classify(error))
+}
+
 /** Whether the connection that gave this error to a statement of ours can be used for nothing more. */
 export function isBroken(error: unknown): boolean {
   const fault = classify(error)

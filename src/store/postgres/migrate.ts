@@ -1,21 +1,28 @@
 import { createHash } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import type { Pool, PoolClient } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 import { refuseUnknown } from '../../options.ts'
 import type { Queryable } from '../contract.ts'
+import { isAway } from './classify.ts'
+import { hearPool } from './hear.ts'
+import { type Migration, readMigrations } from './migration-files.ts'
 import { checkSchema } from './options.ts'
 
 /** The migrations stand beside src/ and dist/ alike. */
 const FOLDER = new URL('../../../migrations/', import.meta.url)
 
-interface Migration {
-  readonly version: number
-  readonly name: string
-  readonly text: string
-  readonly checksum: string
-  /** The newest migration that a process has to know to work with a schema that has this one. */
-  readonly requires: number
+export interface MigrateOptions {
+  /** The schema that the migrations are for. It is made where it is missing, and is their `search_path`. */
+  readonly schema: string
+  /** `apply` brings the schema up to date, `verify` only checks that it is, and only reads. */
+  readonly mode: 'apply' | 'verify'
+  /**
+   * A folder of your own, with files named `0001_name.sql`; by default that of the library. A file may begin with the line
+   * `-- requires: <version>`: a process that does not know this version refuses the schema once the file was applied. Without
+   * the line, files that only a newer process knows are no trouble for an older one.
+   */
+  readonly folder?: URL
 }
 
 interface Applied {
@@ -26,29 +33,44 @@ interface Applied {
 }
 
 /**
- * Brings the schema up to date (`apply`), or checks that it is (`verify`, which only reads).
+ * Brings a schema up to date, or checks that it is.
  *
- * Any number of processes may call it at once: one applies, the others wait for it. All of it is one
- * transaction, so a process that dies half-way leaves nothing.
+ * Any number of processes may call it at once: one applies, the others wait for it and find the work done. All of it is one
+ * transaction, so a process that dies half-way leaves nothing. A file that was applied must not change afterwards. Throws
+ * `store_unavailable` where the database cannot be reached.
  *
  * @example
- * await migrate(client, { schema: 'onlyonce', mode: 'apply' })
+ * await migrate(pool, { schema: 'shop', mode: 'apply', folder: new URL('./migrations/', import.meta.url) })
  */
-export async function migrate(
-  client: Queryable,
-  options: { readonly schema: string; readonly mode: 'apply' | 'verify'; readonly folder?: URL },
-): Promise<void> {
+export async function migrate(on: Pool | Queryable, options: MigrateOptions): Promise<void> {
   refuseUnknown('migrate()', options, { schema: true, mode: true, folder: true })
   const schema = checkSchema(options.schema)
   const migrations = await readMigrations(options.folder ?? FOLDER)
+  await withClient(on, (client) => bringUp(client, schema, migrations, options.mode))
+}
+
+/** Whether there is nothing to apply of the library's own. Reads twice, writes nothing, takes no lock. */
+export async function isMigrated(client: Queryable, schema: string): Promise<boolean> {
+  const migrations = await readMigrations(FOLDER)
+  return pendingOf(migrations, await readLedger(client, schema)).length === 0
+}
+
+async function bringUp(
+  client: Queryable,
+  schema: string,
+  migrations: readonly Migration[],
+  mode: MigrateOptions['mode'],
+): Promise<void> {
   const pending = pendingOf(migrations, await readLedger(client, schema))
   if (pending.length === 0) return
-  if (options.mode === 'verify') {
+  if (mode === 'verify') {
     throw new OnlyonceError(pending.length === migrations.length ? 'schema_missing' : 'schema_outdated', {
       detail: `Schema ${schema} lacks ${pending.map((m) => m.name).join(', ')}.`,
     })
   }
-  await client.query('BEGIN')
+  // Not at the level that the session has: a snapshot that is older than the wait for the lock would show the ledger as it was
+  // before, and the migrations would be applied twice.
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   try {
     await applyPending(client, schema, migrations)
     await client.query('COMMIT')
@@ -58,19 +80,13 @@ export async function migrate(
   }
 }
 
-/** Whether there is nothing to apply. Reads twice, writes nothing, takes no lock. */
-export async function isMigrated(client: Queryable, schema: string): Promise<boolean> {
-  const migrations = await readMigrations(FOLDER)
-  return pendingOf(migrations, await readLedger(client, schema)).length === 0
-}
-
 async function applyPending(
   client: Queryable,
   schema: string,
   migrations: readonly Migration[],
 ): Promise<void> {
   await client.query(`SET LOCAL lock_timeout = ${LIMITS.migration_wait_max_ms}`)
-  // The lock comes before the ledger is read again: whoever waited here finds the work done.
+  // The lock comes before the ledger is read again: a process that waited here finds the work done.
   await client.query('SELECT pg_advisory_xact_lock($1::bigint)', [lockOf(schema)])
   const pending = pendingOf(migrations, await readLedger(client, schema))
   if (pending.length === 0) return
@@ -82,9 +98,11 @@ async function applyPending(
     version    integer PRIMARY KEY,
     name       text NOT NULL,
     checksum   text NOT NULL,
-    requires   integer NOT NULL,
+    requires   integer NOT NULL DEFAULT 1,
     applied_at timestamptz NOT NULL DEFAULT now()
   )`)
+  // The payment service kept a ledger without it at first.
+  await client.query('ALTER TABLE migrations ADD COLUMN IF NOT EXISTS requires integer NOT NULL DEFAULT 1')
   for (const { version, name, text, checksum, requires } of pending) {
     await client.query(text)
     await client.query('INSERT INTO migrations (version, name, checksum, requires) VALUES ($1, $2, $3, $4)', [
@@ -98,20 +116,30 @@ async function applyPending(
 
 /** What is still to be applied, after checking that what was applied is what we know. */
 function pendingOf(migrations: readonly Migration[], ledger: readonly Applied[]): readonly Migration[] {
-  const newest = migrations.length
-  for (const applied of ledger) {
-    if (applied.requires > newest) {
+  const newest_known = migrations.at(-1)?.version ?? 0
+  const applied = new Map(ledger.map((entry) => [entry.version, entry]))
+  const newest = ledger.at(-1)
+  for (const { requires, name } of ledger) {
+    if (requires > newest_known) {
       throw new OnlyonceError('schema_too_new', {
-        detail: `It has migration ${applied.name}; this version knows up to ${newest}.`,
+        detail: `It has migration ${name}; this version knows up to ${newest_known}.`,
       })
     }
-    const known = migrations[applied.version - 1]
-    if (known !== undefined && known.checksum !== applied.checksum) {
-      throw new OnlyonceError('schema_changed', { detail: `See migration ${applied.name}.` })
-    }
   }
-  const versions = new Set(ledger.map((applied) => applied.version))
-  return migrations.filter((migration) => !versions.has(migration.version))
+  return migrations.filter(({ version, name, checksum }) => {
+    const known = applied.get(version)
+    if (known !== undefined && known.checksum !== checksum) {
+      throw new OnlyonceError('schema_changed', {
+        detail: `Migration ${name} is not what was applied as ${known.name}. Put the file back as it was, and make the change in a new one.`,
+      })
+    }
+    if (known === undefined && newest !== undefined && version < newest.version) {
+      throw new OnlyonceError('option_invalid', {
+        detail: `Migration ${name} comes too late: ${newest.name} was applied before it. Give it the next number.`,
+      })
+    }
+    return known === undefined
+  })
 }
 
 /**
@@ -124,30 +152,35 @@ async function readLedger(client: Queryable, schema: string): Promise<readonly A
     [schema],
   )
   if (rows.length === 0) return []
-  const ledger = await client.query(
-    `SELECT version, name, checksum, requires FROM ${schema}.migrations ORDER BY version`,
-  )
-  return ledger.rows
-}
-
-/** Files are named 0001_name.sql, without a gap, and begin with the line `-- requires: <version>`. */
-async function readMigrations(folder: URL): Promise<readonly Migration[]> {
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort()
-  return Promise.all(
-    names.map(async (name, i) => {
-      const text = await readFile(new URL(name, folder), 'utf8')
-      const version = Number(name.slice(0, 4))
-      const requires = Number(/^-- requires: (\d+)\n/.exec(text)?.[1])
-      if (version !== i + 1 || !(requires >= 1 && requires <= version)) {
-        throw new OnlyonceError('option_invalid', {
-          detail: `Migration ${name} is misnamed or lacks its header.`,
-        })
-      }
-      return { version, name, text, requires, checksum: createHash('sha256').update(text).digest('hex') }
-    }),
-  )
+  const ledger = await client.query(`SELECT * FROM ${schema}.migrations ORDER BY version`)
+  return ledger.rows.map(({ version, name, checksum, requires = 1 }) => ({
+    version,
+    name,
+    checksum,
+    requires,
+  }))
 }
 
 function lockOf(schema: string): string {
   return createHash('sha256').update(`onlyonce/migrate/${schema}`).digest().readBigInt64BE(0).toString()
+}
+
+/** One connection for all of it; a pool would give each statement to another. One that failed is not given back as sound. */
+async function withClient(on: Pool | Queryable, work: (client: Queryable) => Promise<void>): Promise<void> {
+  if (!isPool(on)) return await work(on)
+  hearPool(on)
+  let client: PoolClient | undefined
+  try {
+    client = await on.connect()
+    await work(client)
+    client.release()
+  } catch (error) {
+    client?.release(true)
+    if (error instanceof OnlyonceError || !isAway(error)) throw error
+    throw new OnlyonceError('store_unavailable', { cause: error })
+  }
+}
+
+function isPool(on: Pool | Queryable): on is Pool {
+  return 'idleCount' in on && 'connect' in on
 }

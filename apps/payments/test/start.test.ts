@@ -1,0 +1,96 @@
+import { startFaultProxy } from 'onlyonce/testing'
+import pg from 'pg'
+import { describe, expect, it } from 'vitest'
+import { cleanUpLater } from '../../../test/setup/clean-up.ts'
+import { type FreshDatabase, freshDatabase } from '../../../test/setup/database.ts'
+import { waitUntil } from '../../../test/setup/wait.ts'
+import { openService } from '../service.ts'
+import { testConfig } from './service.ts'
+import { type SpawnedService, spawnService } from './service-process.ts'
+
+/** No processor is asked for anything. */
+const env = { GATEWAY_URL: 'http://127.0.0.1:9' }
+
+/** A database behind a proxy that turns everybody away until it is healed. */
+async function openAway(): Promise<{ url: string; heal(): void; refused(count: number): Promise<void> }> {
+  const database = await freshDatabase()
+  const { hostname: host, port } = new URL(database.url)
+  const proxy = await startFaultProxy({ target: { host, port: Number(port) } })
+  cleanUpLater(() => proxy.close())
+  proxy.setFault({ kind: 'refuse' })
+  return {
+    url: proxy.url(database.url),
+    heal: () => proxy.setFault(null),
+    refused: (count) =>
+      waitUntil(`${count} connections were refused`, () => proxy.stats.connections_refused >= count),
+  }
+}
+
+const linesOf = ({ output }: SpawnedService) => output().trim().split('\n')
+
+describe('twenty services that start at once', () => {
+  it('all start, on an empty database whose sessions are serializable', async () => {
+    const database: FreshDatabase = await freshDatabase()
+    const admin = database.direct({ max: 1 })
+    await admin.query('DROP SCHEMA onlyonce CASCADE')
+    const name = pg.escapeIdentifier(database.name)
+    await admin.query(`ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`)
+    // Each with connections of its own, which is all that the database knows of processes.
+    const config = { ...testConfig(database, { ...env, DATABASE_POOL_SIZE: '3' }), wait_max_ms: 0 }
+    const services = await Promise.all(
+      Array.from({ length: 20 }, () => openService(config, { gateways: {} })),
+    )
+    await Promise.all(services.map((service) => service.close()))
+    const { rows } = await admin.query(`SELECT version FROM payments.migrations ORDER BY version`)
+    expect(rows.length).toBeGreaterThan(0)
+  })
+})
+
+describe('a service whose PostgreSQL is away when it starts', () => {
+  it('says so in one line, waits, and starts when it is there', async () => {
+    const database = await openAway()
+    const service = spawnService({ database, role: 'api', env })
+    await database.refused(3)
+    await waitUntil('it has said so', () => service.output() !== '')
+    expect(linesOf(service)).toEqual([
+      expect.stringMatching(
+        /^PostgreSQL at 127\.0\.0\.1:\d+ cannot be reached \(ECONNRESET\)\. Waiting for it; --wait 0 gives up at once\.$/,
+      ),
+    ])
+    database.heal()
+    await waitUntil('it is ready', () => service.output().includes('Ready: http'))
+    expect(linesOf(service)).toHaveLength(2)
+    await service.end('SIGTERM')
+    expect(service.child.exitCode, service.output()).toBe(0)
+  })
+
+  it('gives up at once with --wait 0, and says why in one line', async () => {
+    const service = spawnService({ database: await openAway(), role: 'worker', env, args: ['--wait', '0'] })
+    await service.ended()
+    expect(service.child.exitCode).toBe(1)
+    expect(linesOf(service)).toEqual([
+      expect.stringMatching(
+        /^PostgreSQL at 127\.0\.0\.1:\d+ cannot be reached \(ECONNRESET\)\. The start gave up at once\.$/,
+      ),
+    ])
+  })
+
+  it('ends when it is told to while it waits', async () => {
+    const database = await openAway()
+    const service = spawnService({ database, role: 'api', env })
+    await waitUntil('it waits', () => service.output().includes('Waiting for it'))
+    await service.end('SIGTERM')
+    expect([service.child.exitCode, service.child.signalCode], service.output()).toEqual([0, null])
+  })
+
+  it('waits for nothing where the server has refused it', async () => {
+    const { url } = await freshDatabase()
+    const wrong = new URL(url)
+    wrong.pathname = '/no_such_database'
+    const service = spawnService({ database: { url: wrong.href }, role: 'worker', env })
+    await service.ended()
+    expect(service.child.exitCode).toBe(1)
+    expect(service.output()).toContain('no_such_database')
+    expect(service.output()).not.toContain('Waiting for it')
+  })
+})
