@@ -92,7 +92,8 @@ export async function runTransaction<Tx>(
     if (tries > 0 && !request.rerun) break
     const attempt = attemptOf(request, claimant, seen, deadline)
     // A store tells ends; one that throws has told none, and the work may have begun.
-    const end = await store.transact(attempt, work, crashPoint).catch(throwInDoubt)
+    const told = await store.transact(attempt, work, crashPoint).catch(throwInDoubt)
+    const end = ofTheStore(told, request)
     if (end.end === 'committed') return { outcome: 'executed', reply: end.reply }
     if (end.end === 'busy') return busyFor(deadline)
     const step = await stepAfter(end, store, attempt, crashPoint, signals)
@@ -101,6 +102,15 @@ export async function runTransaction<Tx>(
     if (step.next === 'rerun' && !request.rerun) break
   }
   throw last instanceof OnlyonceError ? last : new OnlyonceError('serialization_failed', { cause: last })
+}
+
+/**
+ * Work from code is told what it threw. An HTTP handler has let its framework make a page of it, on which the client would read the
+ * error of the store, and perhaps its stack: there the trouble itself is the end.
+ */
+function ofTheStore(end: TransactionEnd, { rerun }: TransactionRequest): TransactionEnd {
+  if (end.end !== 'failed' || end.trouble === undefined || rerun) return end
+  return { end: 'failed', error: end.trouble }
 }
 
 /** Another's transaction is open. It has run for as long as was waited for it, at least. */

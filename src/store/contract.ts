@@ -83,8 +83,11 @@ export type TransactionEnd<Written = Reply> =
   | { readonly end: 'conflict' }
   /** Another transaction with this key is open and did not end in time; everything was rolled back. */
   | { readonly end: 'busy' }
-  /** The work threw; everything was rolled back. */
-  | { readonly end: 'failed'; readonly error: unknown }
+  /**
+   * The work threw; everything was rolled back. `trouble` says that the store itself was not there for the work, whatever the work
+   * has made of that.
+   */
+  | { readonly end: 'failed'; readonly error: unknown; readonly trouble?: OnlyonceError }
   /** The work ended its transaction by itself: what it did may stand without a record. */
   | { readonly end: 'ended_inside'; readonly error: OnlyonceError }
   /** Collided with others or lost its connection before COMMIT was sent: rolled back, may run again. */

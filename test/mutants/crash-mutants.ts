@@ -56,4 +56,23 @@ export const CRASH_MUTANTS: readonly Mutant[] = [
     tests: ['apps/payments/test/start.test.ts'],
     only: 'says so in one line',
   },
+  {
+    name: 'let the framework answer for a store that was away',
+    file: 'src/protect/transaction.ts',
+    edits: [{ from: `end.trouble === undefined || rerun) return end`, to: `rerun !== null) return end` }],
+    tests: ['test/contract/read-only.test.ts'],
+    only: '/transaction over HTTP',
+  },
+  {
+    name: 'take a server that only reads for a fault of the work',
+    file: 'src/store/postgres/ends.ts',
+    edits: [
+      {
+        from: `    case 'not_primary':\n      return { end: 'failed', error: translate(error) }\n`,
+        to: ``,
+      },
+    ],
+    tests: ['test/contract/read-only.test.ts'],
+    only: 'a transaction that',
+  },
 ]

@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
 import { waitUntil } from '../../../test/setup/wait.ts'
@@ -22,6 +23,39 @@ describe('without its database', () => {
       expect(text).not.toMatch(/postgres|database "|does not exist/)
     }
     expect((await ask('/healthz')).status).toBe(200)
+  })
+})
+
+describe('with a database that only reads', () => {
+  it('the service answers reads, and every write with 503, and writes again when it may', async () => {
+    const { ask, post, database, service } = await openTestService()
+    const admin = database.direct({ max: 1 })
+    const setReadOnly = async (on: boolean) => {
+      await admin.query(
+        `ALTER DATABASE ${pg.escapeIdentifier(database.name)} SET default_transaction_read_only = ${on ? 'on' : 'off'}`,
+      )
+      // Settings of a database are those of the sessions that begin later.
+      await admin.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+      )
+      await waitUntil('the pool has new connections', async () => {
+        const told = await service.pool.query('SHOW default_transaction_read_only').catch(() => null)
+        return told?.rows[0]?.default_transaction_read_only === (on ? 'on' : 'off')
+      })
+    }
+    const writes = [
+      () => post('/v1/idempotency-keys', { operation: 'payments.create' }),
+      () => post('/v1/webhook-endpoints', { url: 'https://shop.example/hooks' }),
+    ]
+    await setReadOnly(true)
+    for (const write of writes) {
+      const { status, body, text } = await write()
+      expect([status, body.retryable], text).toEqual([503, true])
+      expect(text).not.toMatch(/read-only|25006|INSERT/)
+    }
+    expect((await ask('/v1/balances')).status).toBe(200)
+    await setReadOnly(false)
+    for (const write of writes) expect((await write()).status).toBe(201)
   })
 })
 

@@ -21,6 +21,8 @@ export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd<ne
   if (classify(failure) === 'moved') return { end: 'rerun', error: failure }
   if (facts.lost !== null) return endOfLoss(error, facts)
   if (isCollision(failure) || isCollision(error)) return { end: 'rerun', error }
+  const trouble = troubleOf(failure, translate)
+  if (trouble !== null) return { end: 'failed', error: isCausedBy(error, failure) ? trouble : error, trouble }
   if (sqlState(failure) === null || !isCausedBy(error, failure)) return { end: 'failed', error }
   switch (classify(failure)) {
     // Often it is a duplicate elsewhere that holds the row: whoever waits for it waits for the same request.
@@ -33,6 +35,19 @@ export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd<ne
       return { end: 'failed', error }
   }
 }
+
+/**
+ * A statement of the work got no connection, or came to a server that only reads: the store was not there for it. An error of its
+ * own, so that it is told from the one that the work was given and may have thrown on.
+ */
+function troubleOf(failure: unknown, translate: Facts['translate']): OnlyonceError | null {
+  if (failure === null) return null
+  const known = classify(failure) === 'not_primary' ? translate(failure) : failure
+  const code = known instanceof OnlyonceError ? AWAY.find((one) => one === known.code) : undefined
+  return code === undefined ? null : new OnlyonceError(code, { cause: (known as Error).cause ?? failure })
+}
+
+const AWAY = ['store_unavailable', 'pool_exhausted', 'overloaded'] as const
 
 /** Data layers wrap what the driver throws. */
 function isCausedBy(error: unknown, failure: unknown): boolean {
@@ -73,6 +88,8 @@ export function endOfRefusal(error: unknown, { failure, translate }: Facts): Tra
       return { end: 'rerun', error }
     case 'not_prepared':
       return { end: 'rerun', error: translate(error) }
+    case 'not_primary':
+      return { end: 'failed', error: translate(error) }
     // A statement failed before, and the work did not say so.
     case 'aborted':
       return isWorthRerun(failure)

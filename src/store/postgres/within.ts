@@ -97,6 +97,7 @@ async function claimBounded(
   try {
     claim = await insertOrDecide(tx, statements, request)
   } catch (error) {
+    if (classify(error) === 'not_primary') throw new OnlyonceError('store_unavailable', { cause: error })
     throw classify(error) === 'lock_wait' ? new LockWait(error) : error
   }
   await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [before.rows[0].before])

@@ -81,6 +81,7 @@ export class WorkTransaction<Written> {
     const end = endOfFailedWork(error, this.#facts)
     // Some errors leave a connection that answers and yet is of no more use: its statements are not what they were.
     if (end.end === 'rerun' && failure !== null && isBroken(failure)) this.link.lose(failure)
+    this.#leaveStandby(failure)
     return end
   }
 
@@ -122,9 +123,9 @@ export class WorkTransaction<Written> {
       await this.rollBack(null)
       if (this.link.lost !== null) this.tx.lostConnection()
       if (this.tx.ended_inside) return endOfFailedWork(error, this.#facts)
-      return this.link.lost === null
-        ? endOfRefusal(error, this.#facts)
-        : { end: 'rerun', error: this.connections.translate(error) }
+      if (this.link.lost !== null) return { end: 'rerun', error: this.connections.translate(error) }
+      this.#leaveStandby(error)
+      return endOfRefusal(error, this.#facts)
     } finally {
       this.connections.finishing -= 1
     }
@@ -185,6 +186,7 @@ export class WorkTransaction<Written> {
     if (at_record && classify(error) === 'unique') return { end: 'conflict' }
     const { failure } = this.tx
     if (failure !== null && sqlState(failure) !== null && isBroken(failure)) this.link.lose(failure)
+    this.#leaveStandby(error)
     return endOfRefusal(error, this.#facts)
   }
 
@@ -205,6 +207,11 @@ export class WorkTransaction<Written> {
       }
     }
     return end
+  }
+
+  /** After a failover the pool has to find the new primary: connections to a server that only reads are not kept. */
+  #leaveStandby(error: unknown): void {
+    if (error !== null && classify(error) === 'not_primary') this.link.lose(error)
   }
 
   get #facts(): Facts {
