@@ -13,8 +13,10 @@ export const LIMITS = {
   /** How long a payment may be unsettled before a worker asks what became of it. */
   unsettled_after_seconds: 60,
   unsettled_look_every_ms: 15_000,
-  /** How long a reservation is left alone before a worker asks whether anybody can still come back to it. */
-  reservation_after_seconds: 24 * 3_600,
+  /** How long a request that was not executed keeps what it reserved while nobody else needs it. */
+  reservation_after_seconds: 3_600,
+  /** Requests under way of one payment that a request which needs their share looks at. */
+  reservations_looked_at_max: 100,
   reservation_look_every_ms: 300_000,
   /** A processor that did not let go of a payment is asked again after this. */
   expiry_retry_hours: 24,

@@ -1,5 +1,6 @@
 import type { Mutant } from './mutants.ts'
 
+const RESERVATIONS = 'apps/payments/test/reservations.test.ts'
 const DUPLICATES = 'apps/payments/test/duplicates.test.ts'
 
 /** Faults in the payment service: what would charge twice, or keep others out for nothing. */
@@ -32,6 +33,44 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     ],
     tests: [DUPLICATES],
     only: 'stands while nobody knows',
+  },
+  {
+    name: 'take what a request holds that may still be executed',
+    file: 'apps/payments/payments/reservations.ts',
+    edits: [{ from: 'operation === op.operation && key === op.key', to: 'key !== null' }],
+    tests: [RESERVATIONS],
+    only: 'keeps what it holds',
+  },
+  {
+    name: 'take what a request holds and leave it to be resumed',
+    file: 'apps/payments/payments/giving-up.ts',
+    edits: [
+      {
+        from: 'reply,\n      tx,\n    })',
+        to: 'reply: { ...reply, status: 99 } }).catch(() => ({ given_up: true }))',
+      },
+    ],
+    tests: [RESERVATIONS],
+    only: 'gives way',
+  },
+  {
+    name: 'decide that a capture was executed and post nothing',
+    file: 'apps/payments/payments/decisions.ts',
+    edits: [
+      {
+        from: 'const settled = await settleTold(tx, settling, record, told)',
+        to: 'const settled = told.executed ? problemReply("internal") : await settleTold(tx, settling, record, told)',
+      },
+    ],
+    tests: [RESERVATIONS],
+    only: 'settles it and posts it',
+  },
+  {
+    name: 'settle what a person told outside of the commit of the decision',
+    file: 'apps/payments/payments/decisions.ts',
+    edits: [{ from: 'await replyOf(tx, settling,', to: 'await replyOf(pool, settling,' }],
+    tests: [RESERVATIONS],
+    only: 'comes too late',
   },
   {
     name: 'store the refusal of a duplicate under the new key',

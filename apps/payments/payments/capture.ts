@@ -3,9 +3,11 @@ import type { Captured, Decline } from '../gateway/index.ts'
 import { makeId } from '../ids.ts'
 import { captureLines, post } from '../ledger/index.ts'
 import { problemReply } from '../problems.ts'
-import { boundsOf, type Gateways, gatewayOf } from './gateways.ts'
+import type { PaymentDoors } from './doors.ts'
+import { boundsOf, gatewayOf } from './gateways.ts'
 import { releaseHeld } from './held.ts'
 import { closingBy, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
+import { freeCaptures, freeClosing, type Settling } from './reservations.ts'
 import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
 import { RESERVE_CAPTURE, SETTLE_CAPTURE } from './sql.ts'
 import { afterCapture } from './state.ts'
@@ -26,10 +28,14 @@ interface Reserved {
   readonly final: boolean
 }
 
-/** A capture: so much is reserved, taken at the processor, settled. What others have reserved is not there to be taken. */
-export const capturePaymentWith = (gateways: Gateways) =>
+/**
+ * A capture: so much is reserved, taken at the processor, settled. What others have reserved is not there to be taken, unless it is
+ * proved that nothing became of them: then they are given up.
+ */
+export const capturePaymentWith = (doors: PaymentDoors) =>
   operation('payments.capture', async (op, input: CapturePayment) => {
-    const reserved = await op.atomic('reserved', (tx) => reserve(tx, op, input), ONE_AT_A_TIME)
+    const { gateways } = doors
+    const reserved = await op.atomic('reserved', (tx) => reserve(tx, op, input, doors), ONE_AT_A_TIME)
     if ('status' in reserved) return reserved
     const gateway = gatewayOf(gateways, op.account)
     const captured = await op.foreign('captured', {
@@ -37,15 +43,27 @@ export const capturePaymentWith = (gateways: Gateways) =>
       find: (context) => gateway.findCapture(reserved, context),
       ...boundsOf(gateway),
     })
-    return op.atomic('settled', (tx) => settle(tx, op, input.payment, reserved, captured), ONE_AT_A_TIME)
+    return op.atomic(
+      'settled',
+      (tx) => settleCapture(tx, op, input.payment, reserved, captured),
+      ONE_AT_A_TIME,
+    )
   })
 
-async function reserve(tx: Queryable, op: Op, { payment: id, amount, final }: CapturePayment) {
-  const payment = await lockPayment(tx, op, id)
-  if (payment === null) return paymentNotFound()
-  const refused = refuseClosed(payment)
+async function reserve(
+  tx: Queryable,
+  op: Op,
+  { payment: id, amount, final }: CapturePayment,
+  { desk }: PaymentDoors,
+) {
+  const found = await lockPayment(tx, op, id)
+  if (found === null) return paymentNotFound()
+  const opened = await freeClosing(tx, op, desk, found)
+  const refused = refuseClosed(opened)
   if (refused !== null) return refused
-  const left = payment.amount - payment.captured - payment.capturing
+  const needed = (amount ?? opened.amount) - leftOf(opened)
+  const payment = await freeCaptures(tx, op, desk, opened, needed)
+  const left = leftOf(payment)
   const wanted = amount ?? left
   if (wanted > left || left === 0) {
     const detail = `${left} of ${payment.amount} can still be captured.`
@@ -64,13 +82,22 @@ async function reserve(tx: Queryable, op: Op, { payment: id, amount, final }: Ca
   return reserved
 }
 
-async function settle(tx: Queryable, op: Op, id: string, reserved: Reserved, result: Captured | Decline) {
-  const before = (await lockPayment(tx, op, id))!
+const leftOf = ({ amount, captured, capturing }: PaymentRow) => amount - captured - capturing
+
+/** What the processor said, or a person who has asked it, is written down and posted. */
+export async function settleCapture(
+  tx: Queryable,
+  by: Settling,
+  id: string,
+  reserved: Omit<Reserved, 'gateway_id'>,
+  result: Captured | Decline,
+) {
+  const before = (await lockPayment(tx, by, id))!
   const declined = result.status === 'declined'
   const captured = declined ? 0 : reserved.amount
   const released = declined ? 0 : reserved.final ? before.held : Math.min(captured, before.held)
   const { rows } = await tx.query(SETTLE_CAPTURE, [
-    op.account,
+    by.account,
     id,
     reserved.capture,
     declined ? 'failed' : 'succeeded',
@@ -89,12 +116,12 @@ async function settle(tx: Queryable, op: Op, id: string, reserved: Reserved, res
       more: { decline: viewDecline(result), payment: view },
     })
   }
-  const { account } = op
+  const { account } = by
   const { capture: source, currency } = reserved
   const lines = captureLines({ amount: captured, currency })
   await post(tx, { account, kind: 'capture', source, state: 'posted', lines })
   if (released > 0) await releaseHeld(tx, { account, payment: id, source, amount: released })
-  await op.emit(tx, 'payment.captured', view, { aggregate: `payment:${id}` })
+  await by.emit(tx, 'payment.captured', view, { aggregate: `payment:${id}` })
   return reply(200, view)
 }
 

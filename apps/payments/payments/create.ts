@@ -7,6 +7,7 @@ import { problemReply } from '../problems.ts'
 import type { PaymentDoors } from './doors.ts'
 import { type Earlier, findEarlier, makeRoom, refuseDuplicate, windowOf } from './duplicates.ts'
 import { boundsOf, gatewayOf } from './gateways.ts'
+import type { Settling } from './reservations.ts'
 import { type Metadata, type PaymentRow, presentPayment, viewDecline } from './rows.ts'
 import { INSERT_PAYMENT, SETTLE_PAYMENT } from './sql.ts'
 
@@ -54,7 +55,11 @@ export const createPaymentWith = (doors: PaymentDoors) =>
       find: (context) => gateway.findAuthorization(order, context),
       ...boundsOf(gateway),
     })
-    return op.atomic('settled', (tx) => settlePayment(tx, op, id, authorized, doors), READ_COMMITTED)
+    return op.atomic(
+      'settled',
+      (tx) => settlePayment(tx, op, id, authorized, windowMs(doors, op)),
+      READ_COMMITTED,
+    )
   })
 
 const READ_COMMITTED = { isolation: 'read committed' } as const
@@ -106,20 +111,20 @@ function windowMs({ retention_ms, gateways }: PaymentDoors, { account }: Pick<Op
   return windowOf(retention_ms, gatewayOf(gateways, account).key_lifetime_ms)
 }
 
-async function settlePayment(
+/** What the processor said, or a person who has asked it, is written down and posted. */
+export async function settlePayment(
   tx: Queryable,
-  op: Op,
+  by: Settling,
   id: string,
   result: Authorized | Decline,
-  doors: PaymentDoors,
+  window_ms: number = LIMITS.duplicate_window_ms,
 ) {
   const declined = result.status === 'declined'
   const captured = result.status === 'captured' ? result.amount : 0
   const held = result.status === 'authorized' ? result.amount : 0
   const status = declined ? 'failed' : captured > 0 ? 'succeeded' : 'requires_capture'
-  const window_ms = windowMs(doors, op)
   const { rows } = await tx.query(SETTLE_PAYMENT, [
-    op.account,
+    by.account,
     id,
     status,
     result.gateway_id,
@@ -133,7 +138,7 @@ async function settlePayment(
     firstIdAt('pay', timeOfId(id) - 2 * window_ms),
   ])
   const payment = rows[0] as PaymentRow
-  const { account } = op
+  const { account } = by
   if (captured > 0) {
     const lines = captureLines({ amount: captured, currency: payment.currency })
     await post(tx, { account, kind: 'capture', source: id, state: 'posted', lines })
@@ -144,8 +149,8 @@ async function settlePayment(
   }
   const view = presentPayment(payment)
   const aggregate = `payment:${id}`
-  await op.emit(tx, `payment.${status === 'requires_capture' ? 'authorized' : status}`, view, { aggregate })
-  if (payment.duplicate_of !== null) await op.emit(tx, 'payment.duplicate_suspected', view, { aggregate })
+  await by.emit(tx, `payment.${status === 'requires_capture' ? 'authorized' : status}`, view, { aggregate })
+  if (payment.duplicate_of !== null) await by.emit(tx, 'payment.duplicate_suspected', view, { aggregate })
   if (!declined) return reply(201, view, { location: `/v1/payments/${id}` })
   return problemReply('payment_declined', {
     detail: result.message,

@@ -5,7 +5,8 @@ import { problemReply } from '../problems.ts'
 import type { CreatePayment } from './create.ts'
 import { giveUp, NOT_EXECUTED } from './giving-up.ts'
 import { type PaymentRow, presentPayment } from './rows.ts'
-import { DROP_PAYMENT, FIND_EARLIER, FORGET_INTENT } from './sql.ts'
+import { FIND_EARLIER, FORGET_INTENT } from './sql.ts'
+import { DROP_PAYMENT } from './sql-unsettled.ts'
 
 /** A payment that a new one would repeat. */
 export interface Earlier {

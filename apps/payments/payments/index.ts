@@ -5,6 +5,7 @@ import type { PaymentDoors } from './doors.ts'
 import { cancelPaymentWith, expirePaymentWith } from './let-go.ts'
 import { refundPaymentWith } from './refund.ts'
 
+export { type Decision, decide } from './decisions.ts'
 export type { PaymentDoors } from './doors.ts'
 export { type Gateways, gatewayOf, modeOf } from './gateways.ts'
 export {
@@ -19,13 +20,12 @@ export { expirer, marker, sweeper } from './workers.ts'
 
 /** All operations of payments, given what they work with. */
 export function paymentOperations(doors: PaymentDoors) {
-  const { gateways } = doors
   return {
     createPayment: createPaymentWith(doors),
-    capturePayment: capturePaymentWith(gateways),
-    cancelPayment: cancelPaymentWith(gateways),
-    refundPayment: refundPaymentWith(gateways),
-    expirePayment: expirePaymentWith(gateways),
+    capturePayment: capturePaymentWith(doors),
+    cancelPayment: cancelPaymentWith(doors),
+    refundPayment: refundPaymentWith(doors),
+    expirePayment: expirePaymentWith(doors),
   }
 }
 

@@ -2,9 +2,11 @@ import { notExecuted, type Op, operation, type Queryable, reply } from 'onlyonce
 import type { Decline, Voided, VoidOrder } from '../gateway/index.ts'
 import { LIMITS } from '../limits.ts'
 import { problemReply } from '../problems.ts'
-import { boundsOf, type Gateways, gatewayOf } from './gateways.ts'
+import type { PaymentDoors } from './doors.ts'
+import { boundsOf, gatewayOf } from './gateways.ts'
 import { releaseHeld } from './held.ts'
 import { closingBy, isOpen, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
+import { freeCaptures, freeClosing, type Settling } from './reservations.ts'
 import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
 import { CLOSE_PAYMENT, REOPEN_PAYMENT, SETTLE_VOID } from './sql.ts'
 import { afterLettingGo } from './state.ts'
@@ -15,40 +17,42 @@ export interface CancelPayment {
 }
 
 /** A client does not want the money any more that is held. */
-export const cancelPaymentWith = (gateways: Gateways) =>
+export const cancelPaymentWith = (doors: PaymentDoors) =>
   operation('payments.cancel', (op, { payment, reason }: CancelPayment) =>
-    letGo(op, gateways, payment, reason, 'canceled'),
+    letGo(op, doors, payment, reason, 'canceled'),
   )
 
 /** The processor holds it no longer than this; a worker asks for it. */
-export const expirePaymentWith = (gateways: Gateways) =>
+export const expirePaymentWith = (doors: PaymentDoors) =>
   operation('payments.expire', (op, { payment }: { readonly payment: string }) =>
-    letGo(op, gateways, payment, 'abandoned', 'expired'),
+    letGo(op, doors, payment, 'abandoned', 'expired'),
   )
 
 /** The payment is closed to captures, let go of at the processor, settled. */
 async function letGo(
   op: Op,
-  gateways: Gateways,
+  doors: PaymentDoors,
   id: string,
   reason: VoidOrder['reason'],
   why: 'canceled' | 'expired',
 ) {
-  const closed = await op.atomic('closed', (tx) => close(tx, op, id, why), ONE_AT_A_TIME)
+  const closed = await op.atomic('closed', (tx) => close(tx, op, doors, id, why), ONE_AT_A_TIME)
   if ('status' in closed) return closed
-  const gateway = gatewayOf(gateways, op.account)
+  const gateway = gatewayOf(doors.gateways, op.account)
   const order = { gateway_id: closed.gateway_id, reason }
   const voided = await op.foreign('voided', {
     call: (context) => gateway.void(order, context),
     find: (context) => gateway.findVoid(order, context),
     ...boundsOf(gateway),
   })
-  return await op.atomic('settled', (tx) => settle(tx, op, id, voided, why), ONE_AT_A_TIME)
+  return await op.atomic('settled', (tx) => settleLettingGo(tx, op, id, voided, why), ONE_AT_A_TIME)
 }
 
-async function close(tx: Queryable, op: Op, id: string, why: 'canceled' | 'expired') {
-  const payment = await lockPayment(tx, op, id)
-  if (payment === null) return paymentNotFound()
+async function close(tx: Queryable, op: Op, { desk }: PaymentDoors, id: string, why: 'canceled' | 'expired') {
+  const found = await lockPayment(tx, op, id)
+  if (found === null) return paymentNotFound()
+  const opened = await freeClosing(tx, op, desk, found)
+  const payment = await freeCaptures(tx, op, desk, opened, opened.capturing)
   // Its key is that of the date: a refusal would be kept under it, and the payment held until that is forgotten.
   if (why === 'expired' && isOpen(payment) && (payment.closing !== null || payment.capturing > 0)) {
     throw notExecuted(new Error('Somebody else is at work on the payment.'))
@@ -62,24 +66,25 @@ async function close(tx: Queryable, op: Op, id: string, why: 'canceled' | 'expir
   return { gateway_id: payment.gateway_id! }
 }
 
-async function settle(
+/** What the processor said, or a person who has asked it, is written down and posted. */
+export async function settleLettingGo(
   tx: Queryable,
-  op: Op,
+  by: Settling,
   id: string,
   result: Voided | Decline,
   why: 'canceled' | 'expired',
 ) {
-  const { account } = op
+  const { account } = by
   if (result.status === 'declined') {
     const { rows } = await tx.query(REOPEN_PAYMENT, [account, id, LIMITS.expiry_retry_hours])
     const payment = presentPayment(rows[0] as PaymentRow)
     const decline = viewDecline(result)
     return problemReply('cancel_failed', { detail: result.message, more: { decline, payment } })
   }
-  const before = (await lockPayment(tx, op, id))!
+  const before = (await lockPayment(tx, by, id))!
   const { rows } = await tx.query(SETTLE_VOID, [account, id, afterLettingGo(before.captured, why)])
   await releaseHeld(tx, { account, payment: id, source: id, amount: before.held })
   const view = presentPayment(rows[0] as PaymentRow)
-  await op.emit(tx, `payment.${why}`, view, { aggregate: `payment:${id}` })
+  await by.emit(tx, `payment.${why}`, view, { aggregate: `payment:${id}` })
   return reply(200, view)
 }

@@ -6,13 +6,17 @@ import { LOCK_PAYMENT } from './sql.ts'
 /** For steps that judge a payment by its row: who comes at the same time waits for the row, and sees what became of it. */
 export const ONE_AT_A_TIME = { isolation: 'read committed' } as const
 
-export async function lockPayment(tx: Queryable, op: Op, id: string): Promise<PaymentRow | null> {
-  const { rows } = await tx.query(LOCK_PAYMENT, [op.account, id])
+export async function lockPayment(
+  tx: Queryable,
+  { account }: Pick<Op, 'account'>,
+  id: string,
+): Promise<PaymentRow | null> {
+  const { rows } = await tx.query(LOCK_PAYMENT, [account, id])
   return (rows[0] as PaymentRow | undefined) ?? null
 }
 
 /** How a payment names who is letting go of its rest. */
-export const closingBy = (op: Op) => `${op.operation} ${op.key}`
+export const closingBy = (op: Pick<Op, 'operation' | 'key'>) => `${op.operation} ${op.key}`
 
 export const paymentNotFound = () => problemReply('not_found', { detail: 'There is no such payment.' })
 

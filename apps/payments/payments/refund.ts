@@ -3,9 +3,11 @@ import type { Decline, Refunded, RefundOrder } from '../gateway/index.ts'
 import { makeId } from '../ids.ts'
 import { post, refundLines } from '../ledger/index.ts'
 import { problemReply } from '../problems.ts'
-import { boundsOf, type Gateways, gatewayOf } from './gateways.ts'
+import type { PaymentDoors } from './doors.ts'
+import { boundsOf, gatewayOf } from './gateways.ts'
 import { lockPayment, ONE_AT_A_TIME, paymentNotFound } from './locked.ts'
-import { type Metadata, presentRefund, type RefundRow, viewDecline } from './rows.ts'
+import { freeRefunds, type Settling } from './reservations.ts'
+import { type Metadata, type PaymentRow, presentRefund, type RefundRow, viewDecline } from './rows.ts'
 import { RESERVE_REFUND, SETTLE_REFUND } from './sql.ts'
 
 export interface RefundPayment {
@@ -23,10 +25,11 @@ interface Reserved {
   readonly currency: string
 }
 
-/** A refund: so much is reserved, given back at the processor, settled. */
-export const refundPaymentWith = (gateways: Gateways) =>
+/** A refund: so much is reserved, given back at the processor, settled. Others of which nothing became are given up for it. */
+export const refundPaymentWith = (doors: PaymentDoors) =>
   operation('refunds.create', async (op, input: RefundPayment) => {
-    const reserved = await op.atomic('reserved', (tx) => reserve(tx, op, input), ONE_AT_A_TIME)
+    const { gateways } = doors
+    const reserved = await op.atomic('reserved', (tx) => reserve(tx, op, input, doors), ONE_AT_A_TIME)
     if ('status' in reserved) return reserved
     const gateway = gatewayOf(gateways, op.account)
     const order = { account: op.account, reason: input.reason, ...reserved }
@@ -35,17 +38,28 @@ export const refundPaymentWith = (gateways: Gateways) =>
       find: (context) => gateway.findRefund(order, context),
       ...boundsOf(gateway),
     })
-    return op.atomic('settled', (tx) => settle(tx, op, input.payment, reserved, refunded), ONE_AT_A_TIME)
+    return op.atomic(
+      'settled',
+      (tx) => settleRefund(tx, op, input.payment, reserved, refunded),
+      ONE_AT_A_TIME,
+    )
   })
 
-async function reserve(tx: Queryable, op: Op, { payment: id, amount, reason, metadata }: RefundPayment) {
-  const payment = await lockPayment(tx, op, id)
-  if (payment === null) return paymentNotFound()
-  if (payment.captured === 0) {
-    const detail = `The payment is ${payment.status}: nothing was taken that could be given back.`
-    return problemReply('payment_state', { detail, more: { payment_status: payment.status } })
+async function reserve(
+  tx: Queryable,
+  op: Op,
+  { payment: id, amount, reason, metadata }: RefundPayment,
+  { desk }: PaymentDoors,
+) {
+  const found = await lockPayment(tx, op, id)
+  if (found === null) return paymentNotFound()
+  if (found.captured === 0) {
+    const detail = `The payment is ${found.status}: nothing was taken that could be given back.`
+    return problemReply('payment_state', { detail, more: { payment_status: found.status } })
   }
-  const left = payment.captured - payment.refunded - payment.refunding
+  const needed = (amount ?? found.captured) - leftOf(found)
+  const payment = await freeRefunds(tx, op, desk, found, needed)
+  const left = leftOf(payment)
   const wanted = amount ?? left
   if (wanted > left || left === 0) {
     const detail = `${left} of ${payment.captured} can still be refunded.`
@@ -62,8 +76,17 @@ async function reserve(tx: Queryable, op: Op, { payment: id, amount, reason, met
   return reserved
 }
 
-async function settle(tx: Queryable, op: Op, id: string, reserved: Reserved, result: Refunded | Decline) {
-  const { account } = op
+const leftOf = ({ captured, refunded, refunding }: PaymentRow) => captured - refunded - refunding
+
+/** What the processor said, or a person who has asked it, is written down and posted. */
+export async function settleRefund(
+  tx: Queryable,
+  by: Settling,
+  id: string,
+  reserved: Omit<Reserved, 'gateway_id'>,
+  result: Refunded | Decline,
+) {
+  const { account } = by
   const { refund: source, amount, currency } = reserved
   const declined = result.status === 'declined'
   const { rows } = await tx.query(SETTLE_REFUND, [
@@ -74,12 +97,13 @@ async function settle(tx: Queryable, op: Op, id: string, reserved: Reserved, res
     declined ? JSON.stringify(viewDecline(result)) : null,
     amount,
     declined ? 0 : amount,
-    result.gateway_id,
+    // Nobody need know it who tells that it was refunded.
+    result.gateway_id || null,
   ])
   const view = presentRefund(rows[0] as RefundRow)
   const aggregate = `payment:${id}`
   if (declined) {
-    await op.emit(tx, 'refund.failed', view, { aggregate })
+    await by.emit(tx, 'refund.failed', view, { aggregate })
     return problemReply('refund_failed', {
       detail: result.message,
       more: { decline: view.decline, refund: view },
@@ -92,6 +116,6 @@ async function settle(tx: Queryable, op: Op, id: string, reserved: Reserved, res
     state: 'posted',
     lines: refundLines({ amount, currency }),
   })
-  await op.emit(tx, 'payment.refunded', view, { aggregate })
+  await by.emit(tx, 'payment.refunded', view, { aggregate })
   return reply(201, view, { location: `/v1/payments/${id}/refunds/${source}` })
 }

@@ -1,16 +1,17 @@
 /** Statements of payments. Whatever may exceed something is a condition of the UPDATE: the row is the judge. */
 
-const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+export const time = (column: string) =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 /** Amounts are far below 2^53, so a double holds them exactly. */
-const COLUMNS = `
+export const COLUMNS = `
   p.account, p.id, p.status, p.amount::float8, p.currency, p.capture_method, p.payment_method, p.payer, p.reference,
   p.metadata, p.idempotency_key, p.gateway, p.gateway_id, p.unique_reference, p.captured::float8, p.capturing::float8,
   p.refunded::float8, p.refunding::float8, p.held::float8, p.closing, p.decline, p.duplicate_of,
   ${time('p.capture_before')} AS capture_before, ${time('p.created_at')} AS created_at,
   ${time('p.updated_at')} AS updated_at`
 
-const ATTEMPTS = `
+export const ATTEMPTS = `
   (SELECT coalesce(json_agg(json_build_object('number', a.number, 'gateway', a.gateway, 'gateway_id', a.gateway_id,
      'status', a.status, 'decline', a.decline) ORDER BY a.number), '[]')
    FROM payments.attempts a WHERE a.account = p.account AND a.payment = p.id) AS attempts`
@@ -143,7 +144,7 @@ WITH payment AS (
 INSERT INTO payments.refunds (account, payment, id, amount, reason, metadata, idempotency_key)
 VALUES ($1, $2, $4, $3, $5, $6, $7)`
 
-const REFUND_COLUMNS = `
+export const REFUND_COLUMNS = `
   r.id, r.payment, r.amount::float8, p.currency, r.reason, r.metadata, r.status, r.decline,
   ${time('r.created_at')} AS created_at`
 
@@ -192,79 +193,3 @@ export const SELECT_REFUND = `${REFUNDS_OF} AND r.id = $3`
 export const LIST_REFUNDS = `${REFUNDS_OF}
   AND ($3::text IS NULL OR r.id < $3)
 ORDER BY r.id DESC LIMIT $4`
-
-/**
- * Lists of workers: over all accounts, of what is so old. Each page goes on behind the last row of the one before: the first rows
- * may be those that nobody can end now, and must not keep the others.
- * 1 age in seconds, 2 how many, 3-5 place, account and id of the last row; null from the start.
- */
-const olderBy = (column: string) => `p.${column} <= now() - $1 * interval '1 second'
-  AND ($3::timestamptz IS NULL OR (p.${column}, p.account, p.id) > ($3, $4, $5))
-ORDER BY p.${column}, p.account, p.id LIMIT $2`
-
-/** Held longer than the processor holds it, and nobody is at work on it. */
-export const DUE_PAYMENTS = `
-SELECT account, id, ${time('capture_before')} AS capture_before, capture_before::text AS place FROM payments.payments p
-WHERE status IN ('requires_capture', 'partially_captured') AND capturing = 0
-  AND (closing IS NULL OR starts_with(closing, 'payments.expire ')) AND ${olderBy('capture_before')}`
-
-/** Nobody has settled them for a while. */
-export const UNSETTLED_PAYMENTS = `
-SELECT account, id, status, idempotency_key, created_at::text AS place FROM payments.payments p
-WHERE status IN ('processing', 'unknown') AND ${olderBy('created_at')}`
-
-export const UNSETTLED_CAPTURES = `
-SELECT account, payment, id, 'payments.capture' AS operation, idempotency_key AS key, created_at::text AS place
-FROM payments.captures p WHERE status = 'processing' AND ${olderBy('created_at')}`
-
-export const UNSETTLED_REFUNDS = `
-SELECT account, payment, id, 'refunds.create' AS operation, idempotency_key AS key, created_at::text AS place
-FROM payments.refunds p WHERE status = 'processing' AND ${olderBy('created_at')}`
-
-/** Whoever closes a payment. */
-export const UNSETTLED_CLOSINGS = `
-SELECT account, id AS payment, id, split_part(closing, ' ', 1) AS operation,
-  substr(closing, strpos(closing, ' ') + 1) AS key, updated_at::text AS place
-FROM payments.payments p WHERE closing IS NOT NULL AND ${olderBy('updated_at')}`
-
-/** Nothing became of it, and nobody can come back to it. 1 account, 2 payment, 3 capture, 4 why. */
-export const DROP_CAPTURE = `
-WITH capture AS (
-  UPDATE payments.captures SET status = 'failed', decline = $4
-  WHERE account = $1 AND payment = $2 AND id = $3 AND status = 'processing'
-  RETURNING amount, final
-)
-UPDATE payments.payments p SET capturing = capturing - c.amount, updated_at = now(),
-  closing = CASE WHEN c.final THEN NULL ELSE p.closing END
-FROM capture c WHERE p.account = $1 AND p.id = $2`
-
-/** 1 account, 2 payment, 3 refund, 4 why. */
-export const DROP_REFUND = `
-WITH refund AS (
-  UPDATE payments.refunds SET status = 'failed', decline = $4
-  WHERE account = $1 AND payment = $2 AND id = $3 AND status = 'processing'
-  RETURNING amount
-)
-UPDATE payments.payments p SET refunding = refunding - r.amount, updated_at = now()
-FROM refund r WHERE p.account = $1 AND p.id = $2`
-
-/** 1 account, 2 payment, 3 who was closing it. */
-export const DROP_CLOSING = `
-UPDATE payments.payments SET closing = NULL, updated_at = now()
-WHERE account = $1 AND id = $2 AND closing = $3 AND capturing = 0`
-
-/** 1 account, 2 payment, 3 why. */
-export const DROP_PAYMENT = `
-WITH attempt AS (
-  UPDATE payments.attempts SET status = 'declined', decline = $3, ended_at = now()
-  WHERE account = $1 AND payment = $2 AND status = 'processing'
-)
-UPDATE payments.payments AS p SET status = 'failed', decline = $3, updated_at = now()
-WHERE p.account = $1 AND p.id = $2 AND p.status IN ('processing', 'unknown')
-RETURNING ${COLUMNS}, ${ATTEMPTS}`
-
-/** 1 account, 2 payment. */
-export const MARK_UNKNOWN = `
-UPDATE payments.payments AS p SET status = 'unknown', updated_at = now()
-WHERE p.account = $1 AND p.id = $2 AND p.status = 'processing'
-RETURNING ${COLUMNS}, ${ATTEMPTS}`

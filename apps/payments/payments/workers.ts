@@ -1,11 +1,21 @@
-import { type Onlyonce, operator, outbox, type PostgresTx, type Worker } from 'onlyonce'
+import {
+  type Onlyonce,
+  type Operator,
+  operator,
+  outbox,
+  type PostgresTx,
+  type RecordId,
+  type Worker,
+} from 'onlyonce'
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import { LIMITS } from '../limits.ts'
-import { NOT_EXECUTED } from './giving-up.ts'
+import { giveUp } from './giving-up.ts'
 import type { expirePaymentWith } from './let-go.ts'
+import type { Settling } from './reservations.ts'
 import { type PaymentRow, presentPayment } from './rows.ts'
-import * as sql from './sql.ts'
+import * as sql from './sql-unsettled.ts'
+import { releaseHeld, settleTold, type Told } from './told.ts'
 
 interface Doors {
   readonly once: Onlyonce<PostgresTx>
@@ -21,16 +31,16 @@ interface Operations {
  * payment and its date, so one of them does it and the others are told what became of it.
  */
 export function expirer({ once, pool, operations }: Doors & Operations): Worker {
-  const nextPage = pagesOf(pool, sql.DUE_PAYMENTS, 0)
+  const nextPage = pagesOf(pool, sql.DUE_PAYMENTS, [0])
   return {
     name: 'payments.expirer',
     async runOnce() {
       const { rows, more } = await nextPage()
-      const expire = ({ account, id, capture_before }: Record<string, string>) =>
+      const expire = ({ account, id, capture_before }: Row) =>
         once.run(operations.expirePayment, {
-          account: account!,
+          account,
           key: `expire:${id}:${capture_before}`,
-          input: { payment: id! },
+          input: { payment: id },
         })
       // One that fails is tried again by the next run, and keeps no other.
       await Promise.allSettled(rows.map(expire))
@@ -43,35 +53,31 @@ export function expirer({ once, pool, operations }: Doors & Operations): Worker 
  * Tells what became of payments that are unsettled for a while. One whose outcome nobody knows is shown as `unknown`; whoever
  * finds out settles it. One whose record is gone was proved not to have been executed, and nobody can come back to it.
  */
-export function marker(doors: Doors): Worker {
-  const { once, pool } = doors
-  const { emit } = outbox(once)
+export function marker({ once, pool }: Doors): Worker {
+  const settling = settlingOf(once)
   const desk = operator(once)
-  const change = (text: string, values: unknown[], type: string) =>
+  const mark = (account: string, id: string) =>
     inTransaction(pool, async (tx) => {
-      const row = (await tx.query(text, values)).rows[0] as PaymentRow | undefined
+      const row = (await tx.query(sql.MARK_UNKNOWN, [account, id])).rows[0] as PaymentRow | undefined
       if (row === undefined) return
-      const { account, id } = row
-      await emit(tx, { account, type, payload: presentPayment(row), aggregate: `payment:${id}` })
+      const told = { aggregate: `payment:${id}` }
+      await settling(account).emit(tx, 'payment.unknown', presentPayment(row), told)
     })
-  const nextPage = pagesOf(pool, sql.UNSETTLED_PAYMENTS, LIMITS.unsettled_after_seconds)
+  const nextPage = pagesOf(pool, sql.UNSETTLED_PAYMENTS)
   return {
     name: 'payments.marker',
     every_ms: LIMITS.unsettled_look_every_ms,
     async runOnce() {
       const { rows, more } = await nextPage()
       for (const row of rows) {
-        if (row.status !== 'processing') continue
-        const [account, id, key] = [row.account!, row.id!, row.idempotency_key!]
-        const record = { account, operation: 'payments.create', key }
-        const { state } = await once.explain(record)
-        const over = state === 'none' || state === 'expired' || state === 'completed'
+        const { account, id } = row
+        const record = { account, operation: 'payments.create', key: row.idempotency_key! }
         // Over, and not settled: an operator has given the reply, who alone knows why; or it is gone, or another request's by now.
-        // Asked for afterwards: a decision is there when what it decided can be seen.
-        const told = over && (await desk.show(record)).audit.some(({ action }) => action === 'resolve')
-        if (state === 'unknown' || state === 'parked' || told)
-          await change(sql.MARK_UNKNOWN, [account, id], 'payment.unknown')
-        else if (over) await change(sql.DROP_PAYMENT, [account, id, NOT_EXECUTED], 'payment.failed')
+        const { state, told } = await storyOf(desk, record, row.since_ms)
+        if (state === 'unknown' || state === 'parked' || told !== null) await mark(account, id)
+        else if (isOver(state)) {
+          await inTransaction(pool, (tx) => releaseHeld(tx, settling(account), record, row))
+        }
       }
       return { done: rows.length, more }
     },
@@ -79,53 +85,110 @@ export function marker(doors: Doors): Worker {
 }
 
 /**
- * Gives back what captures, refunds and cancellations have reserved that were proved not to have been executed and whose
- * clients never came back. As long as the record is there they may; when it is gone, the same key is a new request. Where an
- * operator gave the reply, nothing is proved: it stays reserved, and what was told is put right by hand.
+ * Gives back what captures, refunds and cancellations hold that were proved not to have been executed and whose clients did not
+ * come back: their records end in the same commit. Where a record is gone already, nobody can come back. Where an operator gave
+ * the reply elsewhere than at /ops, that is what happened, and it is settled and posted so.
  */
 export function sweeper({ once, pool }: Doors): Worker {
-  const age_seconds = LIMITS.reservation_after_seconds
-  const lists = [
-    { nextPage: pagesOf(pool, sql.UNSETTLED_CAPTURES, age_seconds), drop: sql.DROP_CAPTURE },
-    { nextPage: pagesOf(pool, sql.UNSETTLED_REFUNDS, age_seconds), drop: sql.DROP_REFUND },
-    { nextPage: pagesOf(pool, sql.UNSETTLED_CLOSINGS, age_seconds), drop: null },
-  ]
+  const lists = [sql.UNSETTLED_CAPTURES, sql.UNSETTLED_REFUNDS, sql.UNSETTLED_CLOSINGS].map((text) =>
+    pagesOf(pool, text),
+  )
   const desk = operator(once)
-  const sweep = async ({ account, payment, id, operation, key }: Row, drop: string | null) => {
-    const { state, audit } = await desk.show({ account: account!, operation: operation!, key: key! })
-    if (state !== 'none' && state !== 'expired') return
-    if (audit.some(({ action }) => action === 'resolve')) return
-    if (drop !== null) await pool.query(drop, [account, payment, id, NOT_EXECUTED])
-    else await pool.query(sql.DROP_CLOSING, [account, payment, `${operation} ${key}`])
+  const settling = settlingOf(once)
+  const sweep = async (row: Row) => {
+    const { account, operation, key, since_ms, abandoned } = row
+    const record = { account, operation: operation!, key: key! }
+    const { state, told } = await storyOf(desk, record, since_ms)
+    const by = settling(account)
+    if (state === 'retryable') {
+      // The worker that lets go of what was due comes back by itself.
+      if (!abandoned || operation === 'payments.expire') return
+      await inTransaction(pool, async (tx) => {
+        if (await giveUp(tx, desk, record, 'payments.sweeper')) await releaseHeld(tx, by, record, row)
+      })
+    } else if (isOver(state)) {
+      await inTransaction(pool, async (tx) => {
+        if (told === null) await releaseHeld(tx, by, record, row)
+        else if (told.executed !== null)
+          await settleTold(tx, by, record, { ...told, gateway_id: null } as Told)
+      })
+    }
   }
   return {
     name: 'payments.sweeper',
     every_ms: LIMITS.reservation_look_every_ms,
     async runOnce() {
       const ran = { done: 0, more: false }
-      for (const { nextPage, drop } of lists) {
+      const failed: unknown[] = []
+      for (const nextPage of lists) {
         const { rows, more } = await nextPage()
-        for (const row of rows) await sweep(row, drop)
+        // One that fails keeps no other, and is told when all were tried.
+        for (const row of rows) await sweep(row).catch((error) => failed.push(error))
         ran.done += rows.length
         ran.more ||= more
       }
+      if (failed.length > 0) throw failed[0]
       return ran
     },
   }
 }
 
-type Row = Readonly<Record<string, string>>
+/** Nobody works on such a record, and nobody can come back to what it was. */
+function isOver(state: string): boolean {
+  return state === 'none' || state === 'expired' || state === 'completed'
+}
+
+/**
+ * What became of a record, and what an operator has told of it since. Asked for in this order: a decision is there when what it
+ * decided can be seen. `executed` is null where the reply is gone that would say so.
+ */
+async function storyOf(desk: Operator, record: RecordId, since_ms: number) {
+  const { state } = await desk.show(record)
+  const { audit, reply } = await desk.show(record, { reply: true })
+  const decided = audit.some(
+    ({ action, from, at }) => action === 'resolve' && from !== 'retryable' && at >= since_ms,
+  )
+  const executed = state === 'completed' && reply !== null ? reply.status < 300 : null
+  return { state, told: decided ? { executed } : null }
+}
+
+/** Whose books are settled in, and how that is told, outside of an operation. */
+export function settlingOf(once: Onlyonce<PostgresTx>): (account: string) => Settling {
+  const { emit } = outbox(once)
+  return (account) => ({
+    account,
+    emit: async (tx, type, payload, options) => void (await emit(tx, { account, type, payload, ...options })),
+  })
+}
+
+interface Row {
+  readonly account: string
+  readonly id: string
+  readonly place: string
+  readonly since_ms: number
+  /** For so long that its client is presumed not to come back. */
+  readonly abandoned: boolean
+  readonly operation?: string
+  readonly key?: string
+  readonly idempotency_key?: string
+  readonly capture_before?: string
+}
 
 /**
  * Reads a list page by page, and after its last page from the start again. The oldest may be those that nobody can end now: the
  * next run looks behind them.
  */
-function pagesOf(pool: pg.Pool, text: string, age_seconds: number) {
+function pagesOf(
+  pool: pg.Pool,
+  text: string,
+  ages: readonly number[] = [LIMITS.unsettled_after_seconds, LIMITS.reservation_after_seconds],
+) {
   const { worker_batch_max } = LIMITS
+  const [age_seconds, ...abandoned] = ages
   let last: Row | undefined
   return async () => {
     const after = [last?.place, last?.account, last?.id]
-    const { rows } = await pool.query<Row>(text, [age_seconds, worker_batch_max, ...after])
+    const { rows } = await pool.query<Row>(text, [age_seconds, worker_batch_max, ...after, ...abandoned])
     const more = rows.length === worker_batch_max
     last = more ? rows.at(-1) : undefined
     return { rows, more }

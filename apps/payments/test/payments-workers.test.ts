@@ -1,5 +1,5 @@
 /** What nobody asks for: the workers behind payments. */
-import { callRefused, notExecuted, operator } from 'onlyonce'
+import { notExecuted } from 'onlyonce'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { makeId } from '../ids.ts'
 import { LIMITS } from '../limits.ts'
@@ -37,8 +37,12 @@ async function askInVain(path: string, body: object): Promise<void> {
 
 /** So much time passes: the record is gone, and what was reserved is old. */
 async function pass(days: number): Promise<void> {
+  await shop.service.pool.query(`DELETE FROM onlyonce.records WHERE key LIKE 'in-vain-%'`)
+  await age(days)
+}
+
+async function age(days: number): Promise<void> {
   const { pool } = shop.service
-  await pool.query(`DELETE FROM onlyonce.records WHERE key LIKE 'in-vain-%'`)
   for (const table of ['payments', 'captures', 'refunds'])
     await pool.query(`UPDATE payments.${table} SET created_at = created_at - $1 * interval '1 day'`, [days])
   await pool.query(`UPDATE payments.payments SET updated_at = updated_at - $1 * interval '1 day'`, [days])
@@ -79,64 +83,86 @@ describe('the expirer', () => {
 })
 
 describe('the sweeper', () => {
-  it('gives back what was reserved in vain, once nobody can come back to it', async () => {
-    const [captured, canceled, refunded] = [
-      await pay(),
-      await pay(),
-      await pay({ capture_method: 'automatic' }),
-    ]
-    await askInVain(`/v1/payments/${captured}/capture`, { amount: 700, final: true })
-    await askInVain(`/v1/payments/${canceled}/cancel`, {})
-    await askInVain(`/v1/payments/${refunded}/refunds`, { amount: 400 })
-    const take = async () => [
-      (await shop.post(`/v1/payments/${captured}/capture`, {})).status,
-      (await shop.post(`/v1/payments/${canceled}/cancel`, {})).status,
-      (await shop.post(`/v1/payments/${refunded}/refunds`, { amount: 1_000 })).status,
-    ]
+  const takeAll = async ([captured, canceled, refunded]: readonly string[]) => [
+    (await shop.post(`/v1/payments/${captured}/capture`, {})).status,
+    (await shop.post(`/v1/payments/${canceled}/cancel`, {})).status,
+    (await shop.post(`/v1/payments/${refunded}/refunds`, { amount: 1_000 })).status,
+  ]
+
+  /** A capture, a cancellation and a refund that never reached the processor. */
+  async function reserveInVain() {
+    const ids = [await pay(), await pay(), await pay({ capture_method: 'automatic' })] as const
+    await askInVain(`/v1/payments/${ids[0]}/capture`, { amount: 700, final: true })
+    await askInVain(`/v1/payments/${ids[1]}/cancel`, {})
+    await askInVain(`/v1/payments/${ids[2]}/refunds`, { amount: 400 })
+    return ids
+  }
+
+  const heldBy = async (ids: readonly string[]) => {
+    const { rows } = await shop.service.pool.query(
+      `SELECT capturing::int, refunding::int, closing IS NOT NULL AS closing FROM payments.payments
+       WHERE id = ANY ($1) ORDER BY id`,
+      [ids],
+    )
+    return rows.map(({ capturing, refunding, closing }) => [capturing, refunding, closing])
+  }
+  const NOTHING = [0, 0, false]
+
+  it('gives back what was reserved in vain, and ends the requests that reserved it', async () => {
+    const ids = await reserveInVain()
     const worker = sweeper(shop.service)
-    expect(await worker.runOnce()).toEqual({ done: 0, more: false })
-    expect(await take()).toEqual([422, 422, 422])
-    await pass(2)
+    await worker.runOnce()
+    expect(await heldBy(ids)).toEqual([
+      [700, 0, true],
+      [0, 0, true],
+      [0, 400, false],
+    ])
+    await age(0.1)
     expect(await worker.runOnce()).toMatchObject({ done: 3 })
-    expect(await take()).toEqual([200, 200, 201])
+    expect(await heldBy(ids)).toEqual([NOTHING, NOTHING, NOTHING])
+    for (const [path, body] of [
+      [`/v1/payments/${ids[0]}/capture`, { amount: 700, final: true }],
+      [`/v1/payments/${ids[1]}/cancel`, {}],
+      [`/v1/payments/${ids[2]}/refunds`, { amount: 400 }],
+    ] as const) {
+      const late = await shop.post(path, body, { key: `in-vain-${path}` })
+      expect([late.status, late.body.code]).toEqual([422, 'request_given_up'])
+    }
+    expect(await takeAll(ids)).toEqual([200, 200, 201])
     expect(await worker.runOnce()).toEqual({ done: 0, more: false })
   })
 
-  it('leaves alone what somebody can come back to, and comes to those behind it', async () => {
+  it('gives back also what was reserved by a request whose record is gone', async () => {
+    const ids = await reserveInVain()
+    await pass(2)
+    expect(await sweeper(shop.service).runOnce()).toMatchObject({ done: 3 })
+    expect(await heldBy(ids)).toEqual([NOTHING, NOTHING, NOTHING])
+    expect(await takeAll(ids)).toEqual([200, 200, 201])
+  })
+
+  it('comes to those behind a page of others that nobody can end now', async () => {
     const id = await pay({ capture_method: 'automatic' })
-    await askInVain(`/v1/payments/${id}/refunds`, {})
+    const key = 'in-vain-and-unknown'
+    const lost = async () => {
+      throw new Error('The answer was lost.')
+    }
+    const deaf = { ...sandbox.client, refund: lost, findRefund: lost }
+    const lossy = await openTestService({ database: shop.database, gateways: { test: deaf } })
+    const path = `/v1/payments/${id}/refunds`
+    const { body } = await lossy.post(path, { amount: 1 }, { api_key: shop.api_key, key })
+    expect(body.code).toBe('outcome_pending')
+    await askInVain(path, { amount: 500 })
+    await age(1)
     await shop.service.pool.query(
       `INSERT INTO payments.refunds (account, payment, id, amount, idempotency_key, created_at)
-       SELECT $1, $2, 'ref_' || n, 1, 'in-vain-/v1/payments/' || $2 || '/refunds', now() - interval '3 days'
-       FROM generate_series(1, $3) AS n`,
-      [shop.account, id, LIMITS.worker_batch_max],
+       SELECT $1, $2, 'ref_' || n, 1, $4, now() - interval '3 days' FROM generate_series(1, $3) AS n`,
+      [shop.account, id, LIMITS.worker_batch_max, key],
     )
     const worker = sweeper(shop.service)
     expect(await worker.runOnce()).toMatchObject({ more: true })
-    expect((await shop.post(`/v1/payments/${id}/refunds`, {})).body.code).toBe('amount_too_large')
-    await shop.service.pool.query(
-      `UPDATE payments.refunds SET created_at = now() - interval '2 days', idempotency_key = 'a-key-of-nobody' WHERE amount > 1`,
-    )
-    expect(await worker.runOnce()).toMatchObject({ done: 1 })
-    expect((await shop.post(`/v1/payments/${id}/refunds`, {})).status).toBe(201)
-  })
-
-  it('gives nothing back that an operator has told to have happened', async () => {
-    const id = await pay({ capture_method: 'automatic' })
-    const refuse = async () => {
-      throw callRefused(new Error('The processor does not understand it.'))
-    }
-    const misread = { ...sandbox.client, refund: refuse }
-    const other = await openTestService({ database: shop.database, gateways: { test: misread } })
-    const { account, api_key, service } = shop
-    const key = 'in-vain-and-parked'
-    expect((await other.post(`/v1/payments/${id}/refunds`, {}, { api_key, key })).body.code).toBe('parked')
-    const reply = { status: 201, body: Buffer.from('{}') }
-    const record = { account, operation: 'refunds.create', key }
-    await operator(service.once).resolve(record, { by: 'ann', why: 'found there: re_1', reply })
-    await pass(2)
-    await sweeper(service).runOnce()
-    expect((await shop.post(`/v1/payments/${id}/refunds`, {})).body.code).toBe('amount_too_large')
+    expect(await heldBy([id])).toEqual([[0, 501, false]])
+    expect(await worker.runOnce()).toMatchObject({ more: false })
+    expect(await heldBy([id])).toEqual([[0, 1, false]])
   })
 })
 

@@ -1,0 +1,131 @@
+/** What a person has found out about a request that no program could finish. */
+import type { OperationReply, Queryable, RecordId } from 'onlyonce'
+import type { Decline } from '../gateway/index.ts'
+import { settleCapture } from './capture.ts'
+import { settlePayment } from './create.ts'
+import { NOT_EXECUTED } from './giving-up.ts'
+import { settleLettingGo } from './let-go.ts'
+import { settleRefund } from './refund.ts'
+import { dropCapture, dropClosing, dropRefund, type Settling } from './reservations.ts'
+import { type PaymentRow, presentPayment } from './rows.ts'
+import * as sql from './sql-unsettled.ts'
+
+/** It happened at the processor, under this name there; or it did not. */
+export type Told =
+  | { readonly executed: true; readonly gateway_id: string | null; readonly capture_before?: string | null }
+  | { readonly executed: false }
+
+/** What a request holds, by the key of its record. */
+interface Holding {
+  readonly payment: string
+  /** Of the capture, the refund, or the payment itself. */
+  readonly id: string
+  readonly amount: number
+  readonly currency: string
+  readonly final: boolean
+  readonly gateway_id: string | null
+  readonly capture_method: PaymentRow['capture_method']
+}
+
+const HOLDINGS: Readonly<Record<string, string>> = {
+  'payments.create': sql.HELD_BY_CREATE,
+  'payments.capture': sql.HELD_BY_CAPTURE,
+  'refunds.create': sql.HELD_BY_REFUND,
+  'payments.cancel': sql.HELD_BY_CLOSING,
+  'payments.expire': sql.HELD_BY_CLOSING,
+}
+
+/**
+ * Settles what a request holds and posts to the ledger what happened, in the transaction of the decision. The reply that the
+ * request would have had. Null where it holds nothing: then nothing follows from the decision.
+ */
+export async function settleTold(
+  tx: Queryable,
+  by: Settling,
+  record: RecordId,
+  told: Told,
+): Promise<OperationReply<unknown> | null> {
+  const held = await findHeld(tx, record)
+  if (held === null) return null
+  const { payment, id, amount, currency, final } = held
+  const gateway_id = (told.executed ? told.gateway_id : null) ?? held.gateway_id ?? ''
+  switch (record.operation) {
+    case 'payments.create': {
+      const automatic = held.capture_method === 'automatic'
+      const capture_before = automatic ? null : (told.executed && told.capture_before) || null
+      const status = automatic ? 'captured' : 'authorized'
+      const result = { status, gateway_id, amount, currency, capture_before } as const
+      return await settlePayment(tx, by, payment, told.executed ? result : NOTHING_HAPPENED)
+    }
+    case 'payments.capture': {
+      const captured = { status: 'captured', gateway_id, amount, currency } as const
+      const reserved = { capture: id, amount, currency, final }
+      return await settleCapture(tx, by, payment, reserved, told.executed ? captured : NOTHING_HAPPENED)
+    }
+    case 'refunds.create': {
+      const refunded = { status: 'refunded', gateway_id, amount, currency } as const
+      const reserved = { refund: id, amount, currency }
+      return await settleRefund(tx, by, payment, reserved, told.executed ? refunded : NOTHING_HAPPENED)
+    }
+    default: {
+      const why = record.operation === 'payments.expire' ? 'expired' : 'canceled'
+      const voided = { status: 'voided', gateway_id } as const
+      return await settleLettingGo(tx, by, payment, told.executed ? voided : NOTHING_HAPPENED, why)
+    }
+  }
+}
+
+/** One of several things that requests with one key have left, as a list of a worker shows it. */
+export interface Listed {
+  readonly id: string
+  /** Since when it has been so. */
+  readonly place: string
+}
+
+/** Lets go of what a request holds that was proved not to have been executed, and to which nobody can come back any more. */
+export async function releaseHeld(
+  tx: Queryable,
+  by: Settling,
+  record: RecordId,
+  listed: Listed | null = null,
+): Promise<void> {
+  const held = await findHeld(tx, record, listed?.id)
+  if (held === null) return
+  const { payment, id } = held
+  switch (record.operation) {
+    case 'payments.create': {
+      const { rows } = await tx.query(sql.DROP_PAYMENT, [by.account, payment, NOT_EXECUTED])
+      const view = presentPayment(rows[0] as PaymentRow)
+      await by.emit(tx, 'payment.failed', view, { aggregate: `payment:${payment}` })
+      return
+    }
+    case 'payments.capture':
+      return await dropCapture(tx, by, payment, id)
+    case 'refunds.create':
+      return await dropRefund(tx, by, payment, id)
+    default:
+      return await dropClosing(tx, by, payment, `${record.operation} ${record.key}`, listed?.place)
+  }
+}
+
+/** The payment is locked, so that nobody else settles it meanwhile. */
+async function findHeld(
+  tx: Queryable,
+  { account, operation, key }: RecordId,
+  id: string | null = null,
+): Promise<Holding | null> {
+  const text = HOLDINGS[operation]
+  if (text === undefined) return null
+  const name = text === sql.HELD_BY_CLOSING ? `${operation} ${key}` : key
+  const { rows } = await tx.query(text, [account, name, id])
+  return (rows[0] as Holding | undefined) ?? null
+}
+
+const NOTHING_HAPPENED: Decline = {
+  status: 'declined',
+  gateway_id: null,
+  code: 'not_executed',
+  decline_code: null,
+  advice: 'try_again_later',
+  message: 'An operator has found out that the processor did not carry it out.',
+}
