@@ -26,7 +26,7 @@ import { runWithin } from './protect/within.ts'
 import { wouldRun } from './protect/would-run.ts'
 import type { RecordId, Reply, Stuck } from './record/index.ts'
 import { positive, Requests } from './requests.ts'
-import { Deadline } from './retry.ts'
+import { atMost } from './retry.ts'
 import { keyRing, type Secret } from './ring.ts'
 import { Seal } from './seal/index.ts'
 import type { CrashPoint, Queryable, Store } from './store/contract.ts'
@@ -284,16 +284,12 @@ export class Engine<Tx> {
   }
 
   async #close(max_ms: number): Promise<void> {
-    const deadline = new Deadline(max_ms)
-    let timer: NodeJS.Timeout | undefined
-    const enough = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, Math.min(deadline.left_ms, LIMITS.timer_max_ms))
-    })
     const done = this.#flights.landed().then(() => this.#running.saved())
     const companions = [...this.#companions].map((stop) => stop())
-    await Promise.race([Promise.all([done, this.#alarm.stop(), ...companions]), enough])
-    clearTimeout(timer)
+    await atMost(max_ms, Promise.all([done, this.#alarm.stop(), ...companions]))
     await this.#running.handOver(this.store)
+    // Those who came too late give their claims back; the store stays open for them a moment longer.
+    await atMost(LIMITS.pool_end_max_ms, this.#running.saved())
     await this.store.close()
   }
 }

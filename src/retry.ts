@@ -52,3 +52,13 @@ export class Deadline {
     return true
   }
 }
+
+/** Waits for something, but no longer than so long. Whether it was done by then is for the caller to know. */
+export async function atMost(max_ms: number, awaited: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const enough = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, Math.min(max_ms, LIMITS.timer_max_ms))
+  })
+  await Promise.race([awaited, enough])
+  clearTimeout(timer)
+}

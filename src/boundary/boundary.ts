@@ -176,9 +176,11 @@ export class Boundary<Tx> {
     }
     // A deadline bounds the start and the claim. Work that has begun keeps the time that the route gives it: its reply is
     // good for every retry, whether or not this client still waits for it.
-    const leased = this.#engine.requests.leased(request, this.policy.bounds)
+    const { in_progress_max_ms = LIMITS.in_progress_max_ms } = this.policy.bounds
+    // A handler that never answers would keep its client, and its duplicates in this process, waiting for ever.
+    const leased = this.#engine.requests.leased(request, this.policy.bounds, in_progress_max_ms)
     const work = (owner: HandlerContext) =>
-      within(leased.in_progress_max_ms, this.#end(new Context(request.id, undefined as Tx, owner), run, ran))
+      this.#end(new Context(request.id, undefined as Tx, owner), run, ran)
     return this.#engine.handler(leased, work, asItIs, 'refuse')
   }
 
@@ -228,23 +230,10 @@ export class Boundary<Tx> {
   }
 }
 
-/**
- * A handler that never answers would keep its client, and its duplicates in this process, waiting for ever. What it
- * still does is not known to anybody; its lease runs out, and that is what its record then says.
- */
-function within(max_ms: number, end: Promise<WorkEnd>): Promise<WorkEnd> {
-  return new Promise((resolve, reject) => {
-    const tell = () => reject(new OnlyonceError('outcome_unknown', { detail: NO_ANSWER }))
-    const timer = setTimeout(tell, Math.min(max_ms, LIMITS.timer_max_ms))
-    end.then(resolve, reject).then(() => clearTimeout(timer))
-  })
-}
-
 const PASS: Answer = { answer: 'pass' }
 const RELEASE: Answer = { answer: 'release' }
 /** A transaction has no lease that could be lost. */
 const UNOWNED = { signal: new AbortController().signal }
 const asItIs = (outcome: Outcome) => outcome
-const NO_ANSWER = 'The handler did not answer in time.'
 const NOT_STARTED = 'It was past when the request arrived.'
 const NOT_BEGUN = 'It passed before the request could begin.'

@@ -72,8 +72,8 @@ export class WatchedStore<Tx> implements Store<Tx> {
     return this.#watch('release', owned.id, this.#store.release(owned, failure, retention_ms))
   }
 
-  doubt(owned: Owned, failure: Failure): Promise<void> {
-    return this.#watch('doubt', owned.id, this.#store.doubt(owned, failure))
+  doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void> {
+    return this.#watch('doubt', owned.id, this.#store.doubt(owned, failure, look_in_ms))
   }
 
   extend(owned: Owned, lease_ms: number): Promise<void> {

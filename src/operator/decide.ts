@@ -4,14 +4,16 @@ import { isWellFormed } from '../key/parts.ts'
 import { LIMITS } from '../limits.ts'
 import {
   giveUp,
+  type InProgress,
   type OnceRecord,
   type Parked,
-  park,
+  parkByOperator,
   type State,
   settleAsNotExecuted,
   settleWithReply,
   type Unknown,
   unpark,
+  vanish,
 } from '../record/index.ts'
 import type { Queryable, Seen } from '../store/contract.ts'
 import type { DecideRequest } from '../store/decisions.ts'
@@ -49,13 +51,14 @@ export type Resolution = Signature & { readonly retention_ms?: number } & (
 export type Step = Pick<DecideRequest, 'from' | 'to' | 'retention_ms' | 'action'>
 
 export function resolutionStep(seen: Seen | null, given: Resolution, retention_ms: number): Step {
-  const from = decidable(seen, ['unknown', 'parked'])
+  const from = decidable(seen, ['in_progress', 'unknown', 'parked'])
   const { now } = seen!
+  const open = inDoubt(from, now)
   if (given.reply === undefined) {
-    const to = settleAsNotExecuted(from, retention_ms, now)
+    const to = settleAsNotExecuted(open, retention_ms, now)
     return { from, to, retention_ms, action: 'allow_retry' }
   }
-  const to = settleWithReply(from, replyOf(given.reply), retention_ms, now)
+  const to = settleWithReply(open, replyOf(given.reply), retention_ms, now)
   return { from, to, retention_ms, action: 'resolve' }
 }
 
@@ -69,8 +72,10 @@ export function givingUpStep(seen: Seen | null, given: GivingUp, retention_ms: n
 
 /** Why it is unknown stays what it was, and is what callers are told; why it was parked is in the audit alone. */
 export function parkingStep(seen: Seen | null): Step {
-  const from = decidable(seen, ['unknown']) as Unknown
-  return { from, to: park(from, from.failure, seen!.now), retention_ms: null, action: 'park' }
+  const from = decidable(seen, ['in_progress', 'unknown']) as Unknown | InProgress
+  const { now } = seen!
+  const { failure } = inDoubt(from, now)
+  return { from, to: parkByOperator(from, failure, now), retention_ms: null, action: 'park' }
 }
 
 export function unparkingStep(seen: Seen | null): Step {
@@ -78,17 +83,26 @@ export function unparkingStep(seen: Seen | null): Step {
   return { from, to: unpark(from, seen!.now), retention_ms: null, action: 'unpark' }
 }
 
-function decidable(seen: Seen | null, states: readonly State[]): Unknown | Parked {
+type Open = Unknown | Parked | InProgress
+
+/** What is in progress is its owner's until the lease is over; then nobody else need come first. */
+function decidable(seen: Seen | null, states: readonly State[]): Open {
   const record = seen?.record ?? null
-  if (record !== null && states.includes(record.state)) return record as Unknown | Parked
+  const owned = record?.state === 'in_progress' && record.lease_until > seen!.now
+  if (record !== null && states.includes(record.state) && !owned) return record as Open
   throw new OnlyonceError('not_resolvable', { detail: whyNot(record) })
+}
+
+/** An owner whose lease is over has vanished, also where no worker has found that yet. */
+function inDoubt(record: Open, now: number): Unknown | Parked {
+  return record.state === 'in_progress' ? vanish(record, 0, now) : record
 }
 
 function whyNot(record: OnceRecord | null): string {
   if (record === null) return 'There is no record with this key.'
   switch (record.state) {
     case 'in_progress':
-      return 'It is in progress. Wait until its owner ends it; or until its lease has run out, and then let a worker or a retry of the same request find that the owner has vanished.'
+      return 'It is in progress, and its lease has not run out. Wait until its owner ends it, or until the lease is over, and decide then.'
     case 'completed':
       return 'It is completed, and its reply is never changed.'
     case 'retryable':

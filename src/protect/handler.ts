@@ -3,9 +3,10 @@ import { OnlyonceError, type Proof } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
-import type { Claimant, Decision, Failure, Reply, State } from '../record/index.ts'
+import type { Claimant, Failure, Reply, State } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
-import type { ClaimRequest, CrashPoint, Owned, Store } from '../store/contract.ts'
+import type { CrashPoint, Owned, Store } from '../store/contract.ts'
+import { claim, confirm, giveBack, kindOf } from './handler-claim.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { refuseNewWork } from './lapsed.ts'
 import { claimsNothingDone, inDoubt, proveOr, releaseProved, unproved } from './proof.ts'
@@ -20,6 +21,8 @@ export interface HandlerRequest
   > {
   readonly lease_ms: number
   readonly in_progress_max_ms: number
+  /** How long the caller waits for the work; null: as long as it takes. */
+  readonly answer_max_ms: number | null
   /** How long the caller waits for the reply to be saved. Not cut by a deadline of the client: that bounds the start. */
   readonly save_wait_ms: number
   /** Its author says that running it again does no harm: then a crash or a throw makes it retryable. */
@@ -57,14 +60,14 @@ export async function runHandler<Tx>(
   const { id, owner, fingerprint, trace, lapsed } = request
   // The claim decides by writing, and a key that has expired must not leave a trace: in this rare case, look first.
   if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record.state ?? 'none')
-  const claimant: Claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
+  const claimant: Claimant = { kind: kindOf(request), attempt_id: randomUUID(), owner, fingerprint, trace }
   crashPoint('handler.claim.before')
-  const { decision, fresh } = await claim(store, request, claimant)
+  const { decision, fresh } = await claim(store, request, claimant, running)
   crashPoint('handler.claim.after')
   signals.decided(decision)
   if (decision.kind !== 'run') return outcomeOf(decision)
   const owned: Owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
-  if (fresh.passed) await confirm(store, request, owned)
+  if (fresh.passed) await confirm(store, request, owned, running)
   let working = true
   const heartbeat = new Heartbeat(store, owned, request, () => {
     // When the work is done the save tells: a beat that overtakes its answer finds no owner either.
@@ -73,27 +76,35 @@ export async function runHandler<Tx>(
   if (!running.begin(owned, heartbeat)) {
     heartbeat.stop()
     const closed = new OnlyonceError('closed')
-    // Best effort: the store may be closed by now, and then the lease ends by itself.
-    await store.release(owned, failureOf(closed), request.retention_ms).catch(() => {})
+    const failure = failureOf(closed)
+    const again = () => giveBack(store, request, owned, running, failure)
+    await store.release(owned, failure, request.retention_ms).catch(again)
     throw closed
   }
   const over = () => {
     running.end(owned)
     heartbeat.stop()
   }
+  const claimed = { owned, from: decision.from }
+  const ended = endOfWork(work, new Ownership(owned.fence, heartbeat), crashPoint)
   let end: WorkEnd
   try {
-    crashPoint('handler.work.before')
-    end = await work(new Ownership(owned.fence, heartbeat))
+    end = await (request.answer_max_ms === null ? ended : inTime(ended, request.answer_max_ms, NO_ANSWER))
     working = false
-    crashPoint('handler.work.after')
   } catch (error) {
     over()
+    if (error instanceof OnlyonceError && error.cause === TIMED_OUT) {
+      leaveInDoubt(store, owned)
+      ended.then(
+        (late) => running.saving(saveLate(store, request, claimed, late, crashPoint, signals)),
+        () => {},
+      )
+    }
     // The work has begun, and nothing was stored of it.
     throw claimsNothingDone(error) ? inDoubt(error) : error
   }
-  const saving = save(store, request, { owned, from: decision.from }, end, crashPoint, signals)
-  const proof = await inTime(running.saving(saving.finally(over)), request.save_wait_ms)
+  const saving = save(store, request, claimed, end, crashPoint, signals)
+  const proof = await inTime(running.saving(saving.finally(over)), request.save_wait_ms, NOT_SAVED)
   if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
   throw answerOf(end, proof, request.rerunnable)
 }
@@ -112,13 +123,57 @@ function answerOf(
   return unproved(end.error, rerunnable ? 'unfinished' : 'handler_failed')
 }
 
-/** The caller waits for the save no longer than for anything else; the save goes on without it, for the next to find. */
-function inTime<T>(saved: Promise<T>, max_ms: number): Promise<T> {
+async function endOfWork(
+  work: (context: HandlerContext) => Promise<WorkEnd>,
+  context: HandlerContext,
+  crashPoint: CrashPoint,
+): Promise<WorkEnd> {
+  crashPoint('handler.work.before')
+  const end = await work(context)
+  crashPoint('handler.work.after')
+  return end
+}
+
+const TIMED_OUT: Failure = {
+  code: 'handler_timed_out',
+  message: 'The handler had not answered when its time (in_progress_max_ms) was over.',
+}
+
+/** What a caller is told that did not wait any longer. */
+const NO_ANSWER = { detail: 'The handler did not answer in time.', cause: TIMED_OUT }
+const NOT_SAVED = {}
+
+/** The caller waits no longer than it may; what it waited for goes on without it, for the next to find. */
+function inTime<T>(
+  awaited: Promise<T>,
+  max_ms: number,
+  told: { readonly detail?: string; readonly cause?: unknown },
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new OnlyonceError('outcome_unknown'))
+    const late = () => reject(new OnlyonceError('outcome_unknown', told))
     const timer = setTimeout(late, Math.min(max_ms, LIMITS.timer_max_ms))
-    saved.then(resolve, reject).then(() => clearTimeout(timer))
+    awaited.then(resolve, reject).then(() => clearTimeout(timer))
   })
+}
+
+/** The owner lives and has no outcome: the record says so, as far as it can be written. Otherwise its lease runs out. */
+function leaveInDoubt<Tx>(store: Store<Tx>, owned: Owned): void {
+  store.doubt(owned, TIMED_OUT, LIMITS.grace_ms).catch(() => {})
+}
+
+/**
+ * A reply that comes after the handler's time is good for every retry, as long as nobody has decided meanwhile. An error is
+ * not: the signal was aborted, and it says no more than that.
+ */
+async function saveLate<Tx>(
+  store: Store<Tx>,
+  request: HandlerRequest,
+  claimed: Claimed,
+  end: WorkEnd,
+  crashPoint: CrashPoint,
+  signals: CallSignals,
+): Promise<void> {
+  if (end.end !== 'threw') await save(store, request, claimed, end, crashPoint, signals)
 }
 
 /** A class, because an object with a getter of its own is made anew, getter and all, for each request. */
@@ -134,70 +189,6 @@ class Ownership<Tx> implements HandlerContext {
   get signal(): AbortSignal {
     return this.#heartbeat.signal
   }
-}
-
-/**
- * A claim whose answer was lost may have been made. It is asked again under the same attempt id, at least once, so
- * that our own claim is not taken for another's. Whoever gets no answer in the end gives back what he may have.
- *
- * `fresh` runs out after a third of the lease, counted from before the claim was sent.
- */
-async function claim<Tx>(
-  store: Store<Tx>,
-  request: HandlerRequest,
-  claimant: Claimant,
-): Promise<{ readonly decision: Decision; readonly fresh: Deadline }> {
-  const deadline = new Deadline(Math.min(request.deadline_ms, LIMITS.claim_max_ms))
-  for (let tries = 0; ; tries += 1) {
-    const fresh = new Deadline(request.lease_ms / 3)
-    try {
-      return { decision: await store.claim(claimOf(request, claimant)), fresh }
-    } catch (error) {
-      const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
-      if (unanswered && (tries === 0 || (await deadline.backOff(tries)))) continue
-      if (unanswered || tries > 0) void giveBack(store, request, claimant)
-      throw error
-    }
-  }
-}
-
-function claimOf({ id, matches, lease_ms, rerunnable }: HandlerRequest, claimant: Claimant): ClaimRequest {
-  return { id, claimant, matches, lease_ms, takeover: rerunnable ? 'resume' : 'doubt' }
-}
-
-/** The answer was long on its way, and the lease has been running: work must not begin after its end. */
-async function confirm<Tx>(store: Store<Tx>, request: HandlerRequest, owned: Owned): Promise<void> {
-  try {
-    await store.extend(owned, request.lease_ms)
-  } catch (error) {
-    void giveBack(store, request, owned)
-    throw error
-  }
-}
-
-/**
- * The caller was told that its request started nothing. A claim of ours that stands all the same would be taken for a crash
- * when its lease is over: release it as soon as the store is there again. Best effort.
- */
-async function giveBack<Tx>(
-  store: Store<Tx>,
-  request: HandlerRequest,
-  { attempt_id }: { readonly attempt_id: string },
-): Promise<void> {
-  const deadline = new Deadline(Math.min(request.lease_ms, LIMITS.save_max_ms))
-  for (let tries = 0; await deadline.backOff(tries); tries += 1) {
-    try {
-      const seen = await store.look(request.id)
-      if (seen?.record.attempt_id !== attempt_id || seen.record.state !== 'in_progress') return
-      const owned = { id: request.id, fence: seen.record.fence, attempt_id }
-      return await store.release(owned, CLAIM_UNANSWERED, request.retention_ms)
-    } catch {}
-  }
-}
-
-const CLAIM_UNANSWERED: Failure = {
-  code: 'claim_unanswered',
-  message: 'The answer to the claim was lost, and this attempt did nothing.',
 }
 
 /**

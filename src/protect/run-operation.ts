@@ -19,7 +19,8 @@ import { Steps } from './steps.ts'
 import { busyFor, type Outcome, outcomeOf } from './transaction.ts'
 
 /** An operation with everything that decides about it. */
-export interface OperationRequest extends Omit<HandlerRequest, 'rerunnable' | 'save_wait_ms'> {
+export interface OperationRequest
+  extends Omit<HandlerRequest, 'rerunnable' | 'save_wait_ms' | 'answer_max_ms'> {
   /** As JSON; the function is given what it says. */
   readonly input: Buffer
   /** Until when whoever finishes it in the background may still begin calls; null where the caller gave none. */
@@ -49,7 +50,7 @@ export async function runOperation<Tx>(
   const code = versionsOf(id.operation)
   for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
     if (tries > 0 && !(await deadline.backOff(tries))) break
-    const claimant: Claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
+    const claimant: Claimant = { kind: 'operation', attempt_id: randomUUID(), owner, fingerprint, trace }
     house.crashPoint('operation.look.before')
     const seen = await house.store.look(id)
     house.crashPoint('operation.look.after')
@@ -117,7 +118,7 @@ export async function resumeOperation<Tx>(
   const { seen, owner, lease_ms, in_progress_max_ms } = request
   const { id } = seen
   const code = versionsOf(id.operation)
-  const unsigned = { attempt_id: randomUUID(), owner, trace: signals.trace }
+  const unsigned = { kind: 'operation', attempt_id: randomUUID(), owner, trace: signals.trace } as const
   const lease = new Deadline(lease_ms)
   house.crashPoint('operation.take_over.before')
   const resumed = await house.operations.takeOver({

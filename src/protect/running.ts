@@ -1,10 +1,12 @@
 import type { Owned, Store } from '../store/contract.ts'
+import { GiveBacks, type GivenBack } from './give-backs.ts'
 import type { Heartbeat } from './heartbeat.ts'
 
 /** The handlers of this process that own a record right now, until the process is closed. */
 export class Running<Tx> {
   readonly #at_work = new Map<Owned, Heartbeat<Tx>>()
   readonly #saves = new Set<Promise<unknown>>()
+  readonly #give_backs = new GiveBacks()
   #over = false
 
   /** False when it is too late: leases have been handed over, and nobody would hand over this one. */
@@ -31,9 +33,14 @@ export class Running<Tx> {
     return saved
   }
 
-  /** Resolves when all results that are on their way now are saved, or given up. */
+  /** A claim that executed nothing, and may stand all the same. */
+  giveBack(store: Store<Tx>, given: GivenBack, lease_ms: number): void {
+    this.#give_backs.add(store, given, lease_ms)
+  }
+
+  /** Resolves when all results that are on their way now are saved, or given up, and no claim is left to be given back. */
   async saved(): Promise<void> {
-    await Promise.allSettled(this.#saves)
+    await Promise.allSettled([...this.#saves, this.#give_backs.idle()])
   }
 
   /**

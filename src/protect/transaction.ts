@@ -76,6 +76,7 @@ export async function runTransaction<Tx>(
   for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
     if (tries > 0 && !(await deadline.backOff(tries))) break
     const claimant: Claimant = {
+      kind: 'transaction',
       attempt_id: randomUUID(),
       owner: request.owner,
       fingerprint: request.fingerprint,
@@ -209,16 +210,16 @@ async function leaveUnknown<Tx>(
 
 async function leaveUnknownOnce<Tx>(
   store: Store<Tx>,
-  { id, claimant }: TransactionAttempt,
+  { id, claimant, retention_ms }: TransactionAttempt,
   error: Error,
   signals: CallSignals,
 ): Promise<void> {
-  const claim = { id, claimant, matches: () => true, lease_ms: LIMITS.lease_ms, takeover: 'resume' } as const
-  const decision = await store.claim(claim)
+  const bounds = { lease_ms: LIMITS.lease_ms, retention_ms }
+  const decision = await store.claim({ id, claimant, matches: () => true, takeover: 'resume', ...bounds })
   if (decision.kind !== 'run') return
   const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
   const failure = failureOf(error)
-  await store.doubt(owned, failure)
+  await store.doubt(owned, failure, LIMITS.grace_ms)
   signals.doubted(failure)
 }
 

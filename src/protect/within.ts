@@ -25,7 +25,7 @@ export async function runWithin<Tx>(
   signals: CallSignals,
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, matches, lapsed, retention_ms } = request
-  const claimant = { attempt_id: randomUUID(), owner, fingerprint, trace }
+  const claimant = { kind: 'transaction', attempt_id: randomUUID(), owner, fingerprint, trace } as const
   const waited = new Deadline(LIMITS.lock_wait_max_ms)
   crashPoint('within.claim.before')
   const claim = { id, claimant, matches, lease_ms: LIMITS.lease_ms, takeover: 'doubt' } as const

@@ -5,6 +5,7 @@ import { afterLook, afterOwner, lookedAtIn } from './come-back.ts'
 import { type Claimant, extend, reserve } from './index.ts'
 
 const OWNER: Claimant = {
+  kind: 'handler',
   attempt_id: 'attempt',
   owner: 'owner',
   fingerprint: { key_id: 'k', digest: Buffer.from([1]) },

@@ -24,7 +24,15 @@ export interface Failure {
   readonly message: string
 }
 
+/**
+ * What protects the work of a record, and so what can be done when its owner vanished: a transaction was rolled back, an
+ * operation is resumed, a handler is in doubt. `handler_rerunnable`: its author says that a second run does no harm.
+ * `handler_recoverable`: the process that claimed it had a `recover` for it, so it is worth asking.
+ */
+export type Kind = 'transaction' | 'operation' | 'handler' | 'handler_rerunnable' | 'handler_recoverable'
+
 interface Common {
+  readonly kind: Kind
   /** Rises by one whenever ownership is taken. */
   readonly fence: number
   /** Random for every attempt; the proof of who wrote the record. */
@@ -33,6 +41,8 @@ interface Common {
   readonly fingerprint: Fingerprint
   /** The span of the attempt, as W3C trace context writes it, so that a replay can point to it. */
   readonly trace: string | null
+  /** An operator or `recover` has decided in the owner's place: the owner's own word counts no more. */
+  readonly decided: boolean
   /** Milliseconds since the epoch by the store's clock, as are all times of a record. */
   readonly created_at: number
   readonly attempted_at: number
@@ -59,8 +69,10 @@ export interface Retryable extends Common {
 export interface Unknown extends Common {
   readonly state: 'unknown'
   readonly failure: Failure
-  /** When it is found out next what became of it; null where nothing in the background does so. */
+  /** When it is looked into next what became of it; null where that was not written down, which counts as now. */
   readonly look_at: number | null
+  /** How often somebody has taken a look; also the fence of the look that was taken last. */
+  readonly looks: number
 }
 
 export interface Parked extends Common {

@@ -6,12 +6,16 @@ import {
   decide,
   doubt,
   EDGES,
+  endLook,
   expire,
   extend,
   giveUp,
+  type LookEnd,
+  mayAnswer,
   type OnceRecord,
   owns,
   park,
+  parkByOperator,
   type Reply,
   release,
   reserve,
@@ -19,6 +23,8 @@ import {
   settleAsExecuted,
   settleAsNotExecuted,
   settleWithReply,
+  takeLook,
+  type Unknown,
   unpark,
 } from './index.ts'
 
@@ -26,9 +32,11 @@ const REPLY: Reply = { status: 201, headers: [], body: Buffer.from('{}'), schema
 const FAILURE = { code: 'boom', message: 'it broke' }
 const RETENTION_MS = 1_000
 const LEASE_MS = 100
+const GRACE_MS = 50
 
 function claimant(n: number, request: number): Claimant {
   return {
+    kind: 'handler',
     attempt_id: `attempt-${n}`,
     owner: `owner-${n}`,
     fingerprint: { key_id: 'k', digest: Buffer.from([request]) },
@@ -49,12 +57,30 @@ interface Model {
   request: number
   lease_until: number
   expires_at: number
+  /** An operator has parked it: its owner has no say any more. */
+  decided: boolean
+  /** When somebody may look, and how often somebody has. */
+  look_at: number
+  looks: number
 }
+
+type Settling =
+  | 'not_executed'
+  | 'executed'
+  | 'reply'
+  | 'park'
+  | 'park_by_operator'
+  | 'unpark'
+  | 'expire'
+  | 'look'
+  | 'look_again'
+  | 'look_void'
+  | 'look_found'
 
 type Step =
   | { do: 'claim'; request: number; takeover: 'resume' | 'doubt' }
   | { do: 'complete' | 'release' | 'doubt' | 'extend'; fence_behind: number }
-  | { do: 'not_executed' | 'executed' | 'reply' | 'park' | 'unpark' | 'expire' }
+  | { do: Settling }
   | { do: 'pass'; ms: number }
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -73,6 +99,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       'executed' as const,
       'reply' as const,
       'park' as const,
+      'park_by_operator' as const,
+      'look' as const,
+      'look_again' as const,
+      'look_void' as const,
+      'look_found' as const,
       'unpark' as const,
       'expire' as const,
     ),
@@ -96,7 +127,16 @@ function modelClaim(model: Model, request: number, takeover: string, now: number
 class World {
   now = 1_000_000
   record: OnceRecord | null = null
-  model: Model = { state: 'none', fence: 0, request: 0, lease_until: 0, expires_at: 0 }
+  model: Model = {
+    state: 'none',
+    fence: 0,
+    request: 0,
+    lease_until: 0,
+    expires_at: 0,
+    decided: false,
+    look_at: 0,
+    looks: 0,
+  }
   attempts = 0
 
   apply(step: Step): unknown {
@@ -121,7 +161,8 @@ class World {
     const who = claimant(this.attempts, request)
     const before = this.record
     const same_request = before === null || sameRequest(before, who)
-    const decision = decide(before, { claimant: who, same_request, lease_ms: LEASE_MS, takeover }, this.now)
+    const claim = { claimant: who, same_request, lease_ms: LEASE_MS, takeover, grace_ms: GRACE_MS }
+    const decision = decide(before, claim, this.now)
     expect(decision.kind).toBe(modelClaim(this.model, request, takeover, this.now))
     if (decision.kind === 'run') expect(decision.from).toBe(this.model.state)
     if (decision.kind === 'run') {
@@ -134,28 +175,44 @@ class World {
         request,
         lease_until: this.now + LEASE_MS,
         expires_at: 0,
+        decided: false,
+        look_at: 0,
+        looks: 0,
       }
     } else if (decision.kind === 'vanished') {
       this.record = decision.record
-      this.model.state = 'unknown'
+      Object.assign(this.model, { state: 'unknown', look_at: this.model.lease_until + GRACE_MS, looks: 0 })
+      expect(decision.due).toBe(this.model.look_at <= this.now)
+    } else if (decision.kind === 'unknown') {
+      expect(decision.due).toBe(this.model.look_at <= this.now)
     } else expect(this.record).toBe(before)
   }
 
   own(what: 'complete' | 'release' | 'doubt' | 'extend', fence: number): void {
-    const allowed = this.model.state === 'in_progress' && this.model.fence === fence
-    const { record, now } = this
-    expect(owns(record, fence)).toBe(allowed)
-    if (!owns(record, fence)) return
+    const { record, now, model } = this
+    const mine = model.fence === fence
+    const at_work = model.state === 'in_progress'
+    const given_up = model.state === 'unknown' || (model.state === 'parked' && !model.decided)
+    expect(owns(record, fence)).toBe(mine && at_work)
+    expect(mayAnswer(record, fence)).toBe(mine && (at_work || given_up))
+    if (!mayAnswer(record, fence) || (what === 'doubt' && !owns(record, fence))) return
     if (what === 'complete') this.record = complete(record, REPLY, RETENTION_MS, now)
     if (what === 'release') this.record = release(record, FAILURE, RETENTION_MS, now)
-    if (what === 'doubt') this.record = doubt(record, FAILURE, now)
+    if (what === 'doubt' && owns(record, fence)) this.record = doubt(record, FAILURE, now)
     if (what === 'extend') this.record = extend(record, LEASE_MS, now)
-    if (what === 'extend') this.model.lease_until = now + LEASE_MS
-    else this.model.state = ({ complete: 'completed', release: 'retryable', doubt: 'unknown' } as const)[what]
-    this.model.expires_at = now + RETENTION_MS
+    const next = {
+      complete: 'completed',
+      release: 'retryable',
+      doubt: 'unknown',
+      extend: 'in_progress',
+    } as const
+    model.state = next[what]
+    if (what === 'extend') model.lease_until = now + LEASE_MS
+    if (what === 'doubt') Object.assign(model, { look_at: now, looks: 0 })
+    model.expires_at = now + RETENTION_MS
   }
 
-  settle(what: 'not_executed' | 'executed' | 'reply' | 'park' | 'unpark' | 'expire'): void {
+  settle(what: Settling): void {
     const { record, model, now } = this
     if (record === null) return
     const open = record.state === 'unknown' || record.state === 'parked'
@@ -165,6 +222,12 @@ class World {
       this.record = giveUp(record, REPLY, RETENTION_MS, now)
     if (what === 'park' && (record.state === 'unknown' || record.state === 'in_progress'))
       this.record = park(record, FAILURE, now)
+    if (what === 'park_by_operator' && (record.state === 'unknown' || record.state === 'in_progress'))
+      this.record = parkByOperator(record, FAILURE, now)
+    if (what.startsWith('look') && record.state === 'unknown') {
+      this.look(what, record)
+      return
+    }
     if (what === 'unpark' && record.state === 'parked') this.record = unpark(record, now)
     if (what === 'executed' && record.state === 'unknown') {
       this.attempts += 1
@@ -182,12 +245,46 @@ class World {
       not_executed: 'retryable',
       reply: 'completed',
       park: 'parked',
+      park_by_operator: 'parked',
+      look: 'unknown',
+      look_again: 'unknown',
+      look_void: 'retryable',
+      look_found: 'completed',
       unpark: 'unknown',
       executed: 'in_progress',
       expire: 'expired',
     } as const
     model.state = next[what]
+    model.decided = what === 'park_by_operator' || what === 'not_executed' || what === 'reply'
+    if (what === 'unpark') Object.assign(model, { look_at: now, looks: 0 })
     if (what === 'not_executed' || what === 'reply') model.expires_at = now + RETENTION_MS
+  }
+
+  /** Looks are taken when they are due, one at a time; the fence stays the owner's. */
+  look(what: string, record: Unknown): void {
+    const { model, now } = this
+    if (what === 'look') {
+      const taken = takeLook(record, LEASE_MS, now)
+      expect(taken !== null).toBe(now >= model.look_at)
+      if (taken === null) return
+      this.record = taken
+      Object.assign(model, { looks: model.looks + 1, look_at: now + LEASE_MS })
+      expect([taken.looks, taken.look_at]).toEqual([model.looks, model.look_at])
+      return
+    }
+    const end: LookEnd =
+      what === 'look_void'
+        ? { end: 'void', failure: FAILURE }
+        : what === 'look_found'
+          ? { end: 'found', reply: REPLY }
+          : { end: 'again', in_ms: 999 }
+    this.record = endLook(record, end, RETENTION_MS, now)
+    if (end.end === 'again') model.look_at = now + 999
+    else
+      Object.assign(model, {
+        state: end.end === 'void' ? 'retryable' : 'completed',
+        expires_at: now + RETENTION_MS,
+      })
   }
 
   check(from: State | 'none'): void {

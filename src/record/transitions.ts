@@ -4,12 +4,14 @@
  * the shape of every state in its constraints.
  */
 import type { Fingerprint } from '../fingerprint/index.ts'
+import { LIMITS } from '../limits.ts'
 import { afterLook, afterOwner } from './come-back.ts'
 import type {
   Completed,
   Expired,
   Failure,
   InProgress,
+  Kind,
   OnceRecord,
   Parked,
   Reply,
@@ -25,12 +27,13 @@ export const EDGES: Readonly<Record<State | 'none', readonly State[]>> = {
   completed: ['expired'],
   retryable: ['in_progress', 'completed', 'retryable', 'expired'],
   unknown: ['in_progress', 'retryable', 'completed', 'parked'],
-  parked: ['unknown', 'retryable', 'completed'],
+  parked: ['in_progress', 'unknown', 'retryable', 'completed'],
   expired: ['in_progress', 'completed', 'retryable'],
 }
 
 /** Who takes a record, and under which name. */
 export interface Claimant {
+  readonly kind: Kind
   readonly attempt_id: string
   readonly owner: string
   readonly fingerprint: Fingerprint
@@ -50,11 +53,22 @@ export interface Run {
 /** What a caller who brings a key is told. */
 export type Decision =
   | Run
-  | { readonly kind: 'vanished'; readonly record: Unknown; readonly retry_after_ms: number }
+  | {
+      readonly kind: 'vanished'
+      readonly record: Unknown
+      readonly retry_after_ms: number
+      readonly due: boolean
+    }
   | { readonly kind: 'replay'; readonly record: Completed }
   | { readonly kind: 'in_progress'; readonly retry_after_ms: number }
   | { readonly kind: 'key_reused' }
-  | { readonly kind: 'unknown'; readonly record: Unknown; readonly retry_after_ms: number }
+  /** `due`: the caller may look what became of it. */
+  | {
+      readonly kind: 'unknown'
+      readonly record: Unknown
+      readonly retry_after_ms: number
+      readonly due: boolean
+    }
   | { readonly kind: 'parked'; readonly record: Parked }
 
 /** Takes ownership: the fence rises by one, whatever went before. */
@@ -66,11 +80,13 @@ export function reserve(
 ): InProgress {
   return {
     state: 'in_progress',
+    kind: claimant.kind,
     fence: (previous?.fence ?? 0) + 1,
     attempt_id: claimant.attempt_id,
     owner: claimant.owner,
     fingerprint: claimant.fingerprint,
     trace: claimant.trace,
+    decided: false,
     created_at: previous?.created_at ?? now,
     attempted_at: now,
     changed_at: now,
@@ -86,7 +102,14 @@ export function reserve(
  */
 export function decide(
   record: OnceRecord | null,
-  claim: { claimant: Claimant; same_request: boolean; lease_ms: number; takeover: Takeover },
+  claim: {
+    claimant: Claimant
+    same_request: boolean
+    lease_ms: number
+    takeover: Takeover
+    /** How long after its lease an owner may still answer before anybody looks. */
+    grace_ms?: number | undefined
+  },
   now: number,
 ): Decision {
   if (record === null || record.state === 'expired') {
@@ -102,9 +125,11 @@ export function decide(
       if (record.lease_until > now) {
         return { kind: 'in_progress', retry_after_ms: afterOwner(record, now) }
       }
-      return claim.takeover === 'resume' ? run(record, claim, now) : vanished(record, now)
+      return claim.takeover === 'resume'
+        ? run(record, claim, now)
+        : { kind: 'vanished', ...inDoubt(vanish(record, claim.grace_ms ?? LIMITS.grace_ms, now), now) }
     case 'unknown':
-      return { kind: 'unknown', record, retry_after_ms: afterLook(record, now) }
+      return { kind: 'unknown', ...inDoubt(record, now) }
     case 'parked':
       return { kind: 'parked', record }
     default:
@@ -112,9 +137,18 @@ export function decide(
   }
 }
 
-function vanished(record: InProgress, now: number): Decision {
-  const doubtful = doubt(record, OWNER_VANISHED, now)
-  return { kind: 'vanished', record: doubtful, retry_after_ms: afterLook(doubtful, now) }
+function inDoubt(record: Unknown, now: number) {
+  return { record, retry_after_ms: afterLook(record, now), due: isDue(record, now) }
+}
+
+/** The owner said nothing until its lease was over. It has the grace to come back; then somebody looks. */
+export function vanish(record: InProgress, grace_ms: number, now: number): Unknown {
+  return doubt(record, OWNER_VANISHED, now, record.lease_until + grace_ms)
+}
+
+/** Whether somebody may look what became of a record. An operation is looked at by its workers. */
+export function isDue(record: Unknown, now: number): boolean {
+  return record.kind !== 'operation' && (record.look_at ?? now) <= now
 }
 
 function run(
@@ -136,7 +170,8 @@ export function ownRun(record: InProgress): Run {
 
 export const OWNER_VANISHED: Failure = {
   code: 'owner_vanished',
-  message: 'The lease ran out before the owner told the outcome.',
+  message:
+    'The lease ran out and the owner had stored no outcome: it crashed, stalled or could not reach the database.',
 }
 
 /** True when `fence` still owns the record: the condition of every write by an owner. */
@@ -144,24 +179,44 @@ export function owns(record: OnceRecord | null, fence: number): record is InProg
   return record !== null && record.state === 'in_progress' && record.fence === fence
 }
 
+/** A record that its owner may still answer. */
+export type Answerable = InProgress | Unknown | Parked
+
+/**
+ * True when the owner's own word still counts: under its fence, and as long as nobody has decided in its place. So an owner
+ * that stalled for longer than its lease loses no good reply. Operations are taken over by a new fence instead.
+ */
+export function mayAnswer(record: OnceRecord | null, fence: number): record is Answerable {
+  if (record === null || record.fence !== fence) return false
+  switch (record.state) {
+    case 'in_progress':
+      return true
+    case 'unknown':
+    case 'parked':
+      return record.kind !== 'operation' && !record.decided
+    default:
+      return false
+  }
+}
+
 /** The owner is done; retention starts now. */
-export function complete(record: InProgress, reply: Reply, retention_ms: number, now: number): Completed {
+export function complete(record: Answerable, reply: Reply, retention_ms: number, now: number): Completed {
   return { ...common(record), state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
 }
 
 /** It is proved that nothing happened: the same request may run again. */
-export function release(record: InProgress, failure: Failure, retention_ms: number, now: number): Retryable {
+export function release(record: Answerable, failure: Failure, retention_ms: number, now: number): Retryable {
   return { ...common(record), state: 'retryable', failure, changed_at: now, expires_at: now + retention_ms }
 }
 
-/** Nobody can know whether it happened: somebody has to find out. */
-export function doubt(record: InProgress, failure: Failure, now: number): Unknown {
-  return { ...common(record), state: 'unknown', failure, changed_at: now, look_at: null }
+/** Nobody can know whether it happened: somebody has to find out, the first time at `look_at`. */
+export function doubt(record: InProgress, failure: Failure, now: number, look_at: number = now): Unknown {
+  return { ...common(record), state: 'unknown', failure, changed_at: now, look_at, looks: 0 }
 }
 
-/** The owner is alive. The fence stays, the lease is counted from now. */
-export function extend(record: InProgress, lease_ms: number, now: number): InProgress {
-  return { ...record, lease_until: now + lease_ms }
+/** The owner is alive, also where it was given up meanwhile. The fence stays, the lease is counted from now. */
+export function extend(record: Answerable, lease_ms: number, now: number): InProgress {
+  return { ...common(record), state: 'in_progress', lease_until: now + lease_ms }
 }
 
 /** It was found out that nothing happened, or an operator allows a retry. */
@@ -170,6 +225,7 @@ export function settleAsNotExecuted(record: Unknown | Parked, retention_ms: numb
     ...common(record),
     state: 'retryable',
     failure: record.failure,
+    decided: true,
     changed_at: now,
     expires_at: now + retention_ms,
   }
@@ -192,12 +248,13 @@ export function settleWithReply(
   retention_ms: number,
   now: number,
 ): Completed {
-  return { ...common(record), state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
+  return complete({ ...record, decided: true }, reply, retention_ms, now)
 }
 
 /** Others need what it holds: it is proved that nothing happened, and from now on nothing ever will under this key. */
 export function giveUp(record: Retryable, reply: Reply, retention_ms: number, now: number): Completed {
-  return { ...common(record), state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
+  const decided = { ...common(record), decided: true }
+  return { ...decided, state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
 }
 
 /** No more automatic attempts: an operator decides. An owner parks what it finds that nobody can go on with. */
@@ -205,8 +262,22 @@ export function park(record: Unknown | InProgress, failure: Failure, now: number
   return { ...common(record), state: 'parked', failure, changed_at: now }
 }
 
+/** An operator parks: the owner's word counts no more either. */
+export function parkByOperator(record: Unknown | InProgress, failure: Failure, now: number): Parked {
+  return { ...park(record, failure, now), decided: true }
+}
+
 export function unpark(record: Parked, now: number): Unknown {
-  return { ...common(record), state: 'unknown', failure: record.failure, changed_at: now, look_at: null }
+  const { failure } = record
+  return {
+    ...common(record),
+    decided: false,
+    state: 'unknown',
+    failure,
+    changed_at: now,
+    look_at: now,
+    looks: 0,
+  }
 }
 
 /** Only finished records expire; unfinished ones are never forgotten. */
@@ -217,8 +288,9 @@ export function expire(record: Completed | Retryable, now: number): Expired | nu
 
 /** The members that every state has, without those of one state. */
 function common(record: OnceRecord) {
-  const { fence, attempt_id, owner, fingerprint, trace, created_at, attempted_at, changed_at } = record
-  return { fence, attempt_id, owner, fingerprint, trace, created_at, attempted_at, changed_at }
+  const { kind, fence, attempt_id, owner, fingerprint, trace, decided } = record
+  const { created_at, attempted_at, changed_at } = record
+  return { kind, fence, attempt_id, owner, fingerprint, trace, decided, created_at, attempted_at, changed_at }
 }
 
 function unreachable(value: never): never {

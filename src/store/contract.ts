@@ -43,6 +43,10 @@ export interface ClaimRequest {
   readonly matches: (stored: Fingerprint) => boolean
   readonly lease_ms: number
   readonly takeover: Takeover
+  /** How long the record is kept once it is finished, for a worker that finishes it in the owner's place. */
+  readonly retention_ms?: number
+  /** How long after its lease an owner may still answer before anybody looks. */
+  readonly grace_ms?: number
 }
 
 /** The ids of the keys that a process has, the current one first. `reply` is empty without encryption. */
@@ -143,12 +147,20 @@ export interface Store<Tx> {
   /** Claims a record in a commit of its own. The insert decides; nothing is checked first. */
   claim(request: ClaimRequest): Promise<Decision>
 
-  /** Ends an attempt. Each throws `lease_lost` and changes nothing when the fence is old. */
+  /**
+   * Ends an attempt. Each throws `lease_lost` and changes nothing when the fence is old. The owner's own word also ends a
+   * record that is unknown, or was parked by a worker: see `mayAnswer`. One that an operator has parked, or that was
+   * settled, it does not change.
+   */
   complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void>
   release(owned: Owned, failure: Failure, retention_ms: number): Promise<void>
-  doubt(owned: Owned, failure: Failure): Promise<void>
+  /** `look_in_ms`: when somebody is to look what became of it; at once where nothing is said. */
+  doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void>
 
-  /** A sign of life: the lease is counted from now. Throws `lease_lost` when the fence is old. */
+  /**
+   * A sign of life: the lease is counted from now. An owner that was given up meanwhile has its record back, on the same
+   * terms; not by a lease of 0, which only ends one. Throws `lease_lost` when the fence is old.
+   */
   extend(owned: Owned, lease_ms: number): Promise<void>
 
   /** Runs `work` and completes the record in one transaction and one commit. */

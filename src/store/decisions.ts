@@ -1,4 +1,13 @@
-import type { Completed, Failure, Parked, RecordId, Retryable, State, Unknown } from '../record/index.ts'
+import type {
+  Completed,
+  Failure,
+  InProgress,
+  Parked,
+  RecordId,
+  Retryable,
+  State,
+  Unknown,
+} from '../record/index.ts'
 import type { Queryable, Seen } from './contract.ts'
 
 /** What an operator sees of a record: everything but what it was asked and what it replied. Times as in a record. */
@@ -61,7 +70,8 @@ export interface AuditEntry {
 /** A step from one state to the next, as the functions of `record/` made it, and who took it. */
 export interface DecideRequest {
   readonly id: RecordId
-  readonly from: Unknown | Parked | Retryable
+  /** One that is in progress only after its lease, which the store asks once more. */
+  readonly from: Unknown | Parked | InProgress | Retryable
   readonly to: Completed | Retryable | Parked | Unknown
   /** From the decision on; null where the next state is not finished. */
   readonly retention_ms: number | null

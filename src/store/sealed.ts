@@ -69,8 +69,8 @@ class SealedStore<Tx> implements Store<Tx> {
     return this.#inner.release(owned, failure, retention_ms)
   }
 
-  doubt(owned: Owned, failure: Failure): Promise<void> {
-    return this.#inner.doubt(owned, failure)
+  doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void> {
+    return this.#inner.doubt(owned, failure, look_in_ms)
   }
 
   extend(owned: Owned, lease_ms: number): Promise<void> {

@@ -146,7 +146,8 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
       Array.from({ length: 20 }, async () => {
         const id = { account: 'a', operation: 'o', key: randomUUID() }
         const fingerprint = { key_id: 'k', digest: Buffer.alloc(32) }
-        const claimant = { attempt_id: randomUUID(), owner: 'test', fingerprint, trace: null }
+        const attempt = { attempt_id: randomUUID(), owner: 'test', fingerprint, trace: null }
+        const claimant = { kind: 'handler', ...attempt } as const
         const claim = { id, claimant, matches: () => true, lease_ms: 60_000, takeover: 'doubt' as const }
         expect((await store.claim(claim)).kind).toBe('run')
         return { id, fence: 1, attempt_id: claimant.attempt_id }

@@ -176,10 +176,10 @@ describe('parking', () => {
     expect(await rowOf(call)).toMatchObject({ state: 'retryable', waits_for: null, look_at: null })
   })
 
-  test('of what is no operation leaves nothing to look for', async () => {
+  test('of what is no operation lets it be looked for as well', async () => {
     const call = await parkedCall()
     await operator(once).unpark(call, SIGNED)
-    expect(await rowOf(call)).toMatchObject({ state: 'unknown', look_at: null })
+    expect(await rowOf(call)).toMatchObject({ state: 'unknown', looks: 0, look_at: expect.any(Date) })
   })
 })
 

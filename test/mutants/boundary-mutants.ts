@@ -166,7 +166,12 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   {
     name: "end a handler's time with the client's deadline",
     file: BOUNDARY,
-    edits: [{ from: `requests.leased(request, this.policy.bounds)`, to: `requests.leased(request, bounds)` }],
+    edits: [
+      {
+        from: `const { in_progress_max_ms = LIMITS.in_progress_max_ms } = this.policy.bounds`,
+        to: `const { in_progress_max_ms = LIMITS.in_progress_max_ms } = bounds`,
+      },
+    ],
     tests: ['test/contract/deadline-header.test.ts'],
   },
 ]

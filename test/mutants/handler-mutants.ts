@@ -3,6 +3,7 @@ import type { Mutant } from './mutants.ts'
 const HANDLER = 'test/contract/handler.test.ts'
 const TROUBLE = 'test/contract/handler-trouble.test.ts'
 const GROUP = 'test/contract/group-commit.test.ts'
+const LATE = 'test/contract/late-reply.test.ts'
 const EDGES = 'test/contract/handler-edges.test.ts'
 
 /** Faults in handlers, their leases, and the commits that they share. */
@@ -12,9 +13,8 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/sql/finish.ts',
     edits: [
       {
-        from: `SET lease_until = clock_timestamp() + \${interval('$6')}\nWHERE \${OWNED}`,
-        to: `SET lease_until = clock_timestamp() + \${interval('$6')}
-WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> '' AND state = 'in_progress'`,
+        from: `WHERE \${ANSWERED} AND (state = 'in_progress' OR $6::float8 > 0)`,
+        to: `WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> '' AND state = 'in_progress'`,
       },
     ],
     tests: ['src/store/postgres/conformance.test.ts'],
@@ -33,10 +33,10 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
   },
   {
     name: 'fail open when the claim fails',
-    file: 'src/protect/handler.ts',
+    file: 'src/protect/handler-claim.ts',
     edits: [
       {
-        from: `      if (unanswered || tries > 0) void giveBack(store, request, claimant)\n      throw error`,
+        from: `      if (unanswered || tries > 0) giveBack(store, request, claimant, running)\n      throw error`,
         to: `      return { decision: { kind: 'run', from: 'none', record: { fence: 1 } as never }, fresh }`,
       },
     ],
@@ -99,7 +99,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
   },
   {
     name: 'run a handler again whose owner vanished',
-    file: 'src/protect/handler.ts',
+    file: 'src/protect/handler-claim.ts',
     edits: [
       { from: `takeover: rerunnable ? 'resume' : 'doubt'`, to: `takeover: rerunnable ? 'resume' : 'resume'` },
     ],
@@ -116,8 +116,8 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
     file: 'src/protect/handler.ts',
     edits: [
       {
-        from: `reject(new OnlyonceError('outcome_unknown'))`,
-        to: `reject(new OnlyonceError('not_executed'))`,
+        from: `reject(new OnlyonceError('outcome_unknown', told))`,
+        to: `reject(new OnlyonceError('not_executed', told as never))`,
       },
     ],
     tests: [HANDLER],
@@ -138,7 +138,7 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
   {
     name: 'begin the work after the lease has run out',
     file: 'src/protect/handler.ts',
-    edits: [{ from: `  if (fresh.passed) await confirm(store, request, owned)\n`, to: `` }],
+    edits: [{ from: `  if (fresh.passed) await confirm(store, request, owned, running)\n`, to: `` }],
     tests: [EDGES],
     only: 'does not begin when its lease ran out',
   },
@@ -161,5 +161,52 @@ WHERE account = $1 AND operation = $2 AND key = $3 AND $4::bigint > 0 AND $5 <> 
     file: 'src/protect/running.ts',
     edits: [{ from: `if (this.#over) return false`, to: `if (this.#over) return true` }],
     tests: ['test/contract/close-edges.test.ts'],
+  },
+  {
+    name: 'throw the reply of an owner away that was given up',
+    file: 'src/store/postgres/sql/finish.ts',
+    edits: [
+      {
+        from: `\n  OR (state IN ('unknown', 'parked') AND version IS NULL AND decided IS NOT TRUE))`,
+        to: `)`,
+      },
+    ],
+    tests: ['src/store/postgres/conformance.test.ts'],
+    only: 'takes the late reply',
+  },
+  {
+    name: 'let an owner overrule an operator',
+    file: 'src/store/postgres/sql/finish.ts',
+    edits: [{ from: ` AND decided IS NOT TRUE`, to: `` }],
+    tests: [LATE],
+    only: 'when an operator has decided',
+  },
+  {
+    name: "take an operator's reply for the owner's own",
+    file: 'src/store/postgres/owner.ts',
+    edits: [{ from: ` && !record.decided`, to: `` }],
+    tests: [LATE],
+    only: 'when an operator has decided',
+  },
+  {
+    name: 'keep operators from a record whose owner vanished',
+    file: 'src/operator/decide.ts',
+    edits: [{ from: ` && record.lease_until > seen!.now`, to: `` }],
+    tests: [LATE],
+    only: 'when an operator has decided',
+  },
+  {
+    name: 'forget until when an owner that vanished may have called',
+    file: 'src/store/postgres/sql/decisions.ts',
+    edits: [{ from: `THEN greatest(sent_until, lease_until) ELSE`, to: `THEN sent_until ELSE` }],
+    tests: [LATE],
+    only: 'keeps until when it may have called',
+  },
+  {
+    name: 'throw away the reply of a handler that the route has given up',
+    file: 'src/protect/handler.ts',
+    edits: [{ from: `if (end.end !== 'threw') await save(`, to: `if (end.end === 'threw') await save(` }],
+    tests: [LATE],
+    only: 'the route has given the handler up',
   },
 ]

@@ -53,8 +53,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/sql/finish.ts',
     edits: [
       {
-        from: `fence = $4::bigint AND state`,
-        to: `fence >= $4::bigint AND state`,
+        from: `fence = $4::bigint`,
+        to: `fence >= $4::bigint`,
       },
       { from: ` AND attempt_id = $5::uuid`, to: ` AND $5 <> ''` },
     ],
@@ -145,8 +145,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/sql/claim.ts',
     edits: [
       {
-        from: `clock_timestamp() + \${interval('$9')}, $10, $11, $12, $13, $14)\``,
-        to: `clock_timestamp() + \${interval('$9')}, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING\``,
+        from: `clock_timestamp() + \${interval('$9')}, $10, $11, $12, $13, $14, $15::"char")\``,
+        to: `clock_timestamp() + \${interval('$9')}, $10, $11, $12, $13, $14, $15::"char") ON CONFLICT DO NOTHING\``,
       },
     ],
     tests: [CONFORMANCE],

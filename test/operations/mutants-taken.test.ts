@@ -39,7 +39,7 @@ describe('a takeover', () => {
     const takeOver = (fence: number) =>
       operations!.takeOver({
         seen: { id: { account, operation: name, key }, fence, state: 'in_progress' },
-        claimant: { attempt_id: randomUUID(), owner: 'another', trace: null },
+        claimant: { kind: 'operation', attempt_id: randomUUID(), owner: 'another', trace: null },
         lease_ms: 5_000,
         head: null,
         versions: ['1'],

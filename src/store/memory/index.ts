@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { OnlyonceError } from '../../errors.ts'
 import { refuseUnknown } from '../../options.ts'
 import {
+  type Answerable,
   type Attempt,
   complete,
   type Decision,
@@ -11,6 +12,7 @@ import {
   extend,
   type Failure,
   type InProgress,
+  mayAnswer,
   type OnceRecord,
   ownRun,
   owns,
@@ -81,19 +83,21 @@ class MemoryStore implements Store<Queryable> {
   }
 
   async complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
-    this.#change(owned, 'completed', (record) => complete(record, reply, retention_ms, this.#clock()))
+    this.#answer(owned, 'completed', (record) => complete(record, reply, retention_ms, this.#clock()))
   }
 
   async release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
-    this.#change(owned, 'retryable', (record) => release(record, failure, retention_ms, this.#clock()))
+    this.#answer(owned, 'retryable', (record) => release(record, failure, retention_ms, this.#clock()))
   }
 
-  async doubt(owned: Owned, failure: Failure): Promise<void> {
-    this.#change(owned, 'unknown', (record) => doubt(record, failure, this.#clock()))
+  async doubt(owned: Owned, failure: Failure, look_in_ms = 0): Promise<void> {
+    const now = this.#clock()
+    this.#change(owned, 'unknown', (record) => doubt(record, failure, now, now + look_in_ms))
   }
 
   async extend(owned: Owned, lease_ms: number): Promise<void> {
-    this.#change(owned, 'in_progress', (record) => extend(record, lease_ms, this.#clock()))
+    const write = lease_ms > 0 ? this.#answer : this.#change
+    write.call(this, owned, 'in_progress', (record: Answerable) => extend(record, lease_ms, this.#clock()))
   }
 
   async transact(
@@ -196,23 +200,27 @@ class MemoryStore implements Store<Queryable> {
 
   async close(): Promise<void> {}
 
-  #claim({ id, claimant, matches, lease_ms, takeover }: ClaimRequest): Decision {
+  #claim({ id, claimant, matches, lease_ms, takeover, grace_ms }: ClaimRequest): Decision {
     const record = this.#records.get(address(id)) ?? null
     if (record?.state === 'in_progress' && record.attempt_id === claimant.attempt_id) return ownRun(record)
     const same_request = record === null || record.state === 'expired' || matches(record.fingerprint)
-    const decision = decide(record, { claimant, same_request, lease_ms, takeover }, this.#clock())
+    const decision = decide(record, { claimant, same_request, lease_ms, takeover, grace_ms }, this.#clock())
     if (decision.kind === 'run' || decision.kind === 'vanished') this.#put(id, decision.record)
     return decision
   }
 
   #change(owned: Owned, state: string, next: (record: InProgress) => OnceRecord): void {
     const record = this.#records.get(address(owned.id)) ?? null
-    if (owns(record, owned.fence) && record.attempt_id === owned.attempt_id) {
+    if (owns(record, owned.fence) && record.attempt_id === owned.attempt_id) this.#put(owned.id, next(record))
+    else requireRepeated(record, owned, state)
+  }
+
+  /** What the owner says itself also counts where it was given up meanwhile. */
+  #answer(owned: Owned, state: string, next: (record: Answerable) => OnceRecord): void {
+    const record = this.#records.get(address(owned.id)) ?? null
+    if (mayAnswer(record, owned.fence) && record.attempt_id === owned.attempt_id)
       this.#put(owned.id, next(record))
-      return
-    }
-    const repeated = record?.attempt_id === owned.attempt_id && record.state === state
-    if (!repeated) throw new OnlyonceError('lease_lost')
+    else requireRepeated(record, owned, state)
   }
 
   /** Writes a record; a new fence sends the attempt before it into the history. */
@@ -241,6 +249,11 @@ class MemoryStore implements Store<Queryable> {
 
 const NO_DATABASE: Queryable = {
   query: () => Promise.reject(new OnlyonceError('memory_has_no_database')),
+}
+
+function requireRepeated(record: OnceRecord | null, { attempt_id }: Owned, state: string): void {
+  if (record?.attempt_id !== attempt_id || record.state !== state || record.decided)
+    throw new OnlyonceError('lease_lost')
 }
 
 function address(id: RecordId): string {

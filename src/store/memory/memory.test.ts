@@ -12,7 +12,7 @@ describe('memory', () => {
   it('says that it has no database when work asks for one', async () => {
     const store = memory()
     const fingerprint = { key_id: 'k', digest: Buffer.alloc(32) }
-    const claimant = { attempt_id: 'a', owner: 'o', fingerprint, trace: null }
+    const claimant = { kind: 'transaction', attempt_id: 'a', owner: 'o', fingerprint, trace: null } as const
     const id = { account: 'a', operation: 'o', key: 'k' }
     const attempt = {
       id,

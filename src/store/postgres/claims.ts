@@ -7,9 +7,9 @@ import { classify } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { bind, type Row } from './flush.ts'
 import type { Group, GroupWrite } from './group.ts'
-import { arrayLiteral, bytesLiteral, readRecord } from './rows.ts'
+import { arrayLiteral, bytesLiteral, letterOf, readRecord } from './rows.ts'
 import type { Statements } from './statements.ts'
-import { identityValues, supersedeValues } from './values.ts'
+import { claimValues, supersedeValues } from './values.ts'
 
 /** Claims records, each in a commit of its own, or together with others that are claimed at the same time. */
 export class Claims {
@@ -49,7 +49,7 @@ export class Claims {
    * which another may do first: then look again, a bounded number of times.
    */
   async #claim(request: ClaimRequest): Promise<Decision> {
-    const { id, claimant, lease_ms, takeover } = request
+    const { id, claimant, lease_ms, takeover, grace_ms = LIMITS.grace_ms } = request
     for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
       const created_at = await this.#group.run(this.#insert, request)
       if (created_at !== null) {
@@ -61,16 +61,16 @@ export class Claims {
       // Ours, by an earlier try of the same attempt whose answer was lost.
       if (record.attempt_id === claimant.attempt_id && record.state === 'in_progress') return ownRun(record)
       const same_request = record.state === 'expired' || request.matches(record.fingerprint)
-      const decision = decide(record, { claimant, same_request, lease_ms, takeover }, now)
+      const decision = decide(record, { claimant, same_request, lease_ms, takeover, grace_ms }, now)
       if (decision.kind === 'run') {
         const values = supersedeValues(
-          { id, claimant, previous: record, retention_ms: 0 },
+          { id, claimant, previous: record, retention_ms: request.retention_ms ?? 0 },
           { state: 'in_progress', lease_ms },
         )
         const taken = await this.#connections.runBounded(bind(this.#statements.supersede, ...values))
         if (taken.rows.at(-1)!.length === 1) return decision
       } else if (decision.kind === 'vanished') {
-        if (await this.#doubt(request, record.fence, decision.record.failure)) return decision
+        if (await this.#doubt(request, record.fence, decision.record.failure, grace_ms)) return decision
       } else return decision
     }
     throw new OnlyonceError('overloaded', {
@@ -79,7 +79,7 @@ export class Claims {
   }
 
   async #insertAlone(request: ClaimRequest): Promise<number | null> {
-    const values = [...identityValues(request), `${request.lease_ms}`]
+    const values = claimValues(request)
     const { rows } = await this.#connections.runBounded(bind(this.#statements.insertInProgress, ...values))
     const inserted = rows.at(-1)![0]
     return inserted === undefined ? null : Number(inserted[0])
@@ -94,8 +94,9 @@ export class Claims {
     { id }: ClaimRequest,
     fence: number,
     { code, message }: { code: string; message: string },
+    grace_ms: number,
   ): Promise<boolean> {
-    const values = [id.account, id.operation, id.key, `${fence}`, code, message]
+    const values = [id.account, id.operation, id.key, `${fence}`, code, message, `${grace_ms}`]
     const { rows } = await this.#connections.runBounded(bind(this.#statements.doubtVanished, ...values))
     return rows.at(-1)!.length === 1
   }
@@ -113,5 +114,7 @@ function manyValues(requests: readonly ClaimRequest[]): string[] {
     texts(({ claimant }) => claimant.fingerprint.key_id),
     texts(({ claimant }) => claimant.trace),
     texts(({ lease_ms }) => `${lease_ms}`),
+    texts(({ claimant }) => letterOf(claimant.kind)),
+    texts(({ retention_ms }) => (retention_ms === undefined ? null : `${retention_ms}`)),
   ]
 }

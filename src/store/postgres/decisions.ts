@@ -110,6 +110,7 @@ function decisionValues({ id, from, to, retention_ms, action, by, why }: DecideR
     by,
     why,
     action,
+    ...('failure' in to ? [to.failure.code, to.failure.message] : [null, null]),
   ]
 }
 

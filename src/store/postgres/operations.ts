@@ -250,7 +250,8 @@ function refuseWhatItLacks({ seen, versions, key_ids = [] }: TakeOver, row: Row 
 /** The row of `lockToSettle` shows what this attempt has written. */
 function isDone(row: Row | undefined, { attempt_id }: Owned, written: Written): boolean {
   if (row?.[1] !== attempt_id) return false
-  if (written.state === 'completed') return row[0] === 'completed'
+  // What somebody has decided in the owner's place is not the owner's write.
+  if (written.state === 'completed') return row[0] === 'completed' && row[3] !== 't'
   return Number(row[2] ?? 0) >= written.points.count
 }
 

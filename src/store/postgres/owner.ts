@@ -50,8 +50,8 @@ export class OwnerWrites {
     if (!done) await this.#requireDone(owned, 'retryable')
   }
 
-  async doubt(owned: Owned, { code, message }: Failure): Promise<void> {
-    const done = await this.#write(this.#statements.doubt, owned, code, message)
+  async doubt(owned: Owned, { code, message }: Failure, look_in_ms: number): Promise<void> {
+    const done = await this.#write(this.#statements.doubt, owned, code, message, `${look_in_ms}`)
     if (!done) await this.#requireDone(owned, 'unknown')
   }
 
@@ -74,14 +74,18 @@ export class OwnerWrites {
     return rows.at(-1)!.length === 1
   }
 
-  /** No row means that the fence is old, or that this very write was done before and its answer was lost. */
+  /**
+   * No row means that the fence is old, or that this very write was done before and its answer was lost. What somebody has
+   * decided in the owner's place is not the owner's write, though it stands under its attempt.
+   */
   async #requireDone({ id, attempt_id }: Owned, state: string): Promise<void> {
     const { rows } = await this.#connections.run(
       bind(this.#statements.lookOne, id.account, id.operation, id.key),
     )
     const found = rows[0]![0]
     const record = found === undefined ? null : readRecord(found).record
-    if (record?.attempt_id !== attempt_id || record.state !== state) throw new OnlyonceError('lease_lost')
+    const own = record?.attempt_id === attempt_id && record.state === state && !record.decided
+    if (!own) throw new OnlyonceError('lease_lost')
   }
 }
 

@@ -3,6 +3,7 @@ import type {
   AttemptOutcome,
   Failure,
   InProgress,
+  Kind,
   OnceRecord,
   Reply,
   Stuck,
@@ -16,6 +17,8 @@ import { RECORD_COLUMN_COUNT } from './sql/columns.ts'
 export function readRecord(row: Row): Seen {
   const [state, fence, attempt_id, owner, digest, key_id, created, attempted, changed, lease, expires] = row
   const common = {
+    kind: kindOf(row[21]!),
+    decided: row[23] === 't',
     fence: Number(fence),
     attempt_id: attempt_id!,
     owner: owner!,
@@ -34,6 +37,8 @@ export function readRecord(row: Row): Seen {
 type Rest<T> = T extends OnceRecord
   ? Omit<
       T,
+      | 'kind'
+      | 'decided'
       | 'fence'
       | 'attempt_id'
       | 'owner'
@@ -55,7 +60,7 @@ function stateOf(state: OnceRecord['state'], lease: string, expires: string, row
       return { state, failure: readFailure(row[15]!, row[16]!), expires_at: Number(expires) }
     case 'unknown': {
       const look_at = row[20] == null ? null : Number(row[20])
-      return { state, failure: readFailure(row[15]!, row[16]!), look_at }
+      return { state, failure: readFailure(row[15]!, row[16]!), look_at, looks: Number(row[22] ?? 0) }
     }
     case 'parked':
       return { state, failure: readFailure(row[15]!, row[16]!) }
@@ -64,6 +69,25 @@ function stateOf(state: OnceRecord['state'], lease: string, expires: string, row
     default:
       throw new Error(`unknown state in the database: ${state satisfies never}`)
   }
+}
+
+/** How the column `kind` writes them. */
+const LETTERS: Readonly<Record<Kind, string>> = {
+  transaction: 't',
+  operation: 'o',
+  handler: 'h',
+  handler_rerunnable: 'r',
+  handler_recoverable: 'c',
+}
+const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter, kind as Kind]))
+
+export function letterOf(kind: Kind): string {
+  return LETTERS[kind]
+}
+
+/** A letter of a newer version is read as what nobody may run again. */
+export function kindOf(letter: string): Kind {
+  return KINDS.get(letter) ?? 'handler'
 }
 
 function readReply(row: Row): Reply {

@@ -100,8 +100,8 @@ export class PostgresStore implements Store<PostgresTx> {
     return this.#owner.release(owned, failure, retention_ms)
   }
 
-  doubt(owned: Owned, failure: Failure): Promise<void> {
-    return this.#owner.doubt(owned, failure)
+  doubt(owned: Owned, failure: Failure, look_in_ms = 0): Promise<void> {
+    return this.#owner.doubt(owned, failure, look_in_ms)
   }
 
   extend(owned: Owned, lease_ms: number): Promise<void> {

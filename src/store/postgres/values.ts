@@ -1,6 +1,6 @@
 import type { Failure, Reply } from '../../record/index.ts'
-import type { TransactionAttempt } from '../contract.ts'
-import { replyValues } from './rows.ts'
+import type { ClaimRequest, TransactionAttempt } from '../contract.ts'
+import { letterOf, replyValues } from './rows.ts'
 
 type Value = string | Buffer | null
 
@@ -11,15 +11,32 @@ export function identityValues({ id, claimant }: Pick<TransactionAttempt, 'id' |
   return [id.account, id.operation, id.key, attempt_id, owner, digest, key_id, trace]
 }
 
+/** The values of `insertInProgress`. */
+export function claimValues(
+  request: Pick<ClaimRequest, 'id' | 'claimant' | 'lease_ms' | 'retention_ms'>,
+): Value[] {
+  const { claimant, lease_ms, retention_ms } = request
+  const kept = retention_ms === undefined ? null : `${retention_ms}`
+  return [...identityValues(request), `${lease_ms}`, letterOf(claimant.kind), kept]
+}
+
 export function completedValues(
   attempt: Pick<TransactionAttempt, 'id' | 'claimant' | 'retention_ms'>,
   reply: Reply,
 ): Value[] {
-  return [...identityValues(attempt), `${attempt.retention_ms}`, ...replyValues(reply)]
+  const { retention_ms, claimant } = attempt
+  return [...identityValues(attempt), `${retention_ms}`, ...replyValues(reply), letterOf(claimant.kind)]
 }
 
 export function retryableValues(attempt: TransactionAttempt, failure: Failure): Value[] {
-  return [...identityValues(attempt), `${attempt.retention_ms}`, failure.code, failure.message]
+  const { retention_ms, claimant } = attempt
+  return [
+    ...identityValues(attempt),
+    `${retention_ms}`,
+    failure.code,
+    failure.message,
+    letterOf(claimant.kind),
+  ]
 }
 
 /** The state in which a new attempt takes over an old record. */
@@ -51,5 +68,7 @@ export function supersedeValues(
     next.state === 'in_progress' ? null : `${retention_ms}`,
     ...(next.state === 'completed' ? replyValues(next.reply) : [null, null, null, null, null]),
     ...(next.state === 'retryable' ? [next.failure.code, next.failure.message] : [null, null]),
+    letterOf(claimant.kind),
+    retention_ms > 0 ? `${retention_ms}` : null,
   ]
 }

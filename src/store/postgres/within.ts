@@ -6,7 +6,7 @@ import { classify, sqlState } from './classify.ts'
 import type { PostgresSettings } from './options.ts'
 import { readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
-import { identityValues, supersedeValues } from './values.ts'
+import { claimValues, supersedeValues } from './values.ts'
 
 type Claimed = { readonly claimed: Run } | Exclude<WithinEnd, { end: 'completed' }>
 type WithinWork = Parameters<Store<unknown>['within']>[3]
@@ -112,8 +112,7 @@ async function insertOrDecide(
   const { id, claimant, lease_ms, takeover } = request
   const where = [id.account, id.operation, id.key]
   for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
-    const insert = [...identityValues(request), `${lease_ms}`]
-    const inserted = await tx.query(statements.insertInProgress.text, insert)
+    const inserted = await tx.query(statements.insertInProgress.text, claimValues(request))
     if (inserted.rows.length === 1) {
       const [created_at] = Object.values(inserted.rows[0])
       const record = reserve(null, claimant, lease_ms, Number(created_at))

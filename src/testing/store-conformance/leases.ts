@@ -13,6 +13,8 @@ import {
   until,
 } from './shared.ts'
 
+const KINDS = ['transaction', 'handler', 'handler_rerunnable', 'handler_recoverable'] as const
+
 export const LEASES: Cases = {
   'gives a record whose lease ran out to the next claim, and turns the late owner away': async ({
     store,
@@ -42,7 +44,69 @@ export const LEASES: Cases = {
     assert.equal(seen?.record.fence, vanished.fence)
     const again = await store.claim(claimOf(id))
     assert.ok(again.kind === 'unknown' && again.retry_after_ms > 0)
-    await assert.rejects(store.complete(vanished, reply('late'), LONG_MS), isLeaseLost)
+  },
+
+  'gives the owner that vanished its grace before anybody looks': async ({ store }) => {
+    const id = newId()
+    await run(store, claimOf(id, { lease_ms: 1 }))
+    const claim = { ...claimOf(id, { takeover: 'doubt' }), grace_ms: LONG_MS }
+    const decision = await claimWhenFree(store, claim)
+    assert.ok(decision.kind === 'vanished' && !decision.due && decision.retry_after_ms > LONG_MS / 2)
+    const again = await store.claim(claim)
+    assert.ok(again.kind === 'unknown' && !again.due && again.retry_after_ms > LONG_MS / 2)
+    const other = newId()
+    await run(store, claimOf(other, { lease_ms: 1 }))
+    const late = await claimWhenFree(store, { ...claimOf(other, { takeover: 'doubt' }), grace_ms: 0 })
+    assert.ok(late.kind === 'vanished' && late.due)
+  },
+
+  'takes the late reply of an owner that was given up, and its late proof that nothing happened': async ({
+    store,
+  }) => {
+    const ids = [newId(), newId()]
+    const owners = []
+    for (const id of ids) {
+      owners.push(await run(store, claimOf(id, { lease_ms: 1 })))
+      await claimWhenFree(store, claimOf(id, { takeover: 'doubt' }))
+    }
+    await store.complete(owners[0]!, reply('late'), LONG_MS)
+    const decision = await store.claim(claimOf(ids[0]!))
+    assert.equal(decision.kind === 'replay' && decision.record.reply.body?.toString(), 'late')
+    await store.release(owners[1]!, FAILURE, LONG_MS)
+    assert.equal((await store.look(ids[1]!))?.record.state, 'retryable')
+  },
+
+  'takes nothing from a stranger with the right fence': async ({ store }) => {
+    const id = newId()
+    const owner = await run(store, claimOf(id, { lease_ms: 1 }))
+    await claimWhenFree(store, claimOf(id, { takeover: 'doubt' }))
+    const stranger = { ...owner, attempt_id: claimOf(id).claimant.attempt_id }
+    await assert.rejects(store.complete(stranger, reply('stranger'), LONG_MS), isLeaseLost)
+    await assert.rejects(store.release(stranger, FAILURE, LONG_MS), isLeaseLost)
+    await assert.rejects(store.extend(stranger, LONG_MS), isLeaseLost)
+    assert.equal((await store.look(id))?.record.state, 'unknown')
+  },
+
+  'gives an owner that comes back its record, but not by a lease of nothing': async ({ store }) => {
+    const id = newId()
+    const owner = await run(store, claimOf(id, { lease_ms: 1 }))
+    await claimWhenFree(store, claimOf(id, { takeover: 'doubt' }))
+    await assert.rejects(store.extend(owner, 0), isLeaseLost)
+    await store.extend(owner, LONG_MS)
+    const seen = await store.look(id)
+    assert.ok(seen?.record.state === 'in_progress' && seen.record.lease_until - seen.now > 30_000)
+    assert.equal(seen.record.fence, owner.fence)
+    await store.complete(owner, reply('{}'), LONG_MS)
+    assert.equal((await store.look(id))?.record.state, 'completed')
+  },
+
+  'keeps the kind of protection that a claim names': async ({ store }) => {
+    for (const kind of KINDS) {
+      const id = newId()
+      const claim = claimOf(id)
+      await run(store, { ...claim, claimant: { ...claim.claimant, kind } })
+      assert.equal((await store.look(id))?.record.kind, kind)
+    }
   },
 
   'keeps a record whose lease was extended': async ({ store }) => {

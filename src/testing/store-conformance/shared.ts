@@ -45,6 +45,7 @@ export function claimOf(
   return {
     id,
     claimant: {
+      kind: 'handler',
       attempt_id: randomUUID(),
       owner: 'conformance',
       fingerprint: { key_id, digest },

@@ -3,14 +3,14 @@ import { CREATED_AT, interval } from './columns.ts'
 /**
  * The insert decides who owns a new key. Zero rows mean that a row is there, or was a moment ago: look again.
  * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace,
- * 9 lease in ms.
+ * 9 lease in ms, 10 kind, 11 retention in ms for who ends it in the owner's place.
  */
 export const insertInProgress = (schema: string) => `
 INSERT INTO ${schema}.records
   (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
-   created_at, attempted_at, changed_at, lease_until)
+   created_at, attempted_at, changed_at, lease_until, kind, retention_ms)
 VALUES ($1, $2, $3, 'in_progress', 1, $4, $5, $6, $7, $8,
-   clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$9')})
+   clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10::"char", $11)
 ON CONFLICT (account, operation, key) DO NOTHING
 RETURNING ${CREATED_AT}`
 
@@ -18,27 +18,27 @@ RETURNING ${CREATED_AT}`
  * The record of a transaction, inserted finished. Deliberately without ON CONFLICT: a conflict has to abort
  * the transaction, so that the COMMIT sent together with it does nothing.
  * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace,
- * 9 retention in ms, 10 status, 11 headers, 12 body, 13 schema, 14 id of the key that sealed it.
+ * 9 retention in ms, 10 status, 11 headers, 12 body, 13 schema, 14 id of the key that sealed it, 15 kind.
  */
 export const insertCompleted = (schema: string) => `
 INSERT INTO ${schema}.records
   (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
    created_at, attempted_at, changed_at, expires_at, reply_status, reply_headers, reply_body, reply_schema,
-   reply_key_id)
+   reply_key_id, kind)
 VALUES ($1, $2, $3, 'completed', 1, $4, $5, $6, $7, $8,
-   now(), now(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11, $12, $13, $14)`
+   now(), now(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11, $12, $13, $14, $15::"char")`
 
 /**
  * What is left after a rollback. DO NOTHING: a row that is there belongs to somebody else.
  * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace,
- * 9 retention in ms, 10 error code, 11 error message.
+ * 9 retention in ms, 10 error code, 11 error message, 12 kind.
  */
 export const insertRetryable = (schema: string) => `
 INSERT INTO ${schema}.records
   (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
-   created_at, attempted_at, changed_at, expires_at, error_code, error_message)
+   created_at, attempted_at, changed_at, expires_at, error_code, error_message, kind)
 VALUES ($1, $2, $3, 'retryable', 1, $4, $5, $6, $7, $8,
-   clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11)
+   clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11, $12::"char")
 ON CONFLICT (account, operation, key) DO NOTHING
 RETURNING fence`
 
@@ -49,7 +49,7 @@ RETURNING fence`
  *
  * Parameters: 1-3 id, 4 fence seen, 5 state seen, 6 new state, 7 attempt id, 8 owner, 9 fingerprint,
  * 10 its key id, 11 trace, 12 lease in ms, 13 retention in ms, 14 status, 15 headers, 16 body, 17 schema,
- * 18 id of the key that sealed the reply, 19 error code, 20 error message.
+ * 18 id of the key that sealed the reply, 19 error code, 20 error message, 21 kind, 22 retention in ms for who ends it.
  */
 export const supersede = (schema: string) => `
 WITH previous AS (
@@ -65,7 +65,8 @@ WITH previous AS (
       lease_until = clock_timestamp() + ${interval('$12')},
       expires_at = clock_timestamp() + ${interval('$13')},
       reply_status = $14::smallint, reply_headers = $15, reply_body = $16::bytea, reply_schema = $17::smallint,
-      reply_key_id = $18, error_code = $19, error_message = $20
+      reply_key_id = $18, error_code = $19, error_message = $20, kind = $21::"char", retention_ms = $22::bigint,
+      look_at = NULL, looks = NULL, decided = NULL
   FROM previous
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3 AND r.fence = previous.fence
   RETURNING r.fence

@@ -33,6 +33,10 @@ const RECORD_COLUMNS = [
   'r.reply_key_id',
   'r.trace',
   milliseconds('r.look_at'),
+  // A version before the column wrote no kind.
+  `CASE WHEN r.kind IS NOT NULL THEN r.kind::text WHEN r.version IS NULL THEN 'h' ELSE 'o' END`,
+  'r.looks',
+  'r.decided',
 ]
 
 export const RECORD_COLUMN_COUNT = RECORD_COLUMNS.length

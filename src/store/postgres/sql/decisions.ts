@@ -39,29 +39,34 @@ LIMIT $4`
 
 /**
  * A decision and its entry in the audit, in one statement: neither stands without the other. By the fence, the attempt
- * and the state that were seen. What is decided is not looked for any more; what is unparked is looked for at once, as if
- * for the first time, where there is an operation that knows how.
+ * and the state that were seen, and of a record in progress only after its lease. What is decided is not looked for any
+ * more; what is unparked is looked for at once, as if for the first time.
  *
  * Parameters: 1-3 id, 4 fence, 5 attempt id, 6 state seen, 7 new state, 8 retention in ms, 9 status, 10 headers, 11 body,
- * 12 schema, 13 id of the key that sealed it, 14 who, 15 why, 16 action.
+ * 12 schema, 13 id of the key that sealed it, 14 who, 15 why, 16 action,
+ * 17 and 18 error code and message where the record has none.
  */
 export const decide = (schema: string) => `
 WITH decided AS (
   UPDATE ${schema}.records AS r
-  SET state = $7::text, changed_at = clock_timestamp(), expires_at = clock_timestamp() + ${interval('$8')},
+  SET state = $7::text, lease_until = NULL, decided = CASE WHEN $7 <> 'unknown' THEN true END,
+      changed_at = clock_timestamp(), expires_at = clock_timestamp() + ${interval('$8')},
       reply_status = $9::smallint, reply_headers = $10, reply_body = $11::bytea, reply_schema = $12::smallint,
       reply_key_id = $13,
-      error_code = CASE WHEN $7 <> 'completed' THEN error_code END,
-      error_message = CASE WHEN $7 <> 'completed' THEN error_message END,
+      error_code = CASE WHEN $7 <> 'completed' THEN coalesce(error_code, $17) END,
+      error_message = CASE WHEN $7 <> 'completed' THEN coalesce(error_message, $18) END,
+      sent_until = CASE WHEN r.state = 'in_progress' AND version IS NOT NULL
+        THEN greatest(sent_until, lease_until) ELSE sent_until END,
       waits_for = CASE WHEN $7 IN ('unknown', 'parked') THEN waits_for END,
       input = CASE WHEN $7 <> 'completed' THEN input END,
       input_key_id = CASE WHEN $7 <> 'completed' THEN input_key_id END,
       progress = CASE WHEN $7 <> 'completed' THEN progress END,
       progress_key_id = CASE WHEN $7 <> 'completed' THEN progress_key_id END,
-      look_at = CASE WHEN $7 = 'unknown' AND version IS NOT NULL THEN clock_timestamp() END,
-      looks = CASE WHEN $7 = 'unknown' AND version IS NOT NULL THEN 0 ELSE looks END
+      look_at = CASE WHEN $7 = 'unknown' THEN clock_timestamp() END,
+      looks = CASE WHEN $7 = 'unknown' THEN 0 ELSE looks END
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3
     AND r.fence = $4::bigint AND r.attempt_id = $5::uuid AND r.state = $6::text
+    AND (r.state <> 'in_progress' OR r.lease_until <= clock_timestamp())
   RETURNING r.fence
 )
 INSERT INTO ${schema}.audit

@@ -1,19 +1,22 @@
 import { CREATED_AT } from './columns.ts'
+import { ANSWERABLE, NOT_IN_DOUBT } from './finish.ts'
 
 /**
  * The claims of many callers in one statement and one commit. Each tells by its attempt id whether it went in.
- * Parameters, all arrays: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace, 9 lease in ms.
+ * Parameters, all arrays: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace, 9 lease in ms,
+ * 10 kind, 11 retention in ms.
  */
 export const insertManyInProgress = (schema: string) => `
 INSERT INTO ${schema}.records
   (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
-   created_at, attempted_at, changed_at, lease_until)
+   created_at, attempted_at, changed_at, lease_until, kind, retention_ms)
 SELECT account, operation, key, 'in_progress', 1, attempt_id, owner, fingerprint, key_id, trace,
-  now, now, now, now + lease_ms * interval '1 millisecond'
+  now, now, now, now + lease_ms * interval '1 millisecond', kind, retention_ms
 FROM (
   SELECT *, clock_timestamp() AS now
   FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::bytea[], $7::text[], $8::text[],
-    $9::float8[]) AS k (account, operation, key, attempt_id, owner, fingerprint, key_id, trace, lease_ms)
+    $9::float8[], $10::"char"[], $11::bigint[])
+    AS k (account, operation, key, attempt_id, owner, fingerprint, key_id, trace, lease_ms, kind, retention_ms)
 ) AS claimed
 ON CONFLICT (account, operation, key) DO NOTHING
 RETURNING attempt_id, ${CREATED_AT}`
@@ -27,13 +30,14 @@ export const completeMany = (schema: string) => `
 UPDATE ${schema}.records AS r
 SET state = 'completed', lease_until = NULL, changed_at = clock_timestamp(),
     expires_at = clock_timestamp() + k.retention_ms * interval '1 millisecond',
+    ${NOT_IN_DOUBT},
     reply_status = k.status, reply_headers = k.headers, reply_body = k.body, reply_schema = k.reply_schema,
     reply_key_id = k.key_id
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::uuid[], $6::float8[], $7::smallint[], $8::text[],
   $9::bytea[], $10::smallint[], $11::text[])
   AS k (account, operation, key, fence, attempt_id, retention_ms, status, headers, body, reply_schema, key_id)
 WHERE r.account = k.account AND r.operation = k.operation AND r.key = k.key AND r.fence = k.fence
-  AND r.attempt_id = k.attempt_id AND r.state = 'in_progress'
+  AND r.attempt_id = k.attempt_id AND ${ANSWERABLE}
 RETURNING r.attempt_id`
 
 /**

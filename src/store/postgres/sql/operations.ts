@@ -11,10 +11,10 @@ export const insertBegun = (schema: string) => `
 INSERT INTO ${schema}.records
   (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
    created_at, attempted_at, changed_at, lease_until, version, input, input_key_id, deadline_at, retention_ms,
-   points, recovery_point, progress, progress_key_id, point_at)
+   points, recovery_point, progress, progress_key_id, point_at, kind)
 VALUES ($1, $2, $3, 'in_progress', 1, $4, $5, $6, $7, $8,
    now(), now(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11, $12,
-   clock_timestamp() + ${interval('$13')}, $14, $15, $16, $17, $18, clock_timestamp())
+   clock_timestamp() + ${interval('$13')}, $14, $15, $16, $17, $18, clock_timestamp(), 'o')
 RETURNING ctid`
 
 /**
@@ -88,7 +88,7 @@ UPDATE ${schema}.records ${END} WHERE ctid = $14::tid AND ${OWNED} RETURNING cti
  * Waits for a step that is still open: it holds the row. Parameters: 1-3 id.
  */
 export const lockToSettle = (schema: string) => `
-SELECT state, attempt_id, points FROM ${schema}.records
+SELECT state, attempt_id, points, decided FROM ${schema}.records
 WHERE account = $1 AND operation = $2 AND key = $3
 FOR UPDATE`
 
@@ -118,7 +118,7 @@ WITH previous AS (
       attempted_at = clock_timestamp(), changed_at = clock_timestamp(),
       lease_until = clock_timestamp() + ${interval('$11')}, expires_at = NULL,
       reply_status = NULL, reply_headers = NULL, reply_body = NULL, reply_schema = NULL, reply_key_id = NULL,
-      error_code = NULL, error_message = NULL, waits_for = NULL, look_at = NULL,
+      error_code = NULL, error_message = NULL, waits_for = NULL, look_at = NULL, kind = 'o', decided = NULL,
       version = CASE WHEN r.state = 'expired' THEN $12 ELSE coalesce(r.version, $12) END,
       input = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $13::bytea ELSE r.input END,
       input_key_id = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $14 ELSE r.input_key_id END,

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { notExecuted, type Onlyonce, operator, type PostgresTx } from '../../src/index.ts'
+import { catchError, makeCall, makeGate, openShop, type Shop, waitUntil } from './shop.ts'
+
+let shop: Shop
+let once: Onlyonce<PostgresTx>
+let other: Onlyonce<PostgresTx>
+const SIGNED = { by: 'ann', why: 'looked at it' }
+const REPLY = { status: 201, body: '"by an operator"' }
+
+beforeAll(async () => {
+  shop = await openShop()
+  once = shop.open()
+  other = shop.open()
+})
+
+const endLease = (key: string) =>
+  shop.observer.query('UPDATE onlyonce.records SET lease_until = clock_timestamp() WHERE key = $1', [key])
+const stateOf = async (key: string) =>
+  (await shop.observer.query('SELECT state FROM onlyonce.records WHERE key = $1', [key])).rows[0]?.state
+
+/** An owner that stalls: its lease is over, it is at work all the same, and it ends when it is told to. */
+async function stalled(end: () => Promise<unknown> = async () => 'late') {
+  const call = { ...makeCall(), lease_ms: 60_000 }
+  const gate = makeGate()
+  const told = once
+    .handler(call, async () => {
+      await gate.pass()
+      return await end()
+    })
+    .catch((error) => ({ code: error.code }))
+  await gate.reached
+  await endLease(call.key)
+  return { call, told, answer: gate.open }
+}
+
+describe('the late reply of an owner', () => {
+  test('completes a record that was given up as unknown', async () => {
+    const { call, told, answer } = await stalled()
+    expect(await other.handler(call, async () => 'twice')).toMatchObject({ outcome: 'unknown' })
+    answer()
+    expect(await told).toEqual({ outcome: 'executed', value: 'late' })
+    expect(await other.handler(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'late' })
+  })
+
+  test('that nothing happened frees a record that was given up', async () => {
+    const { call, told, answer } = await stalled(() => Promise.reject(notExecuted()))
+    expect(await other.handler(call, async () => 'twice')).toMatchObject({ outcome: 'unknown' })
+    answer()
+    expect(await told).toMatchObject({ code: 'not_executed' })
+    expect(await other.handler(call, async () => 'again')).toEqual({ outcome: 'executed', value: 'again' })
+  })
+
+  test.each([
+    [
+      'resolve',
+      (call: typeof SIGNED & never) => operator(other).resolve(call, { ...SIGNED, reply: REPLY }),
+      'completed',
+    ],
+    [
+      'allow a retry',
+      (call: never) => operator(other).resolve(call, { ...SIGNED, allow_retry: true }),
+      'retryable',
+    ],
+    ['park', (call: never) => operator(other).park(call, SIGNED), 'parked'],
+  ] as const)('counts no more when an operator has decided to %s', async (_, decide, state) => {
+    const { call, told, answer } = await stalled()
+    await decide(call as never)
+    expect(await stateOf(call.key)).toBe(state)
+    answer()
+    expect(await told).toEqual({ code: 'lease_lost' })
+    expect(await stateOf(call.key)).toBe(state)
+  })
+
+  test('counts again when the operator lets it be found out again', async () => {
+    const { call, told, answer } = await stalled()
+    await operator(other).park(call, SIGNED)
+    await operator(other).unpark(call, SIGNED)
+    answer()
+    expect(await told).toEqual({ outcome: 'executed', value: 'late' })
+  })
+
+  test('is kept although the route has given the handler up', async () => {
+    const key = randomUUID()
+    const gate = makeGate()
+    const policy = { account: () => 'acct_1', operation: 'orders.create', in_progress_max_ms: 50 }
+    const route = idempotent(once, policy, async () => {
+      await gate.pass()
+      return Response.json({ late: true }, { status: 201 })
+    })
+    const send = () =>
+      route(new Request('http://localhost/', { method: 'POST', headers: { 'Idempotency-Key': key } }))
+    const first = await send()
+    expect(await first.json()).toMatchObject({ code: 'outcome_unknown' })
+    const id = { account: 'acct_1', operation: 'orders.create', key }
+    // The owner lives: its record says that it has not answered, not that it vanished.
+    await waitUntil('it is in doubt', async () => (await other.explain(id)).state === 'unknown')
+    expect((await other.explain(id)).why).toContain('handler_timed_out')
+    gate.open()
+    await waitUntil('it is completed', async () => (await other.explain(id)).state === 'completed')
+    const again = await send()
+    expect([again.status, await again.json()]).toEqual([201, { late: true }])
+  })
+
+  test('is refused when another has taken the record', async () => {
+    const { call, told, answer } = await stalled()
+    const again = { ...call, rerunnable: true }
+    expect(await other.handler(again, async () => 'next')).toEqual({ outcome: 'executed', value: 'next' })
+    answer()
+    expect(await told).toEqual({ code: 'lease_lost' })
+  })
+})
+
+describe('an operator', () => {
+  test('decides nothing while the lease lives', async () => {
+    const call = makeCall()
+    const gate = makeGate()
+    const told = once.handler(call, () => gate.pass())
+    await gate.reached
+    for (const decide of [
+      () => operator(other).resolve(call, { ...SIGNED, reply: REPLY }),
+      () => operator(other).park(call, SIGNED),
+    ]) {
+      const error = await catchError(decide())
+      expect(error).toMatchObject({ code: 'not_resolvable', message: expect.stringContaining('lease') })
+    }
+    gate.open()
+    await told
+  })
+
+  test('decides about an operation whose owner vanished, and keeps until when it may have called', async () => {
+    const key = randomUUID()
+    await shop.observer.query(
+      `INSERT INTO onlyonce.records (account, operation, key, state, fence, attempt_id, owner, attempted_at, fingerprint,
+         fingerprint_key_id, created_at, changed_at, lease_until, version, sent_until, kind)
+       SELECT 'acct_1', 'pay', $1, 'in_progress', 1, gen_random_uuid(), 'gone', now(), '\\x00', fingerprint_key_id, now(), now(),
+         now() - interval '1 second', '1', now() - interval '1 hour', 'o'
+       FROM onlyonce.records LIMIT 1`,
+      [key],
+    )
+    await operator(other).park({ account: 'acct_1', operation: 'pay', key }, SIGNED)
+    const { rows } = await shop.observer.query(
+      `SELECT state, sent_until > now() - interval '1 minute' AS kept FROM onlyonce.records WHERE key = $1`,
+      [key],
+    )
+    expect(rows).toEqual([{ state: 'parked', kept: true }])
+  })
+})
