@@ -56,6 +56,8 @@ export const TABLE = {
     json_duplicate_member:
       'The request body names a member twice, so its meaning is ambiguous. Name each member once.',
     json_lone_surrogate: 'The request body holds half of a surrogate pair, which is not text.',
+    json_number_inexact:
+      'The request body holds a number that JavaScript would round, so the operation would be given another one. Send such a number as a string.',
   }),
   ...final(500, 'unknown', {
     input_not_serializable:
@@ -86,7 +88,7 @@ export const TABLE = {
   // The work and its record.
   ...final(500, 'unknown', {
     value_not_serializable:
-      'The value cannot be stored. Return plain JSON values: no functions, symbols, bigints, NaN, Map, Set or cycles.',
+      'The value cannot be stored. Return plain JSON values: no functions, symbols, bigints, NaN, invalid dates, bytes, errors, regular expressions, maps, sets, cycles, and nothing undefined in a list.',
     value_too_large: 'The value is larger than the limit for stored replies. Return less.',
   }),
   ...retryable(503, 'no', {

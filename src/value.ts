@@ -3,16 +3,29 @@ import { failureOf } from './failure.ts'
 import { LIMITS } from './limits.ts'
 import type { Failure, Reply } from './record/index.ts'
 
+/** What JSON cannot hold, and what is therefore refused. */
+type Unstorable =
+  | bigint
+  | symbol
+  | ((...args: never[]) => unknown)
+  | RegExp
+  | ReadonlyMap<unknown, unknown>
+  | ReadonlySet<unknown>
+  | ArrayBufferView
+  | ArrayBuffer
+  | Promise<unknown>
+
 /**
- * What a value is after it was stored: dates are strings, members that are undefined are gone. The first call
- * returns this form too, so that an executed and a replayed result never differ.
+ * What a value is after it was stored: dates are strings, members that are undefined are gone, and objects of a class are plain
+ * objects without its methods. The first call returns this form too, so that an executed and a replayed result never
+ * differ.
  */
-export type Stored<T> = T extends { toJSON(): infer J }
-  ? Stored<J>
-  : T extends string | number | boolean | null | undefined
-    ? T
-    : T extends bigint | symbol | ((...args: never[]) => unknown)
-      ? never
+export type Stored<T> = T extends string | number | boolean | null | undefined
+  ? T
+  : T extends Unstorable
+    ? never
+    : T extends { toJSON(): infer J }
+      ? Stored<J>
       : T extends readonly unknown[]
         ? { [I in keyof T]: Stored<T[I]> }
         : T extends object
@@ -68,31 +81,57 @@ function stringify(value: unknown): string {
   throw new OnlyonceError('value_not_serializable')
 }
 
-/** JSON would quietly turn these into something else, and a replay would then differ from the first result. */
-function refuseLossy(name: string, value: unknown): unknown {
+/**
+ * JSON would quietly turn these into something else, and a replay would then differ from the first result. `this` is the object
+ * that holds the value: JSON has asked `toJSON` already, and writes null for an invalid date.
+ */
+function refuseLossy(this: unknown, name: string, value: unknown): unknown {
+  const given = (this as Record<string, unknown>)[name]
+  if (given instanceof Date && Number.isNaN(given.getTime())) refuse(name, 'is an invalid date')
+  // A Buffer has a toJSON, which makes an object of numbers of it.
+  if (given instanceof Uint8Array) refuse(name, 'holds bytes; encode them as text')
   switch (typeof value) {
     case 'number':
-      if (!Number.isFinite(value)) refuse(name)
+      if (!Number.isFinite(value)) refuse(name, 'is not a finite number')
       return value
     case 'function':
     case 'symbol':
     case 'bigint':
-      return refuse(name)
+      return refuse(name, `is a ${typeof value}`)
+    case 'undefined':
+      // A member that is undefined is left out; an element would become null.
+      if (Array.isArray(this)) refuse(name, 'is undefined in a list')
+      return value
     case 'object':
-      if (
-        value instanceof Map ||
-        value instanceof Set ||
-        value instanceof WeakMap ||
-        value instanceof Promise
-      ) {
-        refuse(name)
-      }
+      if (value !== null) refuseHidden(name, value)
       return value
     default:
       return value
   }
 }
 
-function refuse(name: string): never {
-  throw new OnlyonceError('value_not_serializable', name === '' ? {} : { detail: `See member ${name}.` })
+/**
+ * Objects of a class are kept by their own members. One that shows none, such as an Error, a RegExp, a Map or a Set, has what it
+ * knows elsewhere: all of them would become {}.
+ */
+function refuseHidden(name: string, value: object): void {
+  if (Array.isArray(value)) {
+    if (Object.keys(value).length > value.length) refuse(name, 'is a list with members beside its elements')
+    return
+  }
+  const prototype = Object.getPrototypeOf(value)
+  // Object.prototype of any realm, or no prototype at all.
+  if (prototype === null || Object.getPrototypeOf(prototype) === null) return
+  const tag = Object.prototype.toString.call(value)
+  if (tag !== '[object Object]' || Object.keys(value).length === 0) {
+    refuse(
+      name,
+      `is ${tag === '[object Object]' ? 'an object' : `of the kind ${tag.slice(8, -1)}`} that JSON cannot show`,
+    )
+  }
+}
+
+function refuse(name: string, problem: string): never {
+  const which = name === '' ? 'It' : `Its member ${name}`
+  throw new OnlyonceError('value_not_serializable', { detail: `${which} ${problem}.` })
 }

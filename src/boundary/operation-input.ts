@@ -1,5 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
-import { readMediaType } from '../fingerprint/index.ts'
+import { parseStrictJson, readMediaType } from '../fingerprint/index.ts'
 import { encodeValue } from '../value.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { BoundaryRequest, RequestBody } from './request.ts'
@@ -7,7 +7,10 @@ import type { BoundaryRequest, RequestBody } from './request.ts'
 /** What the input of an operation can be made from. */
 export interface OperationSource {
   readonly account: string
-  /** The body where it is JSON; undefined where there is none, or it is not. */
+  /**
+   * The body where it is JSON; undefined where there is none, or it is not. Asking for one with a number that JavaScript would
+   * round throws `json_number_inexact`, which claims no key: read such a body from `bytes`.
+   */
   readonly body: unknown
   /** The bytes of the body; null where the framework has kept only what it parsed. */
   readonly bytes: Uint8Array | null
@@ -28,13 +31,32 @@ export function operationInputOf(
   policy: ResolvedPolicy,
 ): Buffer {
   const bytes = body.kind === 'raw' ? body.bytes : null
-  const value = jsonOf(request, body)
   if (policy.input === null) {
     if (bytes !== null && bytes.length > 0 && !isJson(request)) throw new OnlyonceError('body_not_json')
-    return encodeValue(value).body!
+    return encodeValue(exactJsonOf(request, body)).body!
   }
   const { account, path, path_params, query } = request
-  return encodeValue(policy.input({ account: account!, body: value, bytes, path, path_params, query })).body!
+  const source = {
+    account: account!,
+    get body() {
+      return exactJsonOf(request, body)
+    },
+    bytes,
+    path,
+    path_params,
+    query,
+  }
+  return encodeValue(policy.input(source)).body!
+}
+
+/** The fingerprint holds every digit; an operation that was given fewer of them would do something else than was asked. */
+function exactJsonOf(request: BoundaryRequest, body: RequestBody): unknown {
+  const value = jsonOf(request, body)
+  if (value === undefined || body.kind === 'parsed') return value
+  // Its size was judged when it was read.
+  const [inexact] = parseStrictJson(body.bytes, { body_size_max_bytes: body.bytes.length }).inexact
+  if (inexact === undefined) return value
+  throw new OnlyonceError('json_number_inexact', { detail: `See ${inexact.pointer || 'the body itself'}.` })
 }
 
 /** The body where it is JSON, else undefined. Its form was checked when it was fingerprinted. */

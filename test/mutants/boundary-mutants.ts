@@ -174,4 +174,23 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['test/contract/deadline-header.test.ts'],
   },
+  {
+    name: 'give an operation a rounded number',
+    file: 'src/boundary/operation-input.ts',
+    edits: [{ from: 'if (inexact === undefined) return value', to: 'if (inexact !== null) return value' }],
+    tests: NODE,
+    only: 'Durable operations',
+  },
+  {
+    name: 'store null for an invalid date',
+    file: 'src/value.ts',
+    edits: [{ from: "refuse(name, 'is an invalid date')", to: 'return value' }],
+    tests: ['test/contract/unstorable.test.ts'],
+  },
+  {
+    name: 'store {} for an error',
+    file: 'src/value.ts',
+    edits: [{ from: 'if (value !== null) refuseHidden(name, value)', to: '' }],
+    tests: ['test/contract/unstorable.test.ts'],
+  },
 ]

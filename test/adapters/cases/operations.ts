@@ -55,6 +55,34 @@ export const operations = topic('Durable operations', (one) => {
     expect(seen).toHaveLength(1)
   })
 
+  one('a number that JavaScript would round is refused, and claims no key', async (bench) => {
+    const seen: unknown[] = []
+    const run = async (_: unknown, input: unknown) => {
+      seen.push(input)
+      return reply(201, { input })
+    }
+    const exact = ({ bytes }: { bytes: Uint8Array | null }) => Buffer.from(bytes!).toString()
+    const asked = ({ body }: { body: unknown }) => body
+    for (const [policy, body] of [
+      [{ operation: operation(newName(), run) }, '{"amount":9007199254740993}'],
+      [{ operation: operation(newName(), run) }, '[1.0000000000000000001]'],
+      [{ operation: operation(newName(), run), input: asked }, '{"amount":9007199254740993}'],
+    ] as const) {
+      const served = await bench.serve({ policy })
+      const key = crypto.randomUUID()
+      expectProblem(await served.send({ key, body }), 'json_number_inexact')
+      const { rows } = await bench.shop.observer.query('SELECT FROM onlyonce.records WHERE key = $1', [key])
+      expect(rows).toEqual([])
+    }
+    expect(seen).toEqual([])
+    // Those who want such a number read it themselves.
+    const served = await bench.serve({ policy: { operation: operation(newName(), run), input: exact } })
+    const kept = await served.send({ body: '{"amount":9007199254740993}' })
+    expect(kept.json()).toEqual({ input: '{"amount":9007199254740993}' })
+    const fits = await bench.serve({ policy: { operation: operation(newName(), run) } })
+    expect((await fits.send({ body: '{"amount":9007199254740992,"rate":0.1}' })).status).toBe(201)
+  })
+
   one('a call that was not executed is 503, and the retry goes on', async (bench) => {
     let busy = true
     const create = operation(newName(), async (op, _: unknown) => {
