@@ -94,6 +94,7 @@ async function startProgram(url: string, gateway: GatewayProcess, role: 'api' | 
       VELOCITY_CARD: '1000000/60',
       VELOCITY_ACCOUNT: '1000000/60',
       OVERLOAD_LAG_MS: '60000',
+      OVERLOAD_QUEUE_MS: '60000',
       ...(role === 'api' && { PORT: '0' }),
     },
     stdio: ['ignore', 'pipe', 'inherit'],

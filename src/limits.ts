@@ -266,5 +266,11 @@ export const LIMITS = {
   limit_sweeps_max: 300,
   /** How often it is looked how late the event loop is; its delays are sampled more often. */
   overload_look_every_ms: 100,
+  /** How long a new request may have to wait for a connection. Less than it waits to be counted: limits may share the pool. */
+  overload_queue_max_ms: 200,
+  /** A queue is judged after so long; a burst that is served by then is no overload. */
+  overload_queue_watch_ms: 500,
+  /** Nobody is told to come back later than this: a stall may end at any moment. */
+  overload_retry_after_max_ms: 30_000,
   overload_sample_every_ms: 10,
 } as const

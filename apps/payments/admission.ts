@@ -12,6 +12,7 @@ import {
 import type { Caller } from './accounts/index.ts'
 import type { LimitsConfig } from './config.ts'
 import type { Mode } from './gateway/index.ts'
+import { LIMITS } from './limits.ts'
 import { Refused } from './problems.ts'
 
 export interface ServiceLimits {
@@ -19,6 +20,8 @@ export interface ServiceLimits {
   start(): Promise<void>
   /** For every request under /v1: so many in a second. Throws; nothing is claimed by then. */
   limitRate(caller: Caller, reply: FastifyReply): Promise<void>
+  /** For every request under /v1, before anything is asked of the database: throws while nobody gets a connection in time. */
+  refuseWhenStalled(): void
   /** For work that would begin. Replays are not asked about. */
   readonly admitWork: () => Admission
   /** The same for a payment, and how often its card and its account were charged. */
@@ -29,11 +32,13 @@ export interface ServiceLimits {
 }
 
 interface LimitsOptions extends Pick<LimiterOptions, 'pool' | 'pooler' | 'on_trouble'> {
+  /** The one that requests wait for; `pool` is that of the limits alone. */
+  readonly work_pool: LimiterOptions['pool']
   readonly config: LimitsConfig
   readonly secret: Secret
 }
 
-export function openLimits({ config, secret, ...own }: LimitsOptions): ServiceLimits {
+export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions): ServiceLimits {
   // A rate that cannot be counted lets its requests pass: it protects us, and a database that is away answers nothing anyway.
   const shared = { ...own, wait_max_ms: config.wait_max_ms, on_error: 'allow' } as const
   // A card that cannot be counted is not charged: whoever could keep it from being counted would have no limit.
@@ -51,7 +56,8 @@ export function openLimits({ config, secret, ...own }: LimitsOptions): ServiceLi
     secret: bytes,
     rules: config.velocity_account,
   })
-  const load = overload({ in_flight_max: config.in_flight_max, lag_max_ms: config.lag_max_ms })
+  const { in_flight_max, lag_max_ms, queue_max_ms } = config
+  const load = overload({ in_flight_max, lag_max_ms, queue_max_ms, pool: work_pool })
   return {
     async start() {
       await Promise.all([rates.live, rates.test, cards, accounts].map((limiter) => limiter.start()))
@@ -60,6 +66,9 @@ export function openLimits({ config, secret, ...own }: LimitsOptions): ServiceLi
       const verdict = await rates[mode].take(account)
       reply.headers(limitHeaders(verdict, { reason: 'account-rate' }))
       if (!verdict.allowed) throw new Refused('rate_limited')
+    },
+    refuseWhenStalled() {
+      if (load.queue_ms > queue_max_ms * LIMITS.overload_stalled_times) orRefuse(load.admit())
     },
     admitWork: () => orRefuse(load.admit()),
     async admitPayment(asked) {

@@ -78,9 +78,13 @@ export interface LimitsConfig {
   /** How often one card of an account, and an account, may be charged. */
   readonly velocity_card: readonly Rule[]
   readonly velocity_account: readonly Rule[]
-  /** Requests at once in one process, and how late its event loop may be: beyond that, new work is refused. */
+  /**
+   * Requests at once in one process, how late its event loop may be, and how long a request may have to wait for a connection to
+   * the database: beyond that, new work is refused.
+   */
   readonly in_flight_max: number
   readonly lag_max_ms: number
+  readonly queue_max_ms: number
   /** How long a request waits for its account's rate to be counted; then it goes on uncounted, and that is logged. */
   readonly wait_max_ms: number
   /** How long a payment waits for its card and account to be counted; then it is refused. */
@@ -243,6 +247,7 @@ function readLimits(read: Reader): LimitsConfig {
     velocity_account: read.rules('VELOCITY_ACCOUNT') ?? VELOCITY_ACCOUNT,
     in_flight_max: read.whole('REQUESTS_AT_ONCE', 1, RATE_MAX) ?? 1_000,
     lag_max_ms: read.whole('OVERLOAD_LAG_MS', 1, DAY_MS) ?? SERVICE_LIMITS.overload_lag_max_ms,
+    queue_max_ms: read.whole('OVERLOAD_QUEUE_MS', 1, DAY_MS) ?? SERVICE_LIMITS.overload_queue_max_ms,
     wait_max_ms: read.whole('LIMITS_WAIT_MS', 1, DAY_MS) ?? LIMITS.limit_wait_max_ms,
     velocity_wait_max_ms: read.whole('VELOCITY_WAIT_MS', 1, DAY_MS) ?? SERVICE_LIMITS.velocity_wait_max_ms,
     pool_size: read.whole('LIMITS_POOL_SIZE', 1, POOL_SIZE_MAX) ?? SERVICE_LIMITS.limits_pool_size,

@@ -32,6 +32,10 @@ export const LIMITS = {
   limits_trouble_told_every_ms: 1_000,
   /** An event loop that is later than this has too much to do: new work is refused, and replays are served. */
   overload_lag_max_ms: 250,
+  /** A request that would wait longer than this for one connection is too much: a payment waits for some five of them. */
+  overload_queue_max_ms: 200,
+  /** A queue that is so many times longer is one that does not move: then replays and reads could not be served either. */
+  overload_stalled_times: 10,
   /**
    * How long after its end a day is compared with the processor's books. At first nearly all is settled; a day later what
    * is unknown has aged; and after a week a processor has let go of whatever was held.

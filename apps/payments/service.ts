@@ -105,6 +105,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       config: config.limits,
       secret,
       pool: openPool(limitsPoolOptions(config, url), log, opened),
+      work_pool: pool,
       pooler: poolerOf(config),
       on_trouble: tellTrouble(log),
     })

@@ -1,5 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { PostgresTx } from '../../src/index.ts'
 import { type OverloadOptions, overload } from '../../src/limits/index.ts'
+import { makeCall, makeGate, openShop } from '../contract/shop.ts'
+import { freshDatabase } from '../setup/database.ts'
 import { waitUntil } from '../setup/wait.ts'
 
 /** A machine that many share is late by itself: where only numbers matter, no lag is too much. */
@@ -55,10 +58,60 @@ describe('under overload', () => {
     await waitUntil('it is calm', () => load.admit().admit)
   })
 
-  it.each([{ in_flight_max: 0 }, { lag_max_ms: 0 }, { calm: 0 }, { calm: 1.1 }, { retry_after_ms: -1 }])(
-    'bounds that make no sense are refused: %j',
-    (options) => {
-      expect(() => open(options)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
-    },
-  )
+  it('a queue for connections that is too long counts, and Retry-After is as long as it takes', async () => {
+    const pool = (await freshDatabase()).pool({ max: 2 })
+    const load = open({ pool, queue_max_ms: 300 })
+    const held = await Promise.all([pool.connect(), pool.connect()])
+    expect(load.admit().admit).toBe(true)
+    const waiting = Array.from({ length: 20 }, () => pool.query('SELECT 1'))
+    await waitUntil('it sheds', () => load.shedding)
+    await waitUntil('the wait is over a second', () => load.queue_ms > 1_100)
+    expect(load.admit()).toMatchObject({ admit: false, code: 'overloaded', status: 503 })
+    expect((load.admit() as { retry_after_ms: number }).retry_after_ms).toBeGreaterThan(1_100)
+    for (const client of held) client.release()
+    await Promise.all(waiting)
+    await waitUntil('it is calm', () => load.admit().admit)
+    expect(load.queue_ms).toBe(0)
+  })
+
+  it('a burst that is served at once is not refused, however many come with it', async () => {
+    const pool = (await freshDatabase()).pool({ max: 2 })
+    const load = open({ pool, queue_max_ms: 5_000 })
+    const burst = Array.from({ length: 300 }, async () => {
+      await pool.query('SELECT 1')
+      return load.admit().admit
+    })
+    expect(load.admit().admit).toBe(true)
+    expect(new Set(await Promise.all(burst))).toEqual(new Set([true]))
+  })
+
+  it('transactions that wait for their turn count, though they are not in the queue of the pool', async () => {
+    const shop = await openShop()
+    const pool = shop.database.pool({ max: 3 })
+    const once = shop.open({ pool })
+    const load = open({ pool, queue_max_ms: 300 })
+    const gate = makeGate()
+    const work = async (tx: PostgresTx) => {
+      await tx.query('SELECT 1')
+      await gate.pass()
+    }
+    const calls = Array.from({ length: 10 }, () => once.transaction(makeCall(), work))
+    await waitUntil('it sheds', () => load.shedding)
+    expect(pool.waitingCount).toBe(0)
+    gate.open()
+    await Promise.all(calls)
+    await waitUntil('it is calm', () => load.admit().admit)
+  })
+
+  it.each([
+    { in_flight_max: 0 },
+    { queue_max_ms: 0 },
+    { pool: {} as never },
+    { lag_max_ms: 0 },
+    { calm: 0 },
+    { calm: 1.1 },
+    { retry_after_ms: -1 },
+  ])('bounds that make no sense are refused: %j', (options) => {
+    expect(() => open(options)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
+  })
 })

@@ -56,4 +56,28 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     tests: ['apps/payments/test/hostile-limits.test.ts'],
     only: 'one query at a time',
   },
+  {
+    name: 'judge a queue for connections before it has lasted',
+    file: 'src/limits/queue-wait.ts',
+    edits: [{ from: `waiting === 0 || watched_ms < LIMITS.overload_queue_watch_ms`, to: `waiting === 0` }],
+    tests: ['src/limits/queue-wait.test.ts'],
+  },
+  {
+    name: 'take an idle pool for a slow one',
+    file: 'src/limits/queue-wait.ts',
+    edits: [{ from: `if (this.#queue.waiting === 0) this.#stretches.length = 0\n    else `, to: `` }],
+    tests: ['src/limits/queue-wait.test.ts'],
+  },
+  {
+    name: 'let those who wait for their turn in a store not count as a queue',
+    file: 'src/store/postgres/connections.ts',
+    edits: [{ from: `waitInFront(pool, () => this.slots.waiting)`, to: `waitInFront(pool, () => 0)` }],
+    tests: ['test/limits/overload.test.ts'],
+  },
+  {
+    name: 'shed nothing for a queue of connections',
+    file: 'src/limits/overload.ts',
+    edits: [{ from: ` || queueMs() > queue_max_ms * part`, to: `` }],
+    tests: ['test/limits/overload.test.ts'],
+  },
 ]

@@ -69,6 +69,7 @@ export async function buildApi(service: Service): Promise<Api> {
 function doorOfV1({ pool, limits, strangers }: Service): Door {
   const requireCaller = requireApiKey(authenticator(pool), strangers)
   return async (request, reply) => {
+    limits.refuseWhenStalled()
     await requireCaller(request, reply)
     limits.countRequest(request, reply)
     await limits.limitRate(callerOf(request), reply)

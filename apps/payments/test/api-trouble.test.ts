@@ -87,6 +87,58 @@ describe('with a key of encryption', () => {
   })
 })
 
+describe('with no connection to its database in time', () => {
+  const BODY = { operation: 'payments.create' }
+  const open = async (queue_max_ms: number) => {
+    const calm = await openTestService()
+    const { limits } = calm.service.config
+    const opened = await openTestService({
+      database: calm.database,
+      config: { limits: { ...limits, queue_max_ms } },
+    })
+    const { pool } = opened.service
+    const held = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()))
+    const free = () => {
+      for (const client of held.splice(0)) client.release()
+    }
+    return { ...opened, free }
+  }
+
+  it('new work is refused early, and what waits is served when connections are free', async () => {
+    const { post, free, service } = await open(200)
+    expect(isOverloaded(service.limits.admitWork)).toBe(false)
+    const waiting = Array.from({ length: 5 }, () => post('/v1/idempotency-keys', BODY))
+    await waitUntil('it sheds', () => isOverloaded(service.limits.admitWork))
+    free()
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([201, 201, 201, 201, 201])
+    expect((await post('/v1/idempotency-keys', BODY)).status).toBe(201)
+  })
+
+  it('everything is refused at once while nobody gets any, with the time to come back', async () => {
+    const { ask, post, free } = await open(200)
+    const waiting = Array.from({ length: 5 }, () => post('/v1/idempotency-keys', BODY))
+    await waitUntil('reads are refused too', async () => {
+      const soon = new Promise<null>((resolve) => setTimeout(resolve, 500, null))
+      return (await Promise.race([ask('/v1/balances'), soon]))?.status === 503
+    })
+    const refused = await post('/v1/idempotency-keys', BODY)
+    expect([refused.status, refused.body.code], refused.text).toEqual([503, 'overloaded'])
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(1)
+    free()
+    await Promise.all(waiting)
+    await waitUntil('it serves', async () => (await post('/v1/idempotency-keys', BODY)).status === 201)
+  })
+})
+
+function isOverloaded(admit: () => unknown): boolean {
+  try {
+    admit()
+    return false
+  } catch (error) {
+    return (error as { code?: string }).code === 'overloaded'
+  }
+}
+
 describe('with too much to do', () => {
   it('no write begins, a replay is served, and afterwards all is as before', async () => {
     const calm = await openTestService()

@@ -7,6 +7,7 @@ import { type Bound, bind, type FlushResult, flush, statement } from './flush.ts
 import { Habits } from './habits.ts'
 import { hearPool } from './hear.ts'
 import type { PostgresSettings } from './options.ts'
+import { waitInFront } from './queue.ts'
 import { Slots } from './slots.ts'
 import { READ_BOUNDS, setIdle, setLockWait, setLockWaitAlone } from './sql/session.ts'
 import { destroy, isIdle, unsupported } from './wire.ts'
@@ -48,6 +49,7 @@ export class Connections {
       waiting_max: LIMITS.waiting_max,
       wait_max_ms: settings.connection_wait_max_ms,
     })
+    waitInFront(pool, () => this.slots.waiting)
   }
 
   /**
