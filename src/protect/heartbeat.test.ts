@@ -49,8 +49,16 @@ describe('signs of life', () => {
     heartbeat.stop()
   })
 
-  it('come sooner after one that failed', async () => {
-    const { store, beats } = counting(() => Promise.reject(new Error('away')))
+  it.each([
+    ['rejected', () => Promise.reject(new Error('away'))],
+    [
+      'thrown at once, in the timer',
+      (): Promise<void> => {
+        throw new Error('away')
+      },
+    ],
+  ])('come sooner after one that failed: %s', async (_, extend) => {
+    const { store, beats } = counting(extend)
     const heartbeat = new Heartbeat(store, owned, { lease_ms: 1_200, in_progress_max_ms: DAY_MS }, () => {})
     await vi.advanceTimersByTimeAsync(400 + 100 + 50)
     expect(beats()).toBe(2)

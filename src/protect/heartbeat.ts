@@ -104,14 +104,20 @@ export class Heartbeat<Tx> {
     }
     this.#plan(this.#lease_ms / 3)
     if (this.#paused || this.#unanswered >= UNANSWERED_MAX) return
+    void this.#extend(Math.ceil(Math.min(this.#lease_ms, left_ms)))
+  }
+
+  /** Runs in a timer: what a store throws, at once or later, ends nothing but this beat. */
+  async #extend(lease_ms: number): Promise<void> {
     this.#unanswered += 1
-    this.#onBeat()
-    this.#store
-      .extend(this.#owned, Math.ceil(Math.min(this.#lease_ms, left_ms)))
-      .catch((error) => this.#failed(error))
-      .finally(() => {
-        this.#unanswered -= 1
-      })
+    try {
+      this.#onBeat()
+      await this.#store.extend(this.#owned, lease_ms)
+    } catch (error) {
+      this.#failed(error)
+    } finally {
+      this.#unanswered -= 1
+    }
   }
 
   /** A store that is away is asked again soon; the lease says how long that is good for. */
