@@ -59,6 +59,8 @@ export const LIMITS = {
   call_settle_ms: 120_000,
   /** Backing off between calls: the other side is in trouble, and others call it too. */
   call_backoff_ms: 100,
+  /** Calls of one operation that operators may declare void. More of them are a fault of the other side, to be settled there. */
+  void_calls_max: 16,
   /** Steps of one operation, undone ones included. More is a loop. */
   steps_max: 200,
   /** The result of one step: an id and what the next step needs, not a document. */
@@ -187,10 +189,8 @@ export const LIMITS = {
   /** How long the owner of an operation may be silent, after its lease, before a worker goes on with it. */
   grace_ms: 30_000,
   /**
-   * When an outcome in doubt is looked at, counted from the look before; then it is parked. Most doubts are a hiccup of the
-   * other side, and a client waits for its key meanwhile: the first looks come within seconds. Each pause is two to six
-   * times the one before, so that a long outage is not asked about much more often than a short one. Together they are
-   * 31 hours: longer than the other side remembers keys, and than most lookups lag.
+   * When an outcome in doubt is looked at, counted from the look before; then it is parked. Most doubts end within seconds, and a
+   * client waits meanwhile. Each pause is two to six times the last; together 31 hours, longer than keys are remembered.
    */
   reconcile_after_ms: [2_000, 5_000, 15_000, 45_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000],
   /** Records that a worker takes in one batch, and works on at once. */

@@ -19,6 +19,15 @@ describe('derivedKey', () => {
     )
   })
 
+  it('never changes in later generations either, and the first is the one without a number', () => {
+    expect(derivedKey({ ...of, generation: 0 })).toBe(derivedKey(of))
+    const text = '34:onlyonce.derived_key.generation.v12:ö1:a1:k1:s1:7'
+    const expected = createHash('sha256').update(text).digest('base64url')
+    expect(derivedKey({ account: 'ö', operation: 'a', key: 'k', step: 's', generation: 7 })).toBe(expected)
+    const keys = Array.from({ length: 20 }, (_, generation) => derivedKey({ ...of, generation }))
+    expect(new Set(keys).size).toBe(20)
+  })
+
   it('is the digest of its parts, each behind its length', () => {
     const text = '23:onlyonce.derived_key.v12:ö1:a1:k1:s'
     const expected = createHash('sha256').update(text).digest('base64url')
@@ -55,6 +64,8 @@ describe('derivedKey', () => {
     [{ key: '' }, 'key_empty'],
     [{ key: 'ü' }, 'key_not_ascii'],
     [{ step: '' }, 'option_invalid'],
+    [{ generation: -1 }, 'option_invalid'],
+    [{ generation: 0.5 }, 'option_invalid'],
     [{ step: '\ud800' }, 'option_invalid'],
     [{ step: undefined }, 'option_invalid'],
   ])('refuses %j as %s', (change, code) => {

@@ -63,6 +63,8 @@ export function logFields(signal: Signal): LogFields {
     case 'reconcile_failed':
     case 'parked':
       return { signal: signal.signal, ...idFields(signal.id), ...failureFields(signal.failure) }
+    case 'void_call_happened':
+      return { signal: signal.signal, ...idFields(signal.id) }
     case 'reconcile_resolved':
       return { signal: signal.signal, ...idFields(signal.id), state: signal.state }
     case 'ttl_pruned':

@@ -52,6 +52,8 @@ const LEVELS: readonly [Signal, string | null][] = [
   [{ signal: 'reconcile_scheduled', id, failure }, 'warn'],
   [{ signal: 'reconcile_failed', id, failure }, 'error'],
   [{ signal: 'reconcile_resolved', id, state: 'completed' }, 'info'],
+  [{ signal: 'parked', id, failure }, 'error'],
+  [{ signal: 'void_call_happened', id, call_key: 'the-key-of-a-call' }, 'error'],
   [{ signal: 'ttl_pruned', count: 0 }, null],
   [{ signal: 'ttl_pruned', count: 1 }, 'info'],
   [{ signal: 'outbox_lag', destination: 'd', count: 1, oldest_age_ms: 1, parked: 0 }, null],

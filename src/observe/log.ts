@@ -62,6 +62,8 @@ function lineOf(signal: Signal): Line | null {
       return ['error', 'an unknown record could not be settled']
     case 'parked':
       return ['error', 'a record was parked and waits for an operator']
+    case 'void_call_happened':
+      return ['error', 'a call that was declared void has happened']
     case 'ttl_pruned':
       return signal.count > 0 ? ['info', 'records were removed after their retention'] : null
     case 'worker_failed':

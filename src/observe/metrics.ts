@@ -49,6 +49,11 @@ const TABLE = {
   ),
   reconcile_failed: counter('reconcile.failed', ['operation'], 'Tries to settle an unknown record in vain.'),
   parked: counter('parked', ['operation'], 'Records that were parked: an operator has to decide.'),
+  void_call_happened: counter(
+    'void_call.happened',
+    ['operation'],
+    'Calls that happened though an operator has declared them void.',
+  ),
   worker_failed: counter('worker.failed', ['worker', 'code'], 'Batches of workers that failed.'),
   call_duration: {
     name: 'api.idempotency.call.duration',
@@ -197,6 +202,7 @@ export function measure(signal: Signal): readonly Measurement[] {
     case 'reconcile_scheduled':
     case 'reconcile_failed':
     case 'parked':
+    case 'void_call_happened':
       return [{ metric: signal.signal, value: 1, labels: { operation: showText(signal.id.operation) } }]
     case 'reconcile_resolved': {
       const labels = { operation: showText(signal.id.operation), state: signal.state }

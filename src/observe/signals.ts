@@ -135,6 +135,8 @@ export type Signal =
   | { readonly signal: 'reconcile_failed'; readonly id: RecordId; readonly failure: Failure }
   /** Nobody goes on with a record by himself any more: an operator has to decide. */
   | { readonly signal: 'parked'; readonly id: RecordId; readonly failure: Failure }
+  /** Evidence tells of a call that an operator has declared void. It may have been made twice, under two keys. */
+  | { readonly signal: 'void_call_happened'; readonly id: RecordId; readonly call_key: string }
   | { readonly signal: 'ttl_pruned'; readonly count: number }
   /** A batch of a worker failed; it is tried again. */
   | {

@@ -16,7 +16,7 @@ import {
   vanish,
 } from '../record/index.ts'
 import type { Queryable, Seen } from '../store/contract.ts'
-import type { DecideRequest } from '../store/decisions.ts'
+import type { DecideRequest, SeenWithin } from '../store/decisions.ts'
 import { type GivenReply, replyOf } from './reply.ts'
 
 /** Who decides, and why: kept for ever beside what was decided. */
@@ -41,25 +41,46 @@ export interface GivenUp {
   readonly state: State | 'none'
 }
 
-/** It happened, and this is the reply; or it is proved that it did not, and a retry may run. */
+/**
+ * It happened, and this is the reply; or it is proved that it did not, and a retry may run.
+ *
+ * A retry of an operation makes the call that was in doubt with the same key, and a processor that remembers its answer gives it
+ * again, a failure too. `earlier_call_is_void` gives the call a new key: with it you say that the earlier one has not been carried
+ * out and never will be. If it shows up all the same, it counts, and no other call is made; where one was made already, an
+ * alarm is raised.
+ */
 export type Resolution = Signature & { readonly retention_ms?: number } & (
-    | { readonly reply: GivenReply; readonly allow_retry?: never }
-    | { readonly allow_retry: true; readonly reply?: never }
+    | { readonly reply: GivenReply; readonly allow_retry?: never; readonly earlier_call_is_void?: never }
+    | { readonly allow_retry: true; readonly earlier_call_is_void?: true; readonly reply?: never }
   )
 
 /** What the functions of `record/` make of a decision, for the store to take as one step. */
-export type Step = Pick<DecideRequest, 'from' | 'to' | 'retention_ms' | 'action'>
+export type Step = Pick<DecideRequest, 'from' | 'to' | 'retention_ms' | 'action'> &
+  Partial<Pick<DecideRequest, 'void_call'>>
 
-export function resolutionStep(seen: Seen | null, given: Resolution, retention_ms: number): Step {
+export function resolutionStep(seen: SeenWithin | null, given: Resolution, retention_ms: number): Step {
   const from = decidable(seen, ['in_progress', 'unknown', 'parked'])
   const { now } = seen!
   const open = inDoubt(from, now)
   if (given.reply === undefined) {
     const to = settleAsNotExecuted(open, retention_ms, now)
-    return { from, to, retention_ms, action: 'allow_retry' }
+    if (given.earlier_call_is_void !== true) return { from, to, retention_ms, action: 'allow_retry' }
+    return { from, to, retention_ms, action: 'void_call', void_call: callInDoubt(seen!) }
   }
   const to = settleWithReply(open, replyOf(given.reply), retention_ms, now)
   return { from, to, retention_ms, action: 'resolve' }
+}
+
+/** The call that can be declared void: the one that the record waits for. */
+function callInDoubt({ waits_for, void_calls }: SeenWithin): string {
+  const why = (detail: string) => new OnlyonceError('not_resolvable', { detail })
+  if (waits_for === null)
+    throw why('No call of it is known to be in doubt. Unpark it, and decide when it was looked at.')
+  if (void_calls.includes(waits_for))
+    throw why('The call that it waits for is declared void already, and the other side does not say so yet.')
+  if (void_calls.length >= LIMITS.void_calls_max)
+    throw why(`${void_calls.length} of its calls are void already: settle it with a reply.`)
+  return waits_for
 }
 
 /** Null where it is not retryable: others may have done something, or may be about to. */

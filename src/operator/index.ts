@@ -65,6 +65,7 @@ export interface Operator {
    * @example
    * await operator(once).resolve(id, { by: 'ann', why: 'found at the gateway, ch_42', reply: { status: 201, body } })
    * await operator(once).resolve(id, { by: 'ann', why: 'the gateway has no trace of it', allow_retry: true })
+   * await operator(once).resolve(id, { by: 'ann', why: 'it repeats an old 500', allow_retry: true, earlier_call_is_void: true })
    */
   resolve(id: Id, resolution: Resolution): Promise<void>
 
@@ -92,6 +93,7 @@ const RESOLUTION: OptionNames<Resolution> = {
   retention_ms: true,
   reply: true,
   allow_retry: true,
+  earlier_call_is_void: true,
 }
 
 /**
@@ -146,9 +148,13 @@ class Desk<Tx> implements Operator {
 
   async resolve(id: Id, resolution: Resolution): Promise<void> {
     refuseUnknown('operator.resolve()', resolution, RESOLUTION)
-    const { reply, allow_retry } = resolution
+    const { reply, allow_retry, earlier_call_is_void } = resolution
     if ((reply === undefined) === (allow_retry !== true)) {
       throw new OnlyonceError('option_invalid', { detail: 'Pass either reply or allow_retry: true.' })
+    }
+    if (earlier_call_is_void !== undefined && (earlier_call_is_void !== true || reply !== undefined)) {
+      const detail = 'earlier_call_is_void: true goes with allow_retry: true, and with nothing else.'
+      throw new OnlyonceError('option_invalid', { detail })
     }
     const given_ms = resolution.retention_ms
     if (given_ms !== undefined) positive('retention_ms', given_ms)
@@ -204,7 +210,7 @@ class Desk<Tx> implements Operator {
     }
     const step = stepOf(seen)
     if (step === null) return false
-    const done = await this.#store.decide({ id: checked, ...step, by, why }, tx)
+    const done = await this.#store.decide({ id: checked, void_call: null, ...step, by, why }, tx)
     if (!done) throw new OnlyonceError('record_changed')
     const { state } = step.to
     // Whether a transaction of the caller's commits is for the caller to know.
@@ -218,7 +224,9 @@ class Desk<Tx> implements Operator {
   async #look(id: RecordId, tx: Queryable | undefined): Promise<SeenWithin | null> {
     if (tx !== undefined) return await this.#store.lookWithin(tx, id)
     const [seen, summary] = await Promise.all([this.#engine.store.look(id), this.#store.summary(id)])
-    return seen === null ? null : { ...seen, retention_ms: summary?.retention_ms ?? null }
+    if (seen === null) return null
+    const { retention_ms = null, waits_for = null, void_calls = [] } = summary ?? {}
+    return { ...seen, retention_ms, waits_for, void_calls }
   }
 
   /** As the operator says, or the operation, or `onlyonce()`. */

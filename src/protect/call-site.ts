@@ -1,16 +1,21 @@
+import { derivedKey } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
 import { Deadline } from '../retry.ts'
-import type { CallSite } from './foreign.ts'
+import type { CallSite } from './asking.ts'
 import type { Hold } from './operation-hold.ts'
 
-/** Where a call of an operation is made from. */
-export function callSiteOf<Tx>(hold: Hold<Tx>, key: string, maybe_sent: boolean): CallSite {
+/** Where the call of a step is made from. */
+export function callSiteOf<Tx>(hold: Hold<Tx>, step: string, unproved: boolean): CallSite {
   const { house, attempt, id } = hold
+  const { key, void_keys } = callKeys({ ...id, step }, attempt.resumed?.void_calls ?? [])
+  // Where an earlier call is what was waited for, this one was not even begun.
+  const maybe_sent = unproved && !void_keys.includes(attempt.resumed?.waited_for ?? '')
   const { resumed, lease_ms, calls_until } = attempt
   const since = new Deadline(LIMITS.timer_max_ms)
   const elapsed_ms = () => LIMITS.timer_max_ms - since.left_ms
   return {
     key,
+    void_keys,
     maybe_sent,
     // A lease that is renewed at a third of it has two thirds left at least.
     timeout_ms: Math.floor((lease_ms * 2) / 3),
@@ -24,9 +29,22 @@ export function callSiteOf<Tx>(hold: Hold<Tx>, key: string, maybe_sent: boolean)
     },
     mayCall: () => !calls_until.passed,
     holdFor: (ms) => hold.holdFor(ms),
-    evidence: async () => {
-      const told = await house.operations.evidence(id.account, key)
+    evidence: async (call_key) => {
+      const told = await house.operations.evidence(id.account, call_key)
       return told === null ? null : { result: JSON.parse(told.bytes.toString('utf8')) }
     },
+  }
+}
+
+/** The key of the next call of a step, and behind it those that operators have declared void: one generation after the other. */
+function callKeys(
+  of: { readonly account: string; readonly operation: string; readonly key: string; readonly step: string },
+  void_calls: readonly string[],
+): Pick<CallSite, 'key' | 'void_keys'> {
+  const void_keys: string[] = []
+  for (let generation = 0; ; generation += 1) {
+    const key = derivedKey({ ...of, generation })
+    if (!void_calls.includes(key)) return { key, void_keys }
+    void_keys.push(key)
   }
 }

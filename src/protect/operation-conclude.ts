@@ -31,7 +31,7 @@ export async function conclude<Tx>(
       return await doubt(hold, end.failure, end.waits_for, signals)
     case 'parked':
       await keep(hold, steps)
-      await hold.park(end.failure)
+      await hold.park(end.failure, end.waits_for)
       return end
     case 'failed': {
       await keep(hold, steps)

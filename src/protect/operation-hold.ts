@@ -138,15 +138,15 @@ export class Hold<Tx> {
     const looks = this.#looks
     const in_ms = schedule_ms[looks]
     if (in_ms === undefined) {
-      await this.park(failure)
+      await this.park(failure, waits_for)
       return null
     }
     await this.#leave((owned) => operations.doubt(owned, failure, { looks, in_ms, waits_for }))
     return in_ms
   }
 
-  async park(failure: Failure): Promise<void> {
-    await this.#leave((owned) => this.house.operations.park(owned, failure))
+  async park(failure: Failure, waits_for: string | null = null): Promise<void> {
+    await this.#leave((owned) => this.house.operations.park(owned, failure, waits_for))
     this.house.onParked(this.id, failure)
   }
 

@@ -1,6 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
-import { derivedKey } from '../key/index.ts'
 import type { Reply } from '../record/index.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import type { Written } from '../store/operations.ts'
@@ -11,7 +10,16 @@ import { OpDoor } from './op.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
-import { behind, changed, isOurs, type RunEnd, Stopped, stopOf, unasked } from './operation-stop.ts'
+import {
+  behind,
+  changed,
+  isOurs,
+  type RunEnd,
+  Stopped,
+  stopOf,
+  stopOfCall,
+  unasked,
+} from './operation-stop.ts'
 import { provesNothingDone } from './proof.ts'
 import { checkForeign } from './step-options.ts'
 import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
@@ -214,21 +222,12 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     const maybe_sent = this.unproved
     if (this.#steps.pending) await this.#commit()
     else await this.#guarded(() => this.#hold.claim())
-    const key = derivedKey({ ...this.#hold.id, step: name })
-    const end = await this.#guarded(() => callForeign(step, callSiteOf(this.#hold, key, maybe_sent)))
-    switch (end.end) {
-      case 'result':
-        return this.#took(name, kind, end.value, key)
-      case 'not_executed':
-        this.#maybe_sent = false
-        throw this.#stop({ why: 'failed', error: end.error })
-      case 'in_doubt':
-        throw this.#stop({ why: 'doubt', failure: end.failure, waits_for: key })
-      case 'refused':
-        throw this.#stop({ why: 'parked', failure: failureOf(end.error) })
-      default:
-        return end satisfies never
-    }
+    const site = callSiteOf(this.#hold, name, maybe_sent)
+    const end = await this.#guarded(() => callForeign(step, site))
+    if (end.end === 'result') return this.#took(name, kind, end.value, site.key)
+    if (end.end === 'not_executed') this.#maybe_sent = false
+    if (end.end === 'void_happened' && end.made !== null) this.#took(name, kind, end.made.value, site.key)
+    throw this.#stop(stopOfCall(end, site.key))
   }
 
   /** It happened. A result that cannot be kept is no reason to forget that. */

@@ -1,6 +1,8 @@
 import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { Failure, Reply } from '../record/index.ts'
+import type { CallEnd } from './asking.ts'
 
 /** Why an attempt stops before its function has come to an end. */
 export type Stop =
@@ -19,7 +21,7 @@ export type Stop =
   /** It did not work this time: whoever comes next goes on from the last durable step. */
   | { readonly why: 'failed'; readonly error: unknown }
   /** Nobody can go on by himself. */
-  | { readonly why: 'parked'; readonly failure: Failure }
+  | { readonly why: 'parked'; readonly failure: Failure; readonly waits_for?: string | null }
   /** The answer is given, and says that the same request may run again. */
   | { readonly why: 'not_now'; readonly reply: Reply }
 
@@ -52,6 +54,22 @@ export function changed(message: string): Stop {
 export function behind(name: string, failed: string): OnlyonceError {
   const detail = `${name} comes after ${failed}, which threw. Return from a step what later ones depend on.`
   return new OnlyonceError('option_invalid', { detail })
+}
+
+/** What a call that has no result, or one too many, means for the attempt. */
+export function stopOfCall(end: Exclude<CallEnd, { end: 'result' }>, key: string): Stop {
+  switch (end.end) {
+    case 'not_executed':
+      return { why: 'failed', error: end.error }
+    case 'in_doubt':
+      return { why: 'doubt', failure: end.failure, waits_for: end.about ?? key }
+    case 'refused':
+      return { why: 'parked', failure: failureOf(end.error), waits_for: key }
+    case 'void_happened':
+      return { why: 'parked', failure: end.failure, waits_for: end.waits_for }
+    default:
+      return end satisfies never
+  }
 }
 
 /** Carries a stop through code that throws. */

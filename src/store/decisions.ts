@@ -30,6 +30,8 @@ export interface RecordSummary extends RecordId {
   readonly looks: number
   /** The key of the call whose outcome is in doubt. */
   readonly waits_for: string | null
+  /** The keys of its calls that operators have declared void, in this order. */
+  readonly void_calls: readonly string[]
   readonly retention_ms: number | null
 }
 
@@ -53,7 +55,8 @@ export interface Listed {
   readonly position: ListPosition
 }
 
-export type DecisionAction = 'resolve' | 'allow_retry' | 'park' | 'unpark'
+/** `void_call`: a retry is allowed too, and its call gets a new key, because the earlier one is void. */
+export type DecisionAction = 'resolve' | 'allow_retry' | 'void_call' | 'park' | 'unpark'
 
 /** One decision of an operator, as it is kept. It outlives the record. */
 export interface AuditEntry {
@@ -65,6 +68,8 @@ export interface AuditEntry {
   readonly from: State
   readonly to: State
   readonly fence: number
+  /** The key of the call that was declared void; null for every other decision. */
+  readonly call_key: string | null
 }
 
 /** A step from one state to the next, as the functions of `record/` made it, and who took it. */
@@ -76,13 +81,13 @@ export interface DecideRequest {
   /** From the decision on; null where the next state is not finished. */
   readonly retention_ms: number | null
   readonly action: DecisionAction
+  /** The key of the call that is declared void: what the record waits for. */
+  readonly void_call: string | null
   readonly by: string
   readonly why: string
 }
 
-export interface SeenWithin extends Seen {
-  readonly retention_ms: number | null
-}
+export interface SeenWithin extends Seen, Pick<RecordSummary, 'retention_ms' | 'waits_for' | 'void_calls'> {}
 
 /** What operators need of a store, where it has it. */
 export interface DecisionStore {

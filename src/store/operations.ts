@@ -87,6 +87,10 @@ export interface Resumed {
   readonly retention_ms: number
   /** How often it was looked at since its outcome is in doubt. */
   readonly looks: number
+  /** The key of the call that was in doubt before; null where it was left otherwise. */
+  readonly waited_for: string | null
+  /** The keys of its calls that an operator has declared void, in this order. */
+  readonly void_calls: readonly string[]
   readonly place: Owned['place']
 }
 
@@ -145,8 +149,8 @@ export interface OperationStore<Tx> {
   /** Nobody knows whether a call took effect. */
   doubt(owned: Owned, failure: Failure, next: NextLook): Promise<void>
 
-  /** Nobody can go on by himself: an operator decides. */
-  park(owned: Owned, failure: Failure): Promise<void>
+  /** Nobody can go on by himself: an operator decides, and may have to know which call is in doubt. */
+  park(owned: Owned, failure: Failure, waits_for: string | null): Promise<void>
 
   /** Operations whose lease ran out at least so long ago, of all accounts; those that were begun first come first. */
   abandoned(known: readonly Known[], grace_ms: number, limit: number): Promise<readonly Takable[]>
@@ -156,8 +160,8 @@ export interface OperationStore<Tx> {
 
   /**
    * Keeps what somebody has told about a call, often before its answer came, and lets whoever waits for it look
-   * at once. The first word stays.
+   * at once. The first word stays. Gives the record of which an operator has declared this very call void.
    */
-  addEvidence(account: string, call_key: string, result: Sealed): Promise<void>
+  addEvidence(account: string, call_key: string, result: Sealed): Promise<RecordId | null>
   evidence(account: string, call_key: string): Promise<Sealed | null>
 }

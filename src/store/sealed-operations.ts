@@ -63,7 +63,7 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
       return resumed === null ? null : resumedOf(id, resumed)
     },
     doubt: (owned, failure, next) => inner.doubt(owned, failure, next),
-    park: (owned, failure) => inner.park(owned, failure),
+    park: (owned, failure, waits_for) => inner.park(owned, failure, waits_for),
     abandoned: (known, grace_ms, limit) => inner.abandoned(known, grace_ms, limit),
     due: (known, limit) => inner.due(known, limit),
     addEvidence: (account, call_key, result) =>

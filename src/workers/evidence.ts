@@ -36,5 +36,7 @@ export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): P
   await engine.start()
   const { body } = encodeValue(result)
   const bytes = body!.length === 0 ? Buffer.from('null') : body!
-  await engine.durable.store.addEvidence(owner, key, { bytes, sealed_by: null })
+  const id = await engine.durable.store.addEvidence(owner, key, { bytes, sealed_by: null })
+  // Told every time: of what is told once, a crash in this moment would leave nothing.
+  if (id !== null) engine.observers.emit({ signal: 'void_call_happened', id, call_key: key })
 }

@@ -102,7 +102,11 @@ describe('what a client that met an owner is told', () => {
     for (const met of [
       await once.transaction(call, async () => 1),
       await once.handler(call, async () => 1),
-      await once.run(payWith(makeTill(), { name: call.operation }), { ...call, input: { amount: 5 } }),
+      await once.run(payWith(makeTill(), { name: call.operation }), {
+        account: call.account,
+        key: call.key,
+        input: { amount: 5 },
+      }),
     ]) {
       if (met.outcome !== 'in_progress') throw new Error(`It met ${met.outcome}.`)
       expect(met.retry_after_ms).toBeGreaterThanOrEqual(1_400)

@@ -89,7 +89,7 @@ export const BACKGROUND_MUTANTS: readonly Mutant[] = [
     name: 'note a decision in the audit that was not taken',
     file: 'src/store/postgres/sql/decisions.ts',
     edits: [
-      { from: '$6, $7, decided.fence\nFROM decided', to: '$6, $7, $4::bigint\nFROM (SELECT) AS noted' },
+      { from: 'decided.fence, $19::text\nFROM decided', to: '$4::bigint, $19::text\nFROM (SELECT) AS noted' },
     ],
     tests: ['test/contract/operator.test.ts'],
   },

@@ -13,6 +13,7 @@ import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
 import { PAYMENT_MUTANTS } from './payment-mutants.ts'
 import { REQUEST_MUTANTS } from './request-mutants.ts'
 import { TRUTH_MUTANTS } from './truth-mutants.ts'
+import { VOID_CALL_MUTANTS } from './void-call-mutants.ts'
 import { WEBHOOK_MUTANTS } from './webhook-mutants.ts'
 
 /** A fault that somebody might build in one day: a small change of one file, and the tests that must notice. */
@@ -262,4 +263,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...OPERATION_MUTANTS,
   ...OPERATION_CALL_MUTANTS,
   ...TRUTH_MUTANTS,
+  ...VOID_CALL_MUTANTS,
 ]

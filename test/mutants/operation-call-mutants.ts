@@ -2,6 +2,8 @@ import type { Mutant } from './mutants.ts'
 
 const FOREIGN = 'src/protect/foreign.ts'
 const RUN = 'src/protect/operation-run.ts'
+const SITE = 'src/protect/call-site.ts'
+const ASKING = 'src/protect/asking.ts'
 const HOLD = 'src/protect/operation-hold.ts'
 const SQL = 'src/store/postgres/sql/operations.ts'
 
@@ -62,11 +64,11 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operation: send another key in each attempt',
-    file: RUN,
+    file: SITE,
     edits: [
       {
-        from: `...this.#hold.id, step: name }`,
-        to: `...this.#hold.id, step: \`\${name} \${this.#hold.owned?.fence}\` }`,
+        from: `callKeys({ ...id, step }`,
+        to: `callKeys({ ...id, step: \`\${step} \${hold.owned?.fence}\` }`,
       },
     ],
     tests: [VERSIONS],
@@ -74,11 +76,11 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operation: send another key in each version',
-    file: RUN,
+    file: SITE,
     edits: [
       {
-        from: `...this.#hold.id, step: name }`,
-        to: `...this.#hold.id, step: \`\${name}@\${this.#hold.attempt.head.version}\` }`,
+        from: `callKeys({ ...id, step }`,
+        to: `callKeys({ ...id, step: \`\${step}@\${attempt.head.version}\` }`,
       },
     ],
     tests: [VERSIONS],
@@ -131,7 +133,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operation: take "nobody there to ask" for "not found"',
-    file: FOREIGN,
+    file: ASKING,
     edits: [
       { from: `"not found".\n    return null`, to: `"not found".\n    return { status: 'not_found' }` },
     ],
@@ -178,7 +180,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operation: ask again where others have told already',
-    file: FOREIGN,
+    file: ASKING,
     edits: [
       { from: `if (evidence !== null) return`, to: `if (evidence !== null && find === undefined) return` },
     ],
@@ -199,8 +201,8 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operation: let what others told wait for the next look',
-    file: 'src/store/postgres/operations.ts',
-    edits: [{ from: `    await this.#connections.runBounded(bind(hurry, account, call_key))\n`, to: `` }],
+    file: 'src/store/postgres/evidence.ts',
+    edits: [{ from: `  await connections.runBounded(bind(hurry, account, call_key))\n`, to: `` }],
     tests: [WORKERS],
     only: 'what others told',
   },

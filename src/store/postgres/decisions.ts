@@ -14,7 +14,7 @@ import type {
 import type { Connections } from './connections.ts'
 import { bind, type Row } from './flush.ts'
 import type { Value } from './messages.ts'
-import { arrayLiteral, readRecord, replyValues } from './rows.ts'
+import { arrayLiteral, readList, readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
 import { setSavepoint, undo } from './within.ts'
 
@@ -68,11 +68,16 @@ export class PostgresDecisions implements DecisionStore {
   }
 
   async lookWithin(tx: Queryable, { account, operation, key }: RecordId): Promise<SeenWithin | null> {
-    const { lookOne, lookRetention } = this.#statements
+    const { lookOne, lookForDecision } = this.#statements
     const row = (await tx.query(lookOne.text, [account, operation, key])).rows[0]
     if (row === undefined) return null
-    const kept = (await tx.query(lookRetention.text, [account, operation, key])).rows[0]
-    return { ...readRecord(Object.values(row)), retention_ms: numberOrNull(kept?.retention_ms) }
+    const kept = (await tx.query(lookForDecision.text, [account, operation, key])).rows[0]
+    return {
+      ...readRecord(Object.values(row)),
+      retention_ms: numberOrNull(kept?.retention_ms),
+      waits_for: kept?.waits_for ?? null,
+      void_calls: readList(kept?.void_calls),
+    }
   }
 
   async decide(request: DecideRequest, tx?: Queryable): Promise<boolean> {
@@ -96,7 +101,7 @@ async function decideWithin(tx: Queryable, text: string, values: Value[]): Promi
   }
 }
 
-function decisionValues({ id, from, to, retention_ms, action, by, why }: DecideRequest): Value[] {
+function decisionValues({ id, from, to, retention_ms, action, by, why, void_call }: DecideRequest): Value[] {
   return [
     id.account,
     id.operation,
@@ -111,6 +116,7 @@ function decisionValues({ id, from, to, retention_ms, action, by, why }: DecideR
     why,
     action,
     ...('failure' in to ? [to.failure.code, to.failure.message] : [null, null]),
+    void_call,
   ]
 }
 
@@ -119,7 +125,7 @@ const UNFINISHED: readonly string[] = ['in_progress', 'unknown', 'parked']
 /** Turns the columns of SUMMARY_COLUMNS into what an operator sees. */
 function readSummary(row: Row): RecordSummary {
   const [account, operation, key, state, fence, owner, created, attempted, changed, lease, expires] = row
-  const [code, message, version, recovery_point, deadline, look_at, looks, waits_for, retention] =
+  const [code, message, version, recovery_point, deadline, look_at, looks, waits_for, retention, void_calls] =
     row.slice(11)
   return {
     account: account!,
@@ -141,12 +147,13 @@ function readSummary(row: Row): RecordSummary {
     looks: Number(looks ?? 0),
     waits_for: waits_for ?? null,
     retention_ms: numberOrNull(retention),
+    void_calls: readList(void_calls),
   }
 }
 
 /** Turns the columns of AUDIT_COLUMNS into an entry. */
 function readAudit(row: Row): AuditEntry {
-  const [seq, at, by, why, action, from, to, fence] = row
+  const [seq, at, by, why, action, from, to, fence, call_key] = row
   return {
     seq: Number(seq),
     at: Number(at),
@@ -156,6 +163,7 @@ function readAudit(row: Row): AuditEntry {
     from: from as AuditEntry['from'],
     to: to as AuditEntry['to'],
     fence: Number(fence),
+    call_key: call_key ?? null,
   }
 }
 

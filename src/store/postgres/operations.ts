@@ -1,5 +1,5 @@
 import { OnlyonceError } from '../../errors.ts'
-import type { Failure } from '../../record/index.ts'
+import type { Failure, RecordId } from '../../record/index.ts'
 import { Deadline } from '../../retry.ts'
 import type { Sealed } from '../../seal/index.ts'
 import type { CrashPoint, Owned, TransactionEnd } from '../contract.ts'
@@ -17,6 +17,7 @@ import type {
 } from '../operations.ts'
 import { classify } from './classify.ts'
 import type { Connections } from './connections.ts'
+import { addEvidence } from './evidence.ts'
 import { type Bound, bind, type Row, type Statement } from './flush.ts'
 import type { Value } from './messages.ts'
 import { arrayLiteral, readResumed, replyValues } from './rows.ts'
@@ -145,8 +146,8 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return this.#leave('unknown', doubtOperation, owned, code, message, waits_for, `${looks}`, numeral(in_ms))
   }
 
-  park(owned: Owned, { code, message }: Failure): Promise<void> {
-    return this.#leave('parked', this.#statements.parkOperation, owned, code, message)
+  park(owned: Owned, { code, message }: Failure, waits_for: string | null): Promise<void> {
+    return this.#leave('parked', this.#statements.parkOperation, owned, code, message, waits_for)
   }
 
   async abandoned(known: readonly Known[], grace_ms: number, limit: number): Promise<readonly Takable[]> {
@@ -158,11 +159,8 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return await this.#find(bind(this.#statements.findDue, ...knownValues(known), `${limit}`))
   }
 
-  /** Two commits, in this order: whoever is hurried finds the evidence. */
-  async addEvidence(account: string, call_key: string, { bytes, sealed_by }: Sealed): Promise<void> {
-    const { insertEvidence, hurry } = this.#statements
-    await this.#connections.run(bind(insertEvidence, account, call_key, bytes, sealed_by))
-    await this.#connections.runBounded(bind(hurry, account, call_key))
+  addEvidence(account: string, call_key: string, result: Sealed): Promise<RecordId | null> {
+    return addEvidence(this.#connections, this.#statements, account, call_key, result)
   }
 
   async evidence(account: string, call_key: string): Promise<Sealed | null> {

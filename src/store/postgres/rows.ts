@@ -119,7 +119,7 @@ export function readResumed(row: Row): Resumed {
   const { record } = readRecord(row)
   const [version, input, input_key, progress, progress_key, points, point_age, sent_age, overdue, ...rest] =
     row.slice(RECORD_COLUMN_COUNT)
-  const [retention, looks, place] = rest
+  const [retention, looks, place, waited_for, void_calls] = rest
   return {
     record: record as InProgress,
     version: version!,
@@ -132,7 +132,14 @@ export function readResumed(row: Row): Resumed {
     retention_ms: Number(retention),
     looks: Number(looks ?? 0),
     place: place ?? undefined,
+    waited_for: waited_for ?? null,
+    void_calls: readList(void_calls),
   }
+}
+
+/** A list of texts, as JSON; none is an empty one. */
+export function readList(text: string | null | undefined): readonly string[] {
+  return text == null ? [] : (JSON.parse(text) as string[])
 }
 
 /** Turns the rows of `countStuck` into counts; a state without a row has none. */

@@ -54,7 +54,7 @@ function texts(schema: string) {
     findOldEvidence: reap.findOldEvidence(schema),
     deleteEvidence: reap.deleteEvidence(schema),
     lookSummary: decisions.lookSummary(schema),
-    lookRetention: decisions.lookRetention(schema),
+    lookForDecision: decisions.lookForDecision(schema),
     listUnfinished: decisions.listUnfinished(schema),
     listOfAccount: decisions.listOfAccount(schema),
     lookAudit: decisions.lookAudit(schema),
@@ -84,6 +84,8 @@ function texts(schema: string) {
     findAbandoned: operations.findAbandoned(schema),
     findDue: operations.findDue(schema),
     insertEvidence: operations.insertEvidence(schema),
+    findVoidCall: operations.findVoidCall(schema),
+    hurryRecord: operations.hurryRecord(schema),
     hurry: operations.hurry(schema),
     findEvidence: operations.findEvidence(schema),
   }

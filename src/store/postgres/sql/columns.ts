@@ -78,6 +78,7 @@ export const SUMMARY_COLUMNS = [
   'r.looks',
   'r.waits_for',
   'r.retention_ms',
+  'array_to_json(r.void_calls)',
   '(extract(epoch FROM r.attempted_at) * 1000000)::bigint',
 ]
 
@@ -91,6 +92,7 @@ export const AUDIT_COLUMNS = [
   'from_state',
   'to_state',
   'fence',
+  'call_key',
 ]
 
 /** How long ago a time is, in whole milliseconds. */
@@ -116,6 +118,8 @@ export const RESUMED_COLUMNS = [
   'r.retention_ms',
   'r.looks',
   'r.place',
+  'r.waited_for',
+  'array_to_json(r.void_calls)',
 ].join(', ')
 /** How long a lock is still held. */
 export const HELD_FOR = milliseconds('(held_until - clock_timestamp())')

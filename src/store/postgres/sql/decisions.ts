@@ -6,8 +6,8 @@ SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
 WHERE r.account = $1 AND r.operation = $2 AND r.key = $3`
 
 /** Parameters: 1-3 id. */
-export const lookRetention = (schema: string) => `
-SELECT retention_ms FROM ${schema}.records WHERE account = $1 AND operation = $2 AND key = $3`
+export const lookForDecision = (schema: string) => `
+SELECT retention_ms, waits_for, array_to_json(void_calls)::text AS void_calls FROM ${schema}.records WHERE account = $1 AND operation = $2 AND key = $3`
 
 const WANTED = `
   r.state = ANY ($1::text[]) AND ($2::text IS NULL OR r.account = $2) AND ($3::text IS NULL OR r.operation = $3)
@@ -43,8 +43,9 @@ LIMIT $4`
  * more; what is unparked is looked for at once, as if for the first time.
  *
  * Parameters: 1-3 id, 4 fence, 5 attempt id, 6 state seen, 7 new state, 8 retention in ms, 9 status, 10 headers, 11 body,
- * 12 schema, 13 id of the key that sealed it, 14 who, 15 why, 16 action,
- * 17 and 18 error code and message where the record has none.
+ * 12 schema, 13 id of the key that sealed it, 14 who, 15 why, 16 action, 17 and 18 error code and message where the record has
+ * none, 19 key of the call that is declared void. How long the other side remembers the key of the next call is counted from
+ * when the record is taken for it, hence no point_at.
  */
 export const decide = (schema: string) => `
 WITH decided AS (
@@ -63,16 +64,23 @@ WITH decided AS (
       progress = CASE WHEN $7 <> 'completed' THEN progress END,
       progress_key_id = CASE WHEN $7 <> 'completed' THEN progress_key_id END,
       look_at = CASE WHEN $7 = 'unknown' THEN clock_timestamp() END,
-      looks = CASE WHEN $7 = 'unknown' THEN 0 ELSE looks END
+      looks = CASE WHEN $7 = 'unknown' THEN 0 ELSE looks END,
+      void_calls = CASE WHEN $19::text IS NULL THEN void_calls ELSE array_append(void_calls, $19::text) END,
+      point_at = CASE WHEN $19::text IS NULL THEN point_at END
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3
     AND r.fence = $4::bigint AND r.attempt_id = $5::uuid AND r.state = $6::text
     AND (r.state <> 'in_progress' OR r.lease_until <= clock_timestamp())
+    AND ($19::text IS NULL OR r.waits_for = $19::text)
   RETURNING r.fence
+), voided AS (
+  INSERT INTO ${schema}.void_calls (account, call_key, operation, key, voided_at)
+  SELECT $1, $19::text, $2, $3, clock_timestamp() FROM decided WHERE $19::text IS NOT NULL
+  ON CONFLICT (account, call_key) DO UPDATE SET voided_at = excluded.voided_at
 )
 INSERT INTO ${schema}.audit
-  (account, operation, key, seq, at, decided_by, why, action, from_state, to_state, fence)
+  (account, operation, key, seq, at, decided_by, why, action, from_state, to_state, fence, call_key)
 SELECT $1, $2, $3,
   coalesce((SELECT max(a.seq) FROM ${schema}.audit AS a WHERE a.account = $1 AND a.operation = $2 AND a.key = $3), 0) + 1,
-  clock_timestamp(), $14, $15, $16, $6, $7, decided.fence
+  clock_timestamp(), $14, $15, $16, $6, $7, decided.fence, $19::text
 FROM decided
 RETURNING seq`

@@ -119,6 +119,7 @@ WITH previous AS (
       lease_until = clock_timestamp() + ${interval('$11')}, expires_at = NULL,
       reply_status = NULL, reply_headers = NULL, reply_body = NULL, reply_schema = NULL, reply_key_id = NULL,
       error_code = NULL, error_message = NULL, waits_for = NULL, look_at = NULL, kind = 'o', decided = NULL,
+      void_calls = CASE WHEN r.state = 'expired' THEN NULL ELSE r.void_calls END,
       version = CASE WHEN r.state = 'expired' THEN $12 ELSE coalesce(r.version, $12) END,
       input = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $13::bytea ELSE r.input END,
       input_key_id = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $14 ELSE r.input_key_id END,
@@ -137,7 +138,7 @@ WITH previous AS (
         ELSE r.sent_until END
   FROM previous
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3 AND r.fence = previous.fence
-  RETURNING r.*, r.ctid AS place
+  RETURNING r.*, r.ctid AS place, previous.waits_for AS waited_for
 ), kept AS (
   INSERT INTO ${schema}.attempts
     (account, operation, key, fence, attempt_id, owner, started_at, ended_at, outcome, error_code, error_message)
@@ -161,16 +162,18 @@ SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error
     sent_until = CASE WHEN deadline_at < attempted_at THEN coalesce(sent_until, clock_timestamp()) ELSE clock_timestamp() END,
     waits_for = $8, looks = $9,
     look_at = CASE
-      WHEN $10::float8 IS NOT NULL AND EXISTS (SELECT FROM ${schema}.evidence WHERE account = $1 AND call_key = $8)
+      WHEN $10::float8 IS NOT NULL AND EXISTS (
+        SELECT FROM ${schema}.evidence WHERE account = $1 AND call_key = ANY (array_append(void_calls, $8::text)))
       THEN clock_timestamp()
       ELSE clock_timestamp() + ${interval('$10')} END
 WHERE ${OWNED}
 RETURNING fence`
 
-/** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message. */
+/** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call. */
 export const parkOperation = (schema: string) => `
 UPDATE ${schema}.records
-SET state = 'parked', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7
+SET state = 'parked', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
+    waits_for = $8
 WHERE ${OWNED}
 RETURNING fence`
 
@@ -205,6 +208,22 @@ ON CONFLICT (account, call_key) DO NOTHING`
 export const hurry = (schema: string) => `
 UPDATE ${schema}.records SET look_at = clock_timestamp()
 WHERE account = $1 AND waits_for = $2 AND state = 'unknown' AND look_at IS NOT NULL`
+
+/**
+ * The record of which an operator has declared this call void; none where a record of a later life has the key, for which the
+ * call is an ordinary one again. Parameters: 1 account, 2 key of the call.
+ */
+export const findVoidCall = (schema: string) => `
+SELECT v.operation, v.key FROM ${schema}.void_calls AS v
+WHERE v.account = $1 AND v.call_key = $2 AND NOT EXISTS (
+  SELECT FROM ${schema}.records AS r
+  WHERE r.account = v.account AND r.operation = v.operation AND r.key = v.key
+    AND (v.call_key = ANY (r.void_calls)) IS NOT TRUE)`
+
+/** Parameters: 1-3 id. */
+export const hurryRecord = (schema: string) => `
+UPDATE ${schema}.records SET look_at = clock_timestamp()
+WHERE account = $1 AND operation = $2 AND key = $3 AND state = 'unknown' AND look_at IS NOT NULL`
 
 /** Parameters: 1 account, 2 key of the call. */
 export const findEvidence = (schema: string) => `

@@ -1,0 +1,111 @@
+/** How a call is made, and how the other side and the evidence are asked what became of it. */
+import { OnlyonceError } from '../errors.ts'
+import type { Failure } from '../record/index.ts'
+import type { CrashPoint } from '../store/contract.ts'
+import type { CallContext, ForeignStep, Found } from './operation.ts'
+
+/** What is known about the place that a call is made from. */
+export interface CallSite {
+  readonly key: string
+  /** The keys of earlier calls of the step, which an operator has declared void. None of them is ever used again. */
+  readonly void_keys: readonly string[]
+  /** An earlier attempt may have made this call. */
+  readonly maybe_sent: boolean
+  /** The time for the call, where its step does not say so. */
+  readonly timeout_ms: number
+  readonly crashPoint: CrashPoint
+  /** Why the record has another owner, or null. */
+  lost(): unknown
+  /** Calls back when it has; what is returned takes that back. */
+  onLost(tell: (reason: unknown) => void): () => void
+  /** Since the commit before the first attempt: the other side's memory of the key began no later. */
+  keyAgeMs(): number
+  /** Since the last moment at which an earlier owner may have sent the call; null where nobody was there. */
+  sentAgeMs(): number | null
+  /** False after the deadline of the request: then it is only looked. */
+  mayCall(): boolean
+  /** Makes sure that the lease outlasts the call. Throws where the record has another owner. */
+  holdFor(ms: number): Promise<void>
+  /** What others have told about the call that has this key. */
+  evidence(call_key: string): Promise<{ readonly result: unknown } | null>
+}
+
+export type CallEnd =
+  | { readonly end: 'result'; readonly value: unknown }
+  /** It is proved that nothing happened. */
+  | { readonly end: 'not_executed'; readonly error: unknown }
+  /** About this call, or about an earlier one, where this one was not begun. */
+  | { readonly end: 'in_doubt'; readonly failure: Failure; readonly about?: string }
+  /** A call that was declared void has happened, and another one may have, or has: that is `made`. */
+  | {
+      readonly end: 'void_happened'
+      readonly failure: Failure
+      readonly made: { readonly value: unknown } | null
+      /** The key of the call that may have been made. */
+      readonly waits_for: string | null
+    }
+  /** The other side refuses for good. */
+  | { readonly end: 'refused'; readonly error: unknown }
+
+/** What is known about a call while it is brought to its end. */
+export interface Known {
+  in_doubt: boolean
+  /** This attempt has sent it, and does not know how it ended. */
+  sent_here: boolean
+}
+
+/** What is known about a call that may have been made: by others first, for they come unasked and cost nothing. */
+export async function learn<T>(
+  { find }: ForeignStep<T>,
+  site: CallSite,
+  call_key: string,
+  timeout_ms: number,
+): Promise<Found<unknown> | null> {
+  site.crashPoint('operation.evidence.before')
+  const evidence = await site.evidence(call_key)
+  site.crashPoint('operation.evidence.after')
+  if (evidence !== null) return { status: 'found', result: evidence.result }
+  if (find === undefined) return null
+  await site.holdFor(timeout_ms)
+  try {
+    site.crashPoint('operation.find.before')
+    const found = await inTime(timeout_ms, site, call_key, find)
+    site.crashPoint('operation.find.after')
+    return found
+  } catch {
+    // Nobody there to ask: that is not "not found".
+    return null
+  }
+}
+
+export function doubtful(code: string, message: string): Extract<CallEnd, { end: 'in_doubt' }> {
+  return { end: 'in_doubt', failure: { code, message } }
+}
+
+/** Runs a call, and stops waiting for it when its time is over, whether or not it listens to its signal. */
+export async function inTime<T>(
+  timeout_ms: number,
+  { onLost }: CallSite,
+  key: string,
+  call: (context: CallContext) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController()
+  return await new Promise<T>((resolve, reject) => {
+    const stop = (reason: unknown) => {
+      over.abort(reason)
+      reject(reason)
+    }
+    const timer = setTimeout(
+      () => stop(new OnlyonceError('outcome_unknown', { detail: 'The call was not answered in time.' })),
+      timeout_ms,
+    )
+    const forget = onLost(stop)
+    const called = async () => await call({ key, signal: over.signal })
+    called()
+      .then(resolve, reject)
+      .finally(() => {
+        clearTimeout(timer)
+        forget()
+      })
+  })
+}

@@ -1,0 +1,26 @@
+import type { RecordId } from '../../record/index.ts'
+import type { Sealed } from '../../seal/index.ts'
+import type { Connections } from './connections.ts'
+import { bind } from './flush.ts'
+import type { Statements } from './statements.ts'
+
+/**
+ * The evidence is committed before anything else is asked: whoever is hurried finds it. And where an operator declares the call
+ * void at this very moment, at least one of the two sees the other: the next call is made only after the evidence was read.
+ */
+export async function addEvidence(
+  connections: Connections,
+  { insertEvidence, hurry, findVoidCall, hurryRecord }: Statements,
+  account: string,
+  call_key: string,
+  { bytes, sealed_by }: Sealed,
+): Promise<RecordId | null> {
+  await connections.run(bind(insertEvidence, account, call_key, bytes, sealed_by))
+  await connections.runBounded(bind(hurry, account, call_key))
+  const { rows } = await connections.run(bind(findVoidCall, account, call_key))
+  const row = rows[0]![0]
+  if (row === undefined) return null
+  const id = { account, operation: row[0]!, key: row[1]! }
+  await connections.runBounded(bind(hurryRecord, account, id.operation, id.key))
+  return id
+}

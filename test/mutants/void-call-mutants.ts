@@ -1,0 +1,149 @@
+import type { Mutant } from './mutants.ts'
+
+const VOID = 'src/protect/void-calls.ts'
+const SITE = 'src/protect/call-site.ts'
+const DECIDE = 'src/store/postgres/sql/decisions.ts'
+const SQL = 'src/store/postgres/sql/operations.ts'
+
+const CALLS = 'test/operations/void-calls.test.ts'
+const HAPPENED = 'test/operations/void-happened.test.ts'
+const DECISION = 'test/operations/void-decision.test.ts'
+
+/** Faults in what becomes of a call that an operator has declared void, and of the call in its place. */
+export const VOID_CALL_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'void call: make the next call with the same key',
+    file: SITE,
+    edits: [{ from: `if (!void_calls.includes(key)) return`, to: `if (generation === 0) return` }],
+    tests: [CALLS],
+    only: 'is given a new key once',
+  },
+  {
+    name: 'void call: give every retry that is allowed a new key',
+    file: 'src/operator/decide.ts',
+    edits: [{ from: `given.earlier_call_is_void !== true`, to: `seen!.waits_for === null` }],
+    tests: [CALLS],
+    only: 'gives it again to every retry',
+  },
+  {
+    name: 'void call: make the new call without asking about the earlier one',
+    file: 'src/protect/foreign.ts',
+    edits: [{ from: `if (before !== null) return before`, to: `if (before === undefined) return before` }],
+    tests: [HAPPENED],
+    only: 'counts, where',
+  },
+  {
+    name: 'void call: do not ask about the earlier one when the new one is made',
+    file: 'src/protect/foreign.ts',
+    edits: [{ from: `end.end === 'result' ? await voidAfter(step, site, timeout_ms, end) : end`, to: `end` }],
+    tests: [HAPPENED],
+    only: 'shows while the new call is made',
+  },
+  {
+    name: 'void call: take the earlier one for the result while the new one may have been made',
+    file: VOID,
+    edits: [{ from: `return in_doubt ? happened('MAYBE', null, site.key) : {`, to: `return {` }],
+    tests: [HAPPENED],
+    only: 'outcome of the new call is in doubt',
+  },
+  {
+    name: 'void call: make the new call while the other side decides about the earlier one',
+    file: VOID,
+    edits: [{ from: `truth?.status === 'pending'`, to: `truth?.status === 'found'` }],
+    tests: [CALLS],
+    only: 'does not tell about the earlier one: pending',
+  },
+  {
+    name: 'void call: make the new call while nobody can be asked about the earlier one',
+    file: VOID,
+    edits: [{ from: `truth === null && find !== undefined`, to: `truth !== null && find === undefined` }],
+    tests: [CALLS],
+    only: 'does not tell about the earlier one: away',
+  },
+  {
+    name: 'void call: forget that a call which was not begun was not begun',
+    file: SITE,
+    edits: [{ from: `unproved && !void_keys.includes(attempt.resumed?.waited_for ?? '')`, to: `unproved` }],
+    tests: [CALLS],
+    only: 'does not tell about the earlier one: pending',
+  },
+  {
+    name: 'void call: lose the result of the new call when the earlier one has happened',
+    file: 'src/protect/operation-run.ts',
+    edits: [{ from: `&& end.made !== null) this.#took`, to: `&& end.made === undefined) this.#took` }],
+    tests: [HAPPENED],
+    only: 'shows while the new call is made',
+  },
+  {
+    name: 'void call: count the lifetime of the new key from that of the earlier one',
+    file: DECIDE,
+    edits: [
+      { from: `point_at = CASE WHEN $19::text IS NULL THEN point_at END`, to: `point_at = r.point_at` },
+    ],
+    tests: [CALLS],
+    only: 'counts the lifetime of each key',
+  },
+  {
+    name: 'void call: declare a call void without a word to those who bring evidence',
+    file: DECIDE,
+    edits: [{ from: `FROM decided WHERE $19::text IS NOT NULL`, to: `FROM decided WHERE $19::text IS NULL` }],
+    tests: [HAPPENED],
+    only: 'raises the alarm when the record is removed',
+  },
+  {
+    name: 'void call: let evidence about an earlier call wait for the next look',
+    file: 'src/store/postgres/evidence.ts',
+    edits: [
+      { from: `  await connections.runBounded(bind(hurryRecord, account, id.operation, id.key))\n`, to: `` },
+    ],
+    tests: [HAPPENED],
+    only: 'outcome of the new call is in doubt',
+  },
+  {
+    name: 'void call: overlook evidence that came before the doubt was written down',
+    file: SQL,
+    edits: [{ from: `call_key = ANY (array_append(void_calls, $8::text))`, to: `call_key = $8::text` }],
+    tests: [HAPPENED],
+    only: 'between the last question and the doubt',
+  },
+  {
+    name: 'void call: raise the alarm for a request of a later life',
+    file: SQL,
+    edits: [{ from: `(v.call_key = ANY (r.void_calls)) IS NOT TRUE`, to: `false` }],
+    tests: [HAPPENED],
+    only: 'later life',
+  },
+  {
+    name: 'void call: keep the voids of an earlier life',
+    file: SQL,
+    edits: [
+      {
+        from: `void_calls = CASE WHEN r.state = 'expired' THEN NULL ELSE r.void_calls END`,
+        to: `void_calls = r.void_calls`,
+      },
+    ],
+    tests: [HAPPENED],
+    only: 'later life',
+  },
+  {
+    name: 'void call: forget which call a parked record waits for',
+    file: SQL,
+    edits: [{ from: `    waits_for = $8\nWHERE`, to: `    waits_for = left($8, 0)\nWHERE` }],
+    tests: [CALLS],
+    only: 'is given a new key once',
+  },
+  {
+    name: 'void call: declare void what is not waited for',
+    file: 'src/operator/decide.ts',
+    edits: [{ from: `if (void_calls.includes(waits_for))`, to: `if (void_calls.length < 0)` }],
+    tests: [CALLS],
+    only: 'does not tell about the earlier one: away',
+  },
+  {
+    name: 'void call: have no bound',
+    file: 'src/operator/decide.ts',
+    edits: [{ from: `void_calls.length >= LIMITS.void_calls_max`, to: `void_calls.length < 0` }],
+    tests: [DECISION],
+    only: 'has a bound',
+  },
+]

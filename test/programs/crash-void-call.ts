@@ -1,0 +1,85 @@
+/**
+ * A payment whose processor refuses its first key for ever, until an operator declares that call void. Dies where
+ * ONLYONCE_CRASH_AT says. With MODE=finish it does what is left, as workers, an operator and a client would.
+ */
+import pg from 'pg'
+import {
+  type CallContext,
+  callRefused,
+  completer,
+  derivedKey,
+  type Found,
+  onlyonce,
+  operation,
+  operator,
+  postgres,
+  reconciler,
+  reply,
+} from '../../src/index.ts'
+import { reportPoints } from '../../src/testing/index.ts'
+import { gatewayClient } from '../gateway/client.ts'
+import type { ChargeResult } from '../gateway/wire.ts'
+import { waitUntil } from '../setup/wait.ts'
+import { pooler } from './pooler.ts'
+
+const { DATABASE_URL, GATEWAY_URL, RUN, MODE } = process.env as Record<string, string>
+const gateway = gatewayClient(GATEWAY_URL!)
+const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 4 })
+pool.on('error', () => {})
+
+const id = { account: 'acct_1', operation: 'crash.void', key: `void-${RUN}` }
+const remembered = derivedKey({ ...id, step: 'charged' })
+
+const pay = operation('crash.void', async (op) => {
+  await op.atomic('created', async (tx) => {
+    await tx.query('INSERT INTO effects (key) VALUES ($1)', [`${id.key} created`])
+  })
+  const charge = await op.foreign('charged', {
+    call: async ({ key, signal }: CallContext) => {
+      // For good, so that the first time that anything is asked is behind the decision.
+      if (key === remembered) throw callRefused(new Error('500, as before'))
+      return await gateway.charge({ amount: 500, reference: id.key }, { key, signal })
+    },
+    find: async ({ key, signal }: CallContext) =>
+      (await gateway.findByKey(key, { signal })) as Found<ChargeResult>,
+  })
+  return op.atomic('settled', async (tx) => {
+    await tx.query('INSERT INTO effects (key) VALUES ($1)', [`${id.key} settled`])
+    return reply(201, { charge: charge.id })
+  })
+})
+
+const once = onlyonce({
+  store: postgres({ pool, pooler }),
+  secret: 'a secret that all processes share.',
+  crash_point: reportPoints(),
+  operations: [pay],
+  reconcile_after_ms: [1],
+})
+const LEASE = { lease_ms: 300, in_progress_max_ms: 30_000 }
+const call = { account: id.account, key: id.key, input: undefined, ...LEASE }
+
+/** Looks, decides and sends again, whatever the record says, until it is completed. */
+async function goOn(): Promise<void> {
+  await waitUntil(
+    'the payment is made',
+    async () => {
+      await completer(once, { ...LEASE, grace_ms: 1 }).runOnce()
+      await reconciler(once, LEASE).runOnce()
+      const { state, record } = await operator(once).show(id)
+      if (state === 'parked' && record?.waits_for === remembered) {
+        const signed = { by: 'ann', why: 'it repeats its refusal' }
+        await operator(once).resolve(id, { ...signed, allow_retry: true, earlier_call_is_void: true })
+      } else if (state === 'parked') throw new Error(`parked for another reason: ${record?.failure?.code}`)
+      if (state === 'none' || state === 'retryable') await once.run(pay, call)
+      return state === 'completed'
+    },
+    30_000,
+  )
+}
+
+if (MODE !== 'finish') await once.run(pay, call)
+await goOn()
+await once.close()
+await pool.end()
+gateway.close()
