@@ -4,6 +4,7 @@ import { LIMITS, type Secret } from 'onlyonce'
 import type { Rule } from 'onlyonce/limits'
 import { type Env, Reader } from './environment.ts'
 import type { Mode } from './gateway/index.ts'
+import { type KeySettings, readKeySettings } from './key-settings.ts'
 import { LIMITS as SERVICE_LIMITS } from './limits.ts'
 import { refuseDevelopment, refuseShared, whyProduction } from './production.ts'
 
@@ -36,6 +37,7 @@ export interface Config {
   readonly webhooks_allow_private: boolean
   readonly limits: LimitsConfig
   readonly timing: Timing
+  readonly keys: KeySettings
   readonly log_level: LogLevel
   /** Addresses and networks of proxies, whose word about a client's address is taken. */
   readonly trusted_proxies: readonly string[]
@@ -144,6 +146,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     webhooks_allow_private: read.flag('WEBHOOKS_ALLOW_PRIVATE') ?? false,
     limits: readLimits(read),
     timing: readTiming(read),
+    keys: readKeySettings(read),
     log_level: read.oneOf('LOG_LEVEL', LOG_LEVELS) ?? (development ? 'warn' : 'info'),
     // Its key is in the source for everybody to read, so a database that may be real never has it unasked.
     demo: read.flag('DEMO_ACCOUNT') ?? development,

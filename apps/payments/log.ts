@@ -24,11 +24,18 @@ export function openLog(level: LogLevel): FastifyBaseLogger {
   return fastify({ logger }).log
 }
 
+/** Keys say whose request it was, and stand in one path. */
+const KEY_PATH = /^(\/v1\/idempotency-keys\/).+/
+
 /** Without the query: references and metadata are asked for there. A path may hold anything that a client wrote. */
 function describeRequest(request: FastifyRequest) {
   const { method, url, ip } = request
   const path = url?.split('?', 1)[0]
-  return { method, path: path === undefined ? path : maskCardNumbers(path), remote_address: ip }
+  return {
+    method,
+    path: path === undefined ? path : maskCardNumbers(path.replace(KEY_PATH, '$1[hidden]')),
+    remote_address: ip,
+  }
 }
 
 /** Not all that an error of a driver carries: its detail holds values of rows. */

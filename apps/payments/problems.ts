@@ -79,6 +79,8 @@ const EXECUTED: Partial<Readonly<Record<ProblemCode, Executed>>> = {
   media_type_unsupported: 'not_by_this_request',
   expectation_failed: 'not_by_this_request',
   headers_too_large: 'not_by_this_request',
+  duplicate_intent: 'no',
+  request_given_up: 'no',
   rate_limited: 'not_by_this_request',
   velocity_limited: 'not_by_this_request',
   overloaded: 'not_by_this_request',

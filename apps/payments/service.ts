@@ -1,6 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
 import {
-  LIMITS,
   logTo,
   type Onlyonce,
   type OnlyonceOptions,
@@ -84,6 +83,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     const once = onlyonce({
       store: postgres({ pool, pooler: poolerOf(config), prepare_work: true }),
       secret,
+      retention_ms: config.keys.retention_ms,
       ...(config.encryption !== null && { encryption: config.encryption }),
       ...(config.timing.reconcile_after_ms !== null && {
         reconcile_after_ms: config.timing.reconcile_after_ms,
@@ -112,7 +112,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     opened.push(async () => limits.stop())
     await reach.run(() => limits.start())
     const operations = operationsOf(
-      { gateways, desk: operator(once), retention_ms: LIMITS.retention_ms },
+      { gateways, desk: operator(once), retention_ms: config.keys.retention_ms },
       outbox(once),
     )
     return {

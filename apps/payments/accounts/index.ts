@@ -3,7 +3,15 @@ import type { Queryable } from 'onlyonce'
 import type { Mode } from '../gateway/index.ts'
 import { makeId } from '../ids.ts'
 import { makeApiKey, parseApiKey } from './api-key.ts'
-import { FIND_ACCOUNT, INSERT_ACCOUNT, INSERT_KEY, LIST_KEYS, REVOKE_KEY, UPDATE_ACCOUNT } from './sql.ts'
+import {
+  FIND_ACCOUNT,
+  INSERT_ACCOUNT,
+  INSERT_KEY,
+  LIST_ACCOUNTS,
+  LIST_KEYS,
+  REVOKE_KEY,
+  UPDATE_ACCOUNT,
+} from './sql.ts'
 
 export { bearerOf, parseApiKey } from './api-key.ts'
 export { type Authenticator, authenticate, authenticator, type Caller } from './authenticate.ts'
@@ -49,6 +57,16 @@ export async function updateAccount(
   const { rows } = await db.query(UPDATE_ACCOUNT, [id, name, duplicates])
   const [row] = rows as AccountRow[]
   return row === undefined ? null : accountOf(row)
+}
+
+/** The newest first, those behind `before`. */
+export async function listAccounts(
+  db: Queryable,
+  before: string | null,
+  limit: number,
+): Promise<readonly Account[]> {
+  const { rows } = await db.query(LIST_ACCOUNTS, [before, limit])
+  return (rows as AccountRow[]).map(accountOf)
 }
 
 /** An account in one mode, such as `acct_…:test`; null where there is none. */

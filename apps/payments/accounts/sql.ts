@@ -7,6 +7,12 @@ RETURNING account, name, duplicates, created_at`
 export const FIND_ACCOUNT = `
 SELECT account, name, duplicates, created_at FROM payments.accounts WHERE account = $1`
 
+/** The newest first; each account once, by its row of test mode. 1 before this id, 2 how many. */
+export const LIST_ACCOUNTS = `
+SELECT account, name, duplicates, created_at FROM payments.accounts
+WHERE right(account, 5) = ':test' AND ($1::text IS NULL OR account < $1 || ':test')
+ORDER BY account DESC LIMIT $2`
+
 /** Both modes of an account. 1 id, 2 name or NULL, 3 duplicates or NULL. */
 export const UPDATE_ACCOUNT = `
 UPDATE payments.accounts SET name = coalesce($2, name), duplicates = coalesce($3, duplicates)

@@ -1,35 +1,59 @@
-import { idempotent } from 'onlyonce/fastify'
+import { LIMITS, type Onlyonce, operator, type PostgresTx, type RecordId } from 'onlyonce'
 import { Type } from 'typebox'
 import { callerOf } from './auth.ts'
-import { Timestamp } from './schemas.ts'
+import { Nullable, Timestamp } from './schemas.ts'
 import type { Routes } from './type.ts'
 
-/** What a key can be issued for. Each module of routes that has an operation names it here. */
-const OPERATIONS = [
+/** What a key can be used for. Each module of routes that has an operation names it here. */
+export const KEY_OPERATIONS = [
   'payments.create',
   'payments.capture',
   'payments.cancel',
   'refunds.create',
   'transfers.create',
+  'webhook_endpoints.create',
+  'webhook_endpoints.update',
+  'webhook_endpoints.remove',
+  'webhook_endpoints.rotate_secret',
+  'webhook_endpoints.replay',
 ] as const
 
-const EXPIRES_IN_MAX_S = 86_400 - 120
+const Operation = Type.Enum([...KEY_OPERATIONS])
+const Use = Type.Object({
+  operation: Type.String(),
+  state: Type.Enum(['in_progress', 'completed', 'retryable', 'unknown', 'parked']),
+  detail: Type.String({ description: 'What became of the request.' }),
+  next: Type.String({ description: 'What a client does next.' }),
+  status: Nullable(Type.Integer({ description: 'Of the answer that retries get. Null: there is none yet.' })),
+  location: Nullable(Type.String({ description: 'Where the result is.' })),
+  created_at: Timestamp,
+  changed_at: Timestamp,
+  expires_at: Nullable(Timestamp),
+})
 
-export const idempotencyKeyRoutes: Routes = async (app, { once }) => {
+export const idempotencyKeyRoutes: Routes = async (app, { once, config }) => {
+  const tags = ['keys']
+  const { issued_key_lifetime_max_ms, issued_key_skew_ms } = LIMITS
+  // A key must not outlive the record of its use.
+  const kept_ms = config.keys.retention_ms - 2 * issued_key_skew_ms
+  const expires_max_s = Math.max(1, Math.floor(Math.min(issued_key_lifetime_max_ms, kept_ms) / 1_000))
+
   app.post(
     '/v1/idempotency-keys',
     {
+      // Nothing is written, so sending it twice gives two keys, of which one is used.
+      config: { keyless: true },
       schema: {
         summary: 'Issue a key',
         description: 'A key of ours, for a client that has none of its own. It belongs to one operation.',
-        tags: ['keys'],
+        tags,
         body: Type.Object(
           {
-            operation: Type.Enum([...OPERATIONS]),
+            operation: Operation,
             expires_in: Type.Optional(
               Type.Integer({
                 minimum: 1,
-                maximum: EXPIRES_IN_MAX_S,
+                maximum: expires_max_s,
                 description: 'In seconds. An hour by default.',
               }),
             ),
@@ -40,7 +64,6 @@ export const idempotencyKeyRoutes: Routes = async (app, { once }) => {
           201: Type.Object({ key: Type.String(), operation: Type.String(), expires_at: Timestamp }),
         },
       },
-      preHandler: idempotent({ operation: 'idempotency_keys.create', protect: 'transaction' }),
     },
     async (request, reply) => {
       const { operation, expires_in } = request.body
@@ -53,4 +76,79 @@ export const idempotencyKeyRoutes: Routes = async (app, { once }) => {
       return reply.code(201).send({ key, operation, expires_at: new Date(expires_at) })
     },
   )
+
+  app.get(
+    '/v1/idempotency-keys/:key',
+    {
+      schema: {
+        summary: 'Tell what became of a key',
+        description:
+          'A key that has no record is not known: a request with it may be under way and not to be seen yet. To be sure, send the request again with the same key.',
+        tags,
+        params: Type.Object({ key: Type.String({ minLength: 1, maxLength: 255 }) }),
+        querystring: Type.Object({ operation: Type.Optional(Operation) }, { additionalProperties: false }),
+        response: {
+          200: Type.Object({
+            key: Type.String(),
+            known: Type.Boolean({ description: 'False says nothing about whether anything was executed.' }),
+            detail: Type.String(),
+            uses: Type.Array(Use),
+          }),
+        },
+      },
+    },
+    async (request) => {
+      const { key } = request.params
+      const { account } = callerOf(request)
+      const operations = request.query.operation === undefined ? KEY_OPERATIONS : [request.query.operation]
+      const asked = operations.map((operation) => useOf(once, { account, operation, key }))
+      const uses = (await Promise.all(asked)).filter((use) => use !== null)
+      const known = uses.length > 0
+      return { key, known, detail: known ? KNOWN : NOT_KNOWN, uses }
+    },
+  )
 }
+
+const KNOWN = 'The key was used; see uses.'
+const NOT_KNOWN =
+  'No record of this key can be seen. That does not tell whether anything was executed: a request with it may be under way. Send the request again with the same key to get its outcome.'
+
+/** What an account may know of its record: not who worked on it. Null where there is none to be seen. */
+async function useOf(once: Onlyonce<PostgresTx>, id: RecordId) {
+  const { state, created_at, changed_at, expires_at } = await once.explain(id)
+  if (state === 'none' || state === 'expired') return null
+  const reply = state === 'completed' ? (await operator(once).show(id, { reply: true })).reply : null
+  return {
+    operation: id.operation,
+    state,
+    ...STORIES[state],
+    status: reply?.status ?? null,
+    location: reply?.headers.find(([name]) => name === 'location')?.[1] ?? null,
+    created_at: new Date(created_at!),
+    changed_at: new Date(changed_at!),
+    expires_at: expires_at === null ? null : new Date(expires_at),
+  }
+}
+
+const STORIES = {
+  in_progress: {
+    detail: 'The request is under way, or its process is gone and another one will go on with it.',
+    next: 'Send the same request with the same key again after a while.',
+  },
+  completed: {
+    detail: 'The request has its outcome, and this is the status of its answer.',
+    next: 'Send the same request with the same key again to get the whole answer.',
+  },
+  retryable: {
+    detail: 'The request was not executed.',
+    next: 'Send the same request with the same key again to run it.',
+  },
+  unknown: {
+    detail: 'Whether the request was executed is being found out.',
+    next: 'Send the same request with the same key again after a while. Do not use a new key.',
+  },
+  parked: {
+    detail: 'Whether the request was executed has to be decided by an operator.',
+    next: 'Contact support. Do not use a new key.',
+  },
+} as const

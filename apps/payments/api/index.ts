@@ -78,13 +78,14 @@ function doorOfV1({ pool, limits, strangers }: Service): Door {
 
 /** An API key is asked for before anything else, and an Idempotency-Key for every write. */
 async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
+  const { keys } = service.config
   v1.addHook('onRequest', door)
   v1.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')
     done()
   })
   v1.addHook('preHandler', (request, _, done) => {
-    requireKey(request)
+    requireKey(request, service.config.keys)
     done()
   })
   await v1.register(idempotency, {
@@ -94,6 +95,9 @@ async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
     // For routes that ask nothing more: under overload no write begins, and replays are served.
     admit: service.limits.admitWork,
     lease_ms: service.config.timing.lease_ms,
+    key: keys.issued === 'required' ? 'issued' : 'required',
+    ...(keys.deadline_header !== null && { deadline_header: keys.deadline_header }),
+    ...(keys.calls_deadline_ms !== null && { deadline_ms: keys.calls_deadline_ms }),
   })
   await addRoutes(v1, service, V1_ROUTES)
 }

@@ -5,8 +5,8 @@ export const API_LIMITS = {
   gateway_webhook_max_bytes: 1_048_576,
   json_depth_max: 16,
   json_members_max: 1_000,
-  /** Ids, and account ids with a mode. */
-  path_parameter_length_max: 100,
+  /** Keys, of which each character may be written as three. */
+  path_parameter_length_max: 765,
   /** How much of a name that the client sent is repeated to it. */
   name_shown_length_max: 100,
   /** Waiting for the head and the body of a request: a client that trickles them keeps no connection for ever. */

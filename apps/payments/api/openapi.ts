@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
-import type { FastifySchema } from 'fastify'
+import type { FastifySchema, RouteOptions } from 'fastify'
 import { PROBLEM_TYPE } from '../problems.ts'
 import { Problem } from './schemas.ts'
 import type { Api } from './type.ts'
@@ -26,7 +26,7 @@ export async function describeRoutes(app: Api): Promise<void> {
       },
     },
     refResolver: { buildLocalReference: (json) => `${json.$id}` },
-    transform: ({ schema, url, route }) => ({ url, schema: completed(schema, url, [route.method].flat()) }),
+    transform: ({ schema, url, route }) => ({ url, schema: completed(schema, url, route) }),
   })
   await app.register(swaggerUi, { routePrefix: '/docs' })
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
@@ -36,10 +36,11 @@ export async function describeRoutes(app: Api): Promise<void> {
 function completed(
   schema: FastifySchema | undefined,
   url: string,
-  methods: readonly string[],
+  { method, config }: RouteOptions,
 ): FastifySchema {
   const problem = { description: 'A problem.', content: { [PROBLEM_TYPE]: { schema: { $ref: 'Problem#' } } } }
-  const writes = url.startsWith('/v1/') && methods.some((method) => UNSAFE.includes(method))
+  const unsafe = [method].flat().some((name) => UNSAFE.includes(name))
+  const writes = url.startsWith('/v1/') && unsafe && config?.keyless !== true
   return {
     ...schema,
     ...(url.startsWith('/v1/') && { security: [{ api_key: [] }] }),

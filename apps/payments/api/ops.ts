@@ -1,17 +1,20 @@
-import { operator } from 'onlyonce'
+import { LIMITS } from 'onlyonce'
 import { Type } from 'typebox'
 import {
   createAccount,
   createApiKey,
   findAccount,
+  listAccounts,
   listApiKeys,
   revokeApiKey,
   updateAccount,
 } from '../accounts/index.ts'
+import { makeId } from '../ids.ts'
+import { forgetPayer } from '../payments/index.ts'
 import { Refused } from '../problems.ts'
+import type { Service } from '../service.ts'
 import { requireOpsToken } from './auth.ts'
-import { withCursor } from './cursors.ts'
-import { API_LIMITS } from './limits.ts'
+import { BY_ID, PAGE_QUERY, pageOf, pageSchema, readPage, writeCursor } from './pages.ts'
 import { Nullable, Timestamp } from './schemas.ts'
 import type { Routes } from './type.ts'
 
@@ -35,6 +38,8 @@ const ApiKey = Type.Object({
   created_at: Timestamp,
   revoked_at: Nullable(Timestamp),
 })
+const ACCOUNTS = BY_ID('accounts', 'acct')
+const PAYMENTS = BY_ID('payers', 'pay')
 const tags = ['ops']
 
 /**
@@ -42,7 +47,7 @@ const tags = ['ops']
  * stored reply would keep an API key, which is told once and kept by nobody.
  */
 export const opsRoutes: Routes = async (app, service) => {
-  const { pool, once } = service
+  const { pool } = service
   app.addHook('onRequest', requireOpsToken(service, service.strangers))
 
   app.post(
@@ -56,6 +61,23 @@ export const opsRoutes: Routes = async (app, service) => {
       },
     },
     async (request, reply) => reply.code(201).send(await createAccount(pool, request.body.name)),
+  )
+
+  app.get(
+    '/ops/accounts',
+    {
+      schema: {
+        summary: 'List accounts, the newest first',
+        tags,
+        querystring: Type.Object(PAGE_QUERY, { additionalProperties: false }),
+        response: { 200: pageSchema(Account) },
+      },
+    },
+    async ({ query }) => {
+      const { limit, after } = readPage(ACCOUNTS, query)
+      const found = await listAccounts(pool, after?.[0] ?? null, limit + 1)
+      return pageOf(ACCOUNTS, found, limit, ({ id }) => [id])
+    },
   )
 
   app.patch(
@@ -131,42 +153,63 @@ export const opsRoutes: Routes = async (app, service) => {
     },
   )
 
-  app.get(
-    '/ops/records',
+  app.post(
+    '/ops/accounts/:account_id/payers/forget',
     {
       schema: {
-        summary: 'List records that are not finished',
+        summary: 'Erase a payer from the payments of an account, or put a pseudonym in its place',
+        description:
+          'Erasing takes the metadata of the payments and their refunds, too. Copies in stored replies and in events go with those: see copies_until. Go on with next_cursor until it is null.',
         tags,
-        querystring: Type.Object(
+        params: Type.Object({ account_id: AccountId }),
+        body: Type.Object(
           {
-            account: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
-            older_than: Type.Optional(
-              Type.Integer({ minimum: 0, maximum: 31_536_000, description: 'In seconds.' }),
+            mode: Mode,
+            payer: Type.String({ minLength: 1, maxLength: 200 }),
+            how: Type.Enum(['erase', 'pseudonymise']),
+            pseudonym: Type.Optional(
+              Type.String({
+                pattern: '^payer_[0-9a-f]{32}$',
+                description: 'That of the page before, where there was one. It is made where none is given.',
+              }),
             ),
-            limit: Type.Optional(Type.Integer({ minimum: 1, maximum: API_LIMITS.page_max })),
-            cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 2_000 })),
+            cursor: PAGE_QUERY.cursor,
           },
           { additionalProperties: false },
         ),
         response: {
           200: Type.Object({
-            data: Type.Array(Type.Unknown()),
-            has_more: Type.Boolean(),
+            payments: Type.Integer({ description: 'That were changed.' }),
+            pseudonym: Nullable(Type.String()),
+            copies_until: Timestamp,
             next_cursor: Nullable(Type.String()),
           }),
         },
       },
     },
-    async ({ query: { account, older_than, limit, cursor } }) => {
-      const page = await withCursor(cursor, () =>
-        operator(once).list({
-          ...(account !== undefined && { account }),
-          ...(older_than !== undefined && { older_than_ms: older_than * 1_000 }),
-          limit: limit ?? API_LIMITS.page_default,
-          ...(cursor !== undefined && { cursor }),
-        }),
-      )
-      return { data: page.records, has_more: page.cursor !== null, next_cursor: page.cursor }
+    async ({ params, body, log }) => {
+      const account = `${params.account_id}:${body.mode}`
+      if ((await findAccount(pool, account)) === null) throw new Refused('not_found')
+      const pseudonym = body.how === 'erase' ? null : (body.pseudonym ?? makeId('payer'))
+      const { after: position } = readPage(PAYMENTS, body.cursor === undefined ? {} : { cursor: body.cursor })
+      const { payer } = body
+      const { changed, after } = await forgetPayer(pool, account, {
+        payer,
+        pseudonym,
+        after: position?.[0] ?? null,
+      })
+      log.info({ account, how: body.how, payments: changed }, 'a payer was forgotten')
+      return {
+        payments: changed,
+        pseudonym,
+        copies_until: new Date(Date.now() + copiesKeptMs(service)),
+        next_cursor: after === null ? null : writeCursor(PAYMENTS, [after]),
+      }
     },
   )
+}
+
+/** Stored replies replay for so long, and events are listed for so long. */
+function copiesKeptMs({ config }: Service): number {
+  return Math.max(config.keys.retention_ms, LIMITS.webhook_retention_ms)
 }

@@ -76,7 +76,7 @@ export function pageOf<T>(
   return { data, has_more, next_cursor: has_more ? writeCursor(list, positionOf(data.at(-1)!)) : null }
 }
 
-function writeCursor(list: List, position: readonly string[]): string {
+export function writeCursor(list: List, position: readonly string[]): string {
   return Buffer.from(JSON.stringify([list.name, ...position])).toString('base64url')
 }
 

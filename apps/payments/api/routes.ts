@@ -5,6 +5,7 @@ import { healthRoutes } from './health.ts'
 import { idempotencyKeyRoutes } from './idempotency-keys.ts'
 import { opsRoutes } from './ops.ts'
 import { opsBookRoutes } from './ops-books.ts'
+import { opsRecordRoutes } from './ops-records.ts'
 import { paymentRoutes } from './payments.ts'
 import { transferRoutes } from './transfers.ts'
 import type { Routes } from './type.ts'
@@ -23,4 +24,10 @@ export const V1_ROUTES: readonly Routes[] = [
 ]
 
 /** Those with a door of their own. */
-export const OTHER_ROUTES: readonly Routes[] = [healthRoutes, opsRoutes, opsBookRoutes, gatewayWebhookRoutes]
+export const OTHER_ROUTES: readonly Routes[] = [
+  healthRoutes,
+  opsRoutes,
+  opsRecordRoutes,
+  opsBookRoutes,
+  gatewayWebhookRoutes,
+]

@@ -2,6 +2,8 @@
 import {
   type GivenReply,
   type Onlyonce,
+  OnlyonceError,
+  type Operator,
   operator,
   type PostgresTx,
   type Queryable,
@@ -11,7 +13,7 @@ import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import { problemReply, Refused } from '../problems.ts'
 import { givenReply } from './giving-up.ts'
-import { releaseHeld, settleTold, type Told } from './told.ts'
+import { evidenceFor, releaseHeld, settleTold, type Told } from './told.ts'
 import { settlingOf } from './workers.ts'
 
 interface Signed {
@@ -60,6 +62,7 @@ export async function decide(
       return await desk.resolve(record, { ...signed, allow_retry: true })
     default: {
       const told = toldBy(record, given)
+      await refuseEnded(desk, record)
       const settling = settlingOf(once)(record.account)
       return await inTransaction(pool, async (tx) => {
         if (!told.executed) {
@@ -72,6 +75,13 @@ export async function decide(
       })
     }
   }
+}
+
+/** What has ended holds nothing, so nothing could be told about what became of it. */
+async function refuseEnded(desk: Operator, record: RecordId): Promise<void> {
+  const { state, why } = await desk.show(record)
+  if (['none', 'expired', 'completed'].includes(state))
+    throw new OnlyonceError('not_resolvable', { detail: why })
 }
 
 /** Settles what the request holds. The reply is that of the request, where the operator gives no other. */
@@ -94,11 +104,33 @@ async function replyOf(
 /** Without its name at the processor, our books could never be compared with the processor's. */
 const NAMED: readonly string[] = ['payments.create', 'refunds.create']
 
-function toldBy({ operation }: RecordId, given: Extract<Decision, { readonly gateway_id?: string }>): Told {
-  if (given.decision === 'not_executed') return { executed: false }
-  const { gateway_id = null, capture_before = null } = given
-  if (gateway_id === null && NAMED.includes(operation)) {
+function toldBy(record: RecordId, given: Extract<Decision, { readonly gateway_id?: string }>): Told {
+  return given.decision === 'not_executed' ? { executed: false } : foundBy(record, given)
+}
+
+function foundBy(
+  { operation }: RecordId,
+  { gateway_id, capture_before }: Pick<FoundAtProcessor, 'gateway_id' | 'capture_before'>,
+) {
+  if (gateway_id === undefined && NAMED.includes(operation)) {
     throw new Refused('invalid_request', { field: 'gateway_id', detail: 'gateway_id is missing.' })
   }
-  return { executed: true, gateway_id, capture_before }
+  return { executed: true, gateway_id: gateway_id ?? null, capture_before: capture_before ?? null } as const
+}
+
+export interface FoundAtProcessor {
+  readonly outcome: 'executed' | 'declined'
+  readonly gateway_id?: string
+  readonly capture_before?: string
+  readonly message?: string
+}
+
+/** What was found, as the result of the call that it is about, and the step that makes that call. Null: there is no such call. */
+export async function evidenceOf(
+  { pool }: { readonly pool: pg.Pool },
+  record: RecordId,
+  found: FoundAtProcessor,
+) {
+  const told = found.outcome === 'executed' ? foundBy(record, found) : { declined: found.message ?? null }
+  return await evidenceFor(pool, record, told)
 }

@@ -5,9 +5,10 @@ import type { PaymentDoors } from './doors.ts'
 import { cancelPaymentWith, expirePaymentWith } from './let-go.ts'
 import { refundPaymentWith } from './refund.ts'
 
-export { type Decision, decide } from './decisions.ts'
+export { type Decision, decide, evidenceOf } from './decisions.ts'
 export type { PaymentDoors } from './doors.ts'
 export { type Gateways, gatewayOf, modeOf } from './gateways.ts'
+export { forgetPayer } from './payers.ts'
 export {
   findCurrency,
   findPayment,

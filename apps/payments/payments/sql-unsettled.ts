@@ -123,3 +123,22 @@ export const MARK_UNKNOWN = `
 UPDATE payments.payments AS p SET status = 'unknown', updated_at = now()
 WHERE p.account = $1 AND p.id = $2 AND p.status = 'processing'
 RETURNING ${COLUMNS}, ${ATTEMPTS}`
+
+/**
+ * One page of the payments of an account, without a payer. A pseudonym leaves the metadata; nothing in its place takes it, too.
+ * 1 account, 2 payer, 3 pseudonym or NULL, 4 behind which payment, 5 how many are looked at.
+ */
+export const FORGET_PAYER = `
+WITH page AS (
+  SELECT id FROM payments.payments WHERE account = $1 AND ($4::text IS NULL OR id > $4) ORDER BY id LIMIT $5
+), changed AS (
+  UPDATE payments.payments p
+  SET payer = $3, refuses_duplicates = false, metadata = CASE WHEN $3::text IS NULL THEN '{}' ELSE p.metadata END
+  FROM page WHERE p.account = $1 AND p.id = page.id AND p.payer = $2
+  RETURNING p.id
+), refunds AS (
+  UPDATE payments.refunds r SET metadata = '{}'
+  FROM changed WHERE $3::text IS NULL AND r.account = $1 AND r.payment = changed.id
+)
+SELECT (SELECT count(*)::int FROM changed) AS changed, (SELECT count(*)::int FROM page) AS read,
+  (SELECT max(id) FROM page) AS last`

@@ -1,6 +1,6 @@
 /** What a person has found out about a request that no program could finish. */
 import type { OperationReply, Queryable, RecordId } from 'onlyonce'
-import type { Decline } from '../gateway/index.ts'
+import type { Authorized, Captured, Decline, Refunded, Voided } from '../gateway/index.ts'
 import { settleCapture } from './capture.ts'
 import { settlePayment } from './create.ts'
 import { NOT_EXECUTED } from './giving-up.ts'
@@ -48,32 +48,96 @@ export async function settleTold(
   const held = await findHeld(tx, record)
   if (held === null) return null
   const { payment, id, amount, currency, final } = held
-  const gateway_id = (told.executed ? told.gateway_id : null) ?? held.gateway_id ?? ''
   switch (record.operation) {
-    case 'payments.create': {
-      const automatic = held.capture_method === 'automatic'
-      const capture_before = automatic ? null : (told.executed && told.capture_before) || null
-      const status = automatic ? 'captured' : 'authorized'
-      const result = { status, gateway_id, amount, currency, capture_before } as const
-      return await settlePayment(tx, by, payment, told.executed ? result : NOTHING_HAPPENED)
-    }
+    case 'payments.create':
+      return await settlePayment(tx, by, payment, told.executed ? authorizedBy(held, told) : NOTHING_HAPPENED)
     case 'payments.capture': {
-      const captured = { status: 'captured', gateway_id, amount, currency } as const
       const reserved = { capture: id, amount, currency, final }
-      return await settleCapture(tx, by, payment, reserved, told.executed ? captured : NOTHING_HAPPENED)
+      return await settleCapture(
+        tx,
+        by,
+        payment,
+        reserved,
+        told.executed ? capturedBy(held, told) : NOTHING_HAPPENED,
+      )
     }
     case 'refunds.create': {
-      const refunded = { status: 'refunded', gateway_id, amount, currency } as const
       const reserved = { refund: id, amount, currency }
-      return await settleRefund(tx, by, payment, reserved, told.executed ? refunded : NOTHING_HAPPENED)
+      return await settleRefund(
+        tx,
+        by,
+        payment,
+        reserved,
+        told.executed ? refundedBy(held, told) : NOTHING_HAPPENED,
+      )
     }
     default: {
       const why = record.operation === 'payments.expire' ? 'expired' : 'canceled'
-      const voided = { status: 'voided', gateway_id } as const
-      return await settleLettingGo(tx, by, payment, told.executed ? voided : NOTHING_HAPPENED, why)
+      return await settleLettingGo(
+        tx,
+        by,
+        payment,
+        told.executed ? voidedBy(held, told) : NOTHING_HAPPENED,
+        why,
+      )
     }
   }
 }
+
+type Found = Extract<Told, { readonly executed: true }>
+
+/** What a processor calls it, or else the payment that it is of. */
+const nameOf = (held: Holding, { gateway_id }: Found) => gateway_id ?? held.gateway_id ?? ''
+
+function authorizedBy(held: Holding, found: Found): Authorized {
+  const { amount, currency, capture_method } = held
+  const automatic = capture_method === 'automatic'
+  return {
+    status: automatic ? 'captured' : 'authorized',
+    gateway_id: nameOf(held, found),
+    amount,
+    currency,
+    capture_before: automatic ? null : (found.capture_before ?? null),
+  }
+}
+
+function capturedBy(held: Holding, found: Found): Captured {
+  return { status: 'captured', gateway_id: nameOf(held, found), amount: held.amount, currency: held.currency }
+}
+
+function refundedBy({ amount, currency }: Holding, { gateway_id }: Found): Refunded {
+  return { status: 'refunded', gateway_id: gateway_id ?? '', amount, currency }
+}
+
+function voidedBy(held: Holding, found: Found): Voided {
+  return { status: 'voided', gateway_id: nameOf(held, found) }
+}
+
+/** The step that asks the processor, and what it gives where it was carried out. */
+const CALLS: Readonly<Record<string, { step: string; resultOf: (held: Holding, found: Found) => unknown }>> =
+  {
+    'payments.create': { step: 'authorized', resultOf: authorizedBy },
+    'payments.capture': { step: 'captured', resultOf: capturedBy },
+    'refunds.create': { step: 'refunded', resultOf: refundedBy },
+    'payments.cancel': { step: 'voided', resultOf: voidedBy },
+    'payments.expire': { step: 'voided', resultOf: voidedBy },
+  }
+
+/** What a person has found at the processor, as its adapter would have returned it. Null where the request holds nothing. */
+export async function evidenceFor(
+  tx: Queryable,
+  record: RecordId,
+  found: Found | { readonly declined: string | null },
+): Promise<{ readonly step: string; readonly result: unknown } | null> {
+  const held = await findHeld(tx, record)
+  const call = CALLS[record.operation]
+  if (held === null || call === undefined) return null
+  if (!('declined' in found)) return { step: call.step, result: call.resultOf(held, found) }
+  const { declined } = found
+  return { step: call.step, result: { ...NOTHING_HAPPENED, code: 'declined', message: declined ?? DECLINED } }
+}
+
+const DECLINED = 'An operator has found out that the processor declined it.'
 
 /** One of several things that requests with one key have left, as a list of a worker shows it. */
 export interface Listed {

@@ -22,7 +22,7 @@ const operations = Object.entries(document.paths as Record<string, Record<string
   ([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
 )
 const unsafe = ({ path, method }: { path: string; method: string }) =>
-  path.startsWith('/v1/') && method !== 'get'
+  path.startsWith('/v1/') && method !== 'get' && path !== '/v1/idempotency-keys'
 
 /** As the router draws them: a tree, in which each line goes on from the one above it that is less indented. */
 function servedRoutes(): string[] {

@@ -9,6 +9,9 @@ const PATH = '/v1/idempotency-keys'
 const GOOD = { operation: 'payments.create' }
 
 const post = (body: unknown, given: Ask = {}) => ask(PATH, { method: 'POST', body, ...given })
+/** A write that needs a key. */
+const hook = (body: unknown, given: Ask = {}) =>
+  ask('/v1/webhook-endpoints', { method: 'POST', body, ...given })
 
 /** A problem as every refusal is one, and nothing of what is behind it. */
 function expectProblem({ status, headers, body, text }: Answer, expected: number, code: string): void {
@@ -131,8 +134,8 @@ describe('a body', () => {
 
   it('that is refused claims no key', async () => {
     const key = 'refused-then-accepted-1'
-    expectProblem(await post('{"operation":1}', { key }), 400, 'invalid_request')
-    const { status, headers } = await post(GOOD, { key })
+    expectProblem(await hook('{"url":1}', { key }), 400, 'invalid_request')
+    const { status, headers } = await hook({ url: 'https://hooks.example.com/1' }, { key })
     expect([status, headers.get('idempotent-replayed')]).toEqual([201, null])
   })
 })
@@ -217,10 +220,10 @@ describe('the id of a request', () => {
   it('is on every answer, also on those of the library and on replays', async () => {
     const key = 'ids-everywhere-1'
     const answers = [
-      await post(GOOD, { key }),
-      await post(GOOD, { key }),
-      await post({ operation: 'payments.cancel' }, { key }),
-      await post(GOOD, { key: '' }),
+      await hook({ url: 'https://hooks.example.com/2' }, { key }),
+      await hook({ url: 'https://hooks.example.com/2' }, { key }),
+      await hook({ url: 'https://hooks.example.com/3' }, { key }),
+      await hook({ url: 'https://hooks.example.com/4' }, { key: '' }),
       await ask('/docs/json'),
       await ask('/readyz'),
     ]

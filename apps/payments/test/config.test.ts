@@ -27,6 +27,15 @@ function messageOf(read: () => unknown): string {
   return 'nothing is wrong'
 }
 
+/** Every variable that the configuration asks for, by its source. */
+async function variables(): Promise<string[]> {
+  const files = ['../config.ts', '../key-settings.ts'].map((name) =>
+    readFile(new URL(name, import.meta.url), 'utf8'),
+  )
+  const source = (await Promise.all(files)).join('\n')
+  return [...source.matchAll(/\bread\.\w+\(\s*'([A-Z_]+)'/g)].map(([, name]) => name!)
+}
+
 describe('the configuration', () => {
   it('of development needs nothing, and listens on this machine alone', () => {
     expect(readConfig({})).toMatchObject({
@@ -82,8 +91,7 @@ describe('the configuration', () => {
   })
 
   it('refuses every variable that is set and empty, and names it', async () => {
-    const source = await readFile(new URL('../config.ts', import.meta.url), 'utf8')
-    const names = [...source.matchAll(/\bread\.\w+\(\s*'([A-Z_]+)'/g)].map(([, name]) => name!)
+    const names = await variables()
     expect(names.length).toBeGreaterThan(25)
     for (const name of [...names, 'NODE_ENV']) {
       for (const empty of ['', ' ']) {
@@ -142,6 +150,10 @@ describe('the configuration', () => {
     ['OPS_TOKEN', { OPS_TOKEN: 'hidden-password' }],
     ['WEBHOOKS_ALLOW_PRIVATE', { WEBHOOKS_ALLOW_PRIVATE: 'yes' }],
     ['LOG_LEVEL', { LOG_LEVEL: 'loud' }],
+    ['KEYS_ISSUED', { KEYS_ISSUED: 'always' }],
+    ['RETENTION_HOURS', { RETENTION_HOURS: '0' }],
+    ['DEADLINE_HEADER', { DEADLINE_HEADER: 'authorization' }],
+    ['CALLS_DEADLINE_SECONDS', { CALLS_DEADLINE_SECONDS: 'soon' }],
     ['--role', {}, ['--role', 'boss']],
     ['--wait', {}, ['--wait', 'a while']],
     ['--wait', {}, ['--wait', '-1']],
@@ -168,9 +180,7 @@ it('a secret of development is the same for all who start at once, and for nobod
 
 it('the README has every variable, and no other', async () => {
   const read = (name: string) => readFile(new URL(`../${name}`, import.meta.url), 'utf8')
-  const asked = [...(await read('config.ts')).matchAll(/\bread\.\w+\(\s*'([A-Z_]+)'/g)].map(
-    ([, name]) => name,
-  )
+  const asked = await variables()
   const rows = (await read('README.md')).split('\n').filter((line) => /^\| `[A-Z_]+`/.test(line))
   const told = rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name))
   expect([...new Set(told)].sort()).toEqual([...new Set(asked)].sort())

@@ -21,16 +21,20 @@ describe('processes side by side', () => {
       startServiceProcess({ database, role: 'all', env: { ...env, LOG_LEVEL: 'trace' } }),
     ])
     const given = { api_key: DEMO_API_KEY, key: 'side-by-side-1' }
-    const first = await service.post('/v1/idempotency-keys', GOOD, given)
+    const hook = { url: 'https://hooks.example.com/side-by-side' }
+    const first = await service.post('/v1/webhook-endpoints', hook, given)
     expect(first.status, first.text).toBe(201)
-    const second = await worker.post('/v1/idempotency-keys', GOOD, given)
+    const second = await worker.post('/v1/webhook-endpoints', hook, given)
     expect(second.text).toBe(first.text)
     expect(second.headers.get('idempotent-replayed')).toBe('true')
 
-    const issued = { api_key: DEMO_API_KEY, key: first.body.key }
+    const { key } = (await service.post('/v1/idempotency-keys', GOOD, { api_key: DEMO_API_KEY, key: '' }))
+      .body
+    const issued = { api_key: DEMO_API_KEY, key }
     const body = { amount: 1200, currency: 'EUR', payment_method: 'pm_card_visa', reference: 'a-reference' }
     const paid = await worker.post('/v1/payments', body, issued)
     expect(paid.status, paid.text).toBe(201)
+    expect((await worker.ask(`/v1/idempotency-keys/${key}`, issued)).body).toMatchObject({ known: true })
     // What greets people has the demo's key in it.
     const logged = worker
       .output()
@@ -38,7 +42,7 @@ describe('processes side by side', () => {
       .filter((line) => line.startsWith('{'))
       .join('\n')
     expect(logged).toContain(`"request_id":"${paid.headers.get('request-id')}"`)
-    for (const hidden of [DEMO_API_KEY.slice(-43), first.body.key, 'pm_card_visa', 'a-reference']) {
+    for (const hidden of [DEMO_API_KEY.slice(-43), key, 'pm_card_visa', 'a-reference']) {
       expect(logged).not.toContain(hidden)
     }
 

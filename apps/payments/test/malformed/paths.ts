@@ -46,7 +46,8 @@ export function paths(site: Site): Row[] {
     get(`/v1/payments/${captured}/`),
     get(`/v1/payments/${captured}/attempts`),
     get(`/v1/payments/${captured}/refunds/ref_${'0'.repeat(32)}`),
-    get(`/v1/payments/${'a'.repeat(101)}`, 400, 'invalid_request'),
+    get(`/v1/payments/${'a'.repeat(101)}`, 400, 'invalid_request', 'payment'),
+    get(`/v1/payments/${'a'.repeat(800)}`, 400, 'invalid_request'),
     get(`/v1/payments/pay_${'0'.repeat(5_000)}`, 400, 'invalid_request'),
     get('/wp-login.php'),
     get('/.env'),
@@ -117,7 +118,7 @@ export function paths(site: Site): Row[] {
     other('POST', '/v1/events', { body: {} }),
     other('PUT', `/v1/webhook-endpoints/${endpoint}`, { body: {} }),
     other('OPTIONS', '/v1/payments'),
-    other('GET', '/ops/accounts', asOperator({})),
+    other('PUT', '/ops/accounts', asOperator({})),
     other('POST', '/healthz', { body: {} }),
     other('DELETE', '/openapi.json'),
   ]

@@ -171,7 +171,6 @@ function rightAt({ held, captured, other, endpoint }: Site): Readonly<Record<str
     [`POST /v1/payments/${held}/capture`]: ['payments.capture', { amount: 1, final: false }],
     [`POST /v1/payments/${captured}/refunds`]: ['refunds.create', { amount: 1 }],
     'POST /v1/transfers': ['transfers.create', { destination: other.account_id, amount: 1, currency: 'EUR' }],
-    'POST /v1/idempotency-keys': ['idempotency_keys.create', { operation: 'payments.create' }],
     [`PATCH ${hook}`]: ['webhook_endpoints.update', { description: 'Of the shop.' }],
     [`POST ${hook}/rotate-secret`]: ['webhook_endpoints.rotate_secret', {}],
     [`POST ${hook}/replay`]: ['webhook_endpoints.replay', { from: long_ago, to: long_ago }],

@@ -1,0 +1,194 @@
+import { addEvidence, derivedKey, operator, type RecordId } from 'onlyonce'
+import { type Static, Type } from 'typebox'
+import { type Decision, decide, evidenceOf } from '../payments/index.ts'
+import { Refused } from '../problems.ts'
+import type { Service } from '../service.ts'
+import { requireOpsToken } from './auth.ts'
+import { withCursor } from './cursors.ts'
+import { API_LIMITS } from './limits.ts'
+import { Nullable } from './schemas.ts'
+import { Time } from './times.ts'
+import type { Routes } from './type.ts'
+
+const tags = ['ops']
+/** Which record: whose, of what, and under which key. */
+const RECORD = {
+  account: Type.String({ minLength: 1, maxLength: 100, description: 'With its mode: acct_…:test.' }),
+  operation: Type.String({ minLength: 1, maxLength: 255 }),
+  key: Type.String({ minLength: 1, maxLength: 255 }),
+}
+/** Kept for ever beside what was decided. */
+const SIGNATURE = {
+  by: Type.String({ minLength: 1, maxLength: 255, description: 'Who decides.' }),
+  why: Type.String({ minLength: 1, maxLength: 1_000 }),
+}
+const FOUND = {
+  gateway_id: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 255, description: 'What it is called at the processor.' }),
+  ),
+  capture_before: Type.Optional(Time),
+}
+const DecisionBody = Type.Object(
+  {
+    ...RECORD,
+    ...SIGNATURE,
+    decision: Type.Enum(['executed', 'not_executed', 'retry', 'park', 'unpark']),
+    fence: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'As it was seen; refused if it is another by now.' }),
+    ),
+    ...FOUND,
+    reply: Type.Optional(
+      Type.Object(
+        {
+          status: Type.Integer({ minimum: 200, maximum: 599 }),
+          headers: Type.Optional(Type.Record(Type.String(), Type.String())),
+          body: Type.Optional(Type.Unknown()),
+        },
+        {
+          additionalProperties: false,
+          description: 'In place of the reply that the request would have had.',
+        },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
+type DecisionBody = Static<typeof DecisionBody>
+const EvidenceBody = Type.Object(
+  {
+    ...RECORD,
+    ...SIGNATURE,
+    outcome: Type.Enum(['executed', 'declined']),
+    ...FOUND,
+    message: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: 'Of a decline.' })),
+  },
+  { additionalProperties: false },
+)
+const Story = Type.Object({
+  state: Type.String(),
+  why: Type.String(),
+  next: Type.String(),
+  record: Nullable(Type.Unknown()),
+  attempts: Type.Array(Type.Unknown()),
+  audit: Type.Array(Type.Unknown({ description: 'What operators have decided, the oldest first.' })),
+})
+
+/** Records that no program can finish: seeing them, and deciding about them. */
+export const opsRecordRoutes: Routes = async (app, service) => {
+  const { once } = service
+  app.addHook('onRequest', requireOpsToken(service, service.strangers))
+
+  app.get(
+    '/ops/records',
+    {
+      schema: {
+        summary: 'List records that are not finished',
+        tags,
+        querystring: Type.Object(
+          {
+            account: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
+            older_than: Type.Optional(
+              Type.Integer({ minimum: 0, maximum: 31_536_000, description: 'In seconds.' }),
+            ),
+            limit: Type.Optional(Type.Integer({ minimum: 1, maximum: API_LIMITS.page_max })),
+            cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 2_000 })),
+          },
+          { additionalProperties: false },
+        ),
+        response: {
+          200: Type.Object({
+            data: Type.Array(Type.Unknown()),
+            has_more: Type.Boolean(),
+            next_cursor: Nullable(Type.String()),
+          }),
+        },
+      },
+    },
+    async ({ query: { account, older_than, limit, cursor } }) => {
+      const page = await withCursor(cursor, () =>
+        operator(once).list({
+          ...(account !== undefined && { account }),
+          ...(older_than !== undefined && { older_than_ms: older_than * 1_000 }),
+          limit: limit ?? API_LIMITS.page_default,
+          ...(cursor !== undefined && { cursor }),
+        }),
+      )
+      return { data: page.records, has_more: page.cursor !== null, next_cursor: page.cursor }
+    },
+  )
+
+  app.get(
+    '/ops/record',
+    {
+      schema: {
+        summary: 'Show a record, its attempts, and what operators have decided about it',
+        description: 'In the query, which is not logged: a key says whose request it was.',
+        tags,
+        querystring: Type.Object(RECORD, { additionalProperties: false }),
+        response: { 200: Story },
+      },
+    },
+    async ({ query }) => await storyOf(service, query),
+  )
+
+  app.post(
+    '/ops/record/decisions',
+    {
+      schema: {
+        summary: 'Decide about a record that no program can finish',
+        description:
+          'executed and not_executed settle what the request holds, post to the ledger what happened, and give its retries their reply, in one commit. retry lets it run again: only where it is certain that nothing happened.',
+        tags,
+        body: DecisionBody,
+        response: { 200: Story },
+      },
+    },
+    async ({ body }) => {
+      const { account, operation, key, ...decision } = body
+      const record = { account, operation, key }
+      await decide(service, record, readDecision(decision))
+      return await storyOf(service, record)
+    },
+  )
+
+  app.post(
+    '/ops/record/evidence',
+    {
+      schema: {
+        summary: 'Tell what the processor has done, and let a worker finish the request',
+        description:
+          'The first evidence wins. A record that is parked is unparked, so that a worker looks at it at once.',
+        tags,
+        body: EvidenceBody,
+        response: { 200: Story },
+      },
+    },
+    async ({ body }) => {
+      const { account, operation, key, by, why, ...found } = body
+      const record = { account, operation, key }
+      const evidence = await evidenceOf(service, record, found)
+      const { record: seen, state } = await operator(once).show(record)
+      if (evidence === null || (state !== 'unknown' && state !== 'parked')) {
+        const detail = `The record is ${state}: evidence is taken of calls whose outcome is in doubt.`
+        throw new Refused('invalid_request', { field: 'key', detail })
+      }
+      const { step, result } = evidence
+      await addEvidence(once, { account, key: seen?.waits_for ?? derivedKey({ ...record, step }), result })
+      if (state === 'parked') await operator(once).unpark(record, { by, why })
+      return await storyOf(service, record)
+    },
+  )
+}
+
+function readDecision({ reply, ...rest }: Omit<DecisionBody, keyof typeof RECORD>): Decision {
+  if (reply === undefined) return rest as Decision
+  const { status, headers = {}, body } = reply
+  const typed = { 'content-type': 'application/json; charset=utf-8', ...headers }
+  const given = { status, headers: typed, ...(body !== undefined && { body: JSON.stringify(body) }) }
+  return { ...rest, reply: given } as Decision
+}
+
+async function storyOf({ once }: Pick<Service, 'once'>, id: RecordId) {
+  const { state, why, next, record, attempts, audit } = await operator(once).show(id)
+  return { state, why, next, record, attempts, audit }
+}

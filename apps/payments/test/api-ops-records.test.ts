@@ -1,0 +1,176 @@
+/** What operators see and decide, over HTTP. */
+import { callRefused, reconciler, startWorkers } from 'onlyonce'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { waitUntil } from '../../../test/setup/wait.ts'
+import { openSandbox, type Sandbox } from './sandbox.ts'
+import { type Ask, openTestService, TEST_OPS_TOKEN, type TestService } from './service.ts'
+
+const TEA = { amount: 1_000, currency: 'EUR', payment_method: 'pm_card_visa' }
+const HELD = { ...TEA, capture_method: 'manual' }
+const SIGNED = { by: 'ann', why: 'looked it up at the processor' }
+let sandbox: Sandbox
+let shop: TestService
+/** The same service, whose processor refuses everything but payments. */
+let misread: TestService
+
+beforeAll(async () => {
+  sandbox = await openSandbox()
+  shop = await openTestService({ gateways: { test: sandbox.client } })
+  const refuse = async () => {
+    throw callRefused(new Error('The processor does not understand it.'))
+  }
+  const gateway = { ...sandbox.client, capture: refuse, void: refuse, refund: refuse }
+  misread = await openTestService({ database: shop.database, gateways: { test: gateway } })
+})
+
+const ops = (path: string, given: Ask = {}) => shop.ask(path, { api_key: TEST_OPS_TOKEN, ...given })
+const opsPost = (path: string, body: object) => ops(path, { method: 'POST', body, key: '' })
+const queryOf = (record: Record<string, string>) => new URLSearchParams(record).toString()
+
+let asked = 0
+/** A request that is parked, in an account of its own. */
+async function parked(what: 'capture' | 'refunds', body: object) {
+  asked += 1
+  const { api_key, account } = await shop.addCaller()
+  const paid = await shop.post('/v1/payments', what === 'refunds' ? TEA : HELD, { api_key })
+  const key = `parked-request-${asked}`
+  const path = `/v1/payments/${paid.body.id}/${what}`
+  const send = () => shop.post(path, body, { api_key, key })
+  const first = await misread.post(path, body, { api_key, key })
+  expect(first.body.code).toBe('parked')
+  const record = { account, operation: what === 'refunds' ? 'refunds.create' : 'payments.capture', key }
+  const balance = async () => (await shop.ask('/v1/balances', { api_key })).body.data[0]
+  return { id: paid.body.id as string, api_key, record, send, balance }
+}
+
+describe('a record', () => {
+  it('is shown with its attempts and the audit, to operators alone', async () => {
+    const { record, api_key } = await parked('refunds', { amount: 100 })
+    const path = `/ops/record?${queryOf(record)}`
+    expect((await shop.ask(path, { api_key })).status).toBe(401)
+    const { status, body } = await ops(path)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ state: 'parked', record: { ...record, fence: 1 }, audit: [] })
+    expect(body.attempts).toHaveLength(1)
+    const nobody = await ops(`/ops/record?${queryOf({ ...record, key: 'a-key-of-nobody' })}`)
+    expect(nobody.body).toMatchObject({ state: 'none', record: null })
+    expect((await ops('/ops/record?account=a')).body).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  it('is decided upon, and what follows is posted', async () => {
+    const { record, send, balance } = await parked('refunds', { amount: 300 })
+    const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id: 're_found', fence: 1 }
+    const stale = await opsPost('/ops/record/decisions', { ...decision, fence: 7 })
+    expect([stale.status, stale.body.code]).toEqual([409, 'record_changed'])
+    const unnamed = await opsPost('/ops/record/decisions', { ...decision, gateway_id: undefined })
+    expect(unnamed.body).toMatchObject({ status: 400, field: 'gateway_id' })
+    expect(await balance()).toMatchObject({ available: 1_000 })
+    const decided = await opsPost('/ops/record/decisions', decision)
+    expect(decided.status).toBe(200)
+    expect(decided.body).toMatchObject({ state: 'completed', audit: [{ ...SIGNED, action: 'resolve' }] })
+    expect(await balance()).toMatchObject({ available: 700 })
+    expect((await send()).status).toBe(201)
+    const again = await opsPost('/ops/record/decisions', decision)
+    expect([again.status, again.body.code]).toEqual([409, 'not_resolvable'])
+  })
+
+  it('gets the reply that the operator gives, and is settled all the same', async () => {
+    const { record, send, id, api_key } = await parked('capture', { amount: 400 })
+    const reply = { status: 422, body: { told: 'by hand' } }
+    await opsPost('/ops/record/decisions', { ...record, ...SIGNED, decision: 'not_executed', reply })
+    const { status, body } = await send()
+    expect([status, body]).toEqual([422, { told: 'by hand' }])
+    const payment = (await shop.ask(`/v1/payments/${id}`, { api_key })).body
+    expect(payment).toMatchObject({ amount_capturable: 1_000 })
+  })
+
+  it('of a request that moves nothing needs a reply', async () => {
+    const record = { account: shop.account, operation: 'orders.create', key: 'a-handler-of-old' }
+    await shop.service.pool.query(
+      `INSERT INTO onlyonce.records (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id,
+         created_at, attempted_at, changed_at, error_code)
+       VALUES ($1, $2, $3, 'unknown', 1, gen_random_uuid(), 'o', '\\x01', 'default', now(), now(), now(), 'owner_vanished')`,
+      Object.values(record),
+    )
+    const decision = { ...record, ...SIGNED, decision: 'executed' }
+    const bare = await opsPost('/ops/record/decisions', decision)
+    expect(bare.body).toMatchObject({ status: 400, field: 'reply' })
+    const given = await opsPost('/ops/record/decisions', { ...decision, reply: { status: 204 } })
+    expect(given.body).toMatchObject({ state: 'completed' })
+  })
+
+  it('is finished by a worker, and posted by the normal path, once there is evidence', async () => {
+    const { record, send, balance, id, api_key } = await parked('capture', { amount: 700, final: true })
+    const evidence = { ...record, ...SIGNED, outcome: 'executed' }
+    expect((await opsPost('/ops/record/evidence', evidence)).body).toMatchObject({ state: 'unknown' })
+    const { once, operations } = shop.service
+    const workers = startWorkers(once, {
+      operations: Object.values(operations),
+      workers: [reconciler(once)],
+      every_ms: 20,
+    })
+    await waitUntil('the worker has settled it', async () => (await balance()).available === 700)
+    await workers.stop()
+    const payment = (await shop.ask(`/v1/payments/${id}`, { api_key })).body
+    expect(payment).toMatchObject({ status: 'succeeded', amount_captured: 700 })
+    expect((await send()).body).toMatchObject({ amount_captured: 700 })
+    expect((await opsPost('/ops/record/evidence', evidence)).body).toMatchObject({
+      status: 400,
+      field: 'key',
+    })
+  })
+})
+
+describe('accounts', () => {
+  it('are listed page by page, the newest first', async () => {
+    const made = [await shop.addCaller(), await shop.addCaller(), await shop.addCaller()]
+    const ids = made.map(({ account_id }) => account_id).reverse()
+    const first = (await ops('/ops/accounts?limit=2')).body
+    expect(first.data.map(({ id }: { id: string }) => id)).toEqual(ids.slice(0, 2))
+    expect(first.data[0]).toMatchObject({ name: 'Test', duplicates: 'warn' })
+    const next = (await ops(`/ops/accounts?limit=2&cursor=${first.next_cursor}`)).body
+    expect(next.data[0].id).toBe(ids[2])
+    expect((await shop.ask('/ops/accounts')).status).toBe(401)
+  })
+})
+
+describe('a payer', () => {
+  async function payments() {
+    const { api_key, account_id } = await shop.addCaller()
+    const pay = async (payer: string) => {
+      const body = { ...TEA, payer, reference: 'r', duplicates: 'refuse', metadata: { mail: 'to alice' } }
+      return (await shop.post('/v1/payments', body, { api_key })).body.id as string
+    }
+    const [alice, bob] = [await pay('alice'), await pay('bob')]
+    await shop.post(`/v1/payments/${alice}/refunds`, { amount: 1, metadata: { to: 'alice' } }, { api_key })
+    const find = async (id: string) => (await shop.ask(`/v1/payments/${id}`, { api_key })).body
+    const forget = (how: string, more: object = {}) =>
+      opsPost(`/ops/accounts/${account_id}/payers/forget`, { mode: 'test', payer: 'alice', how, ...more })
+    return { alice, bob, find, forget, api_key }
+  }
+
+  it('is erased, with what the account has noted of the payments', async () => {
+    const { alice, bob, find, forget, api_key } = await payments()
+    const { body } = await forget('erase')
+    expect(body).toMatchObject({ payments: 1, pseudonym: null, next_cursor: null })
+    expect(Date.parse(body.copies_until)).toBeGreaterThan(Date.now())
+    expect(await find(alice)).toMatchObject({ payer: null, metadata: {}, status: 'succeeded' })
+    const refunds = (await shop.ask(`/v1/payments/${alice}/refunds`, { api_key })).body.data
+    expect(refunds).toMatchObject([{ metadata: {} }])
+    expect(await find(bob)).toMatchObject({ payer: 'bob', metadata: { mail: 'to alice' } })
+    expect((await forget('erase')).body).toMatchObject({ payments: 0 })
+  })
+
+  it('is given another name, the same in all of them', async () => {
+    const { alice, find, forget } = await payments()
+    const { pseudonym } = (await forget('pseudonymise')).body
+    expect(pseudonym).toMatch(/^payer_[0-9a-f]{32}$/)
+    expect(await find(alice)).toMatchObject({ payer: pseudonym, metadata: { mail: 'to alice' } })
+    const unknown = await opsPost(`/ops/accounts/acct_${'0'.repeat(32)}/payers/forget`, {
+      mode: 'test',
+      payer: 'alice',
+      how: 'erase',
+    })
+    expect(unknown.status).toBe(404)
+  })
+})
