@@ -17,6 +17,7 @@ const OPTIONS: OptionNames<OnlyonceOptions<unknown>> = {
   keys: true,
   retention_ms: true,
   deadline_ms: true,
+  body_size_max_bytes: true,
   clock: true,
   observe: true,
   stuck_after_ms: true,

@@ -26,6 +26,8 @@ export interface OnlyonceOptions<Tx> {
   readonly retention_ms?: number
   /** How long one call may try, all its attempts together. */
   readonly deadline_ms?: number
+  /** How large the body of a protected HTTP request may be, where its route does not say so itself. Default: 1 MiB. */
+  readonly body_size_max_bytes?: number
   /** Milliseconds since the epoch, for the expiry of issued keys alone; records go by the store's clock. */
   readonly clock?: () => number
   /** Who is told what happens: `prometheus(…)`, `openTelemetry(…)`, `logTo(logger)`, or your own; one or several. */

@@ -58,6 +58,16 @@ export const TABLE = {
     json_lone_surrogate: 'The request body holds half of a surrogate pair, which is not text.',
     json_number_inexact:
       'The request body holds a number that JavaScript would round, so the operation would be given another one. Send such a number as a string.',
+    encoding_malformed: 'The request body is not what its Content-Encoding says. Compress it again.',
+    multipart_malformed:
+      'The request body is not well-formed multipart/form-data. Correct it and send it again.',
+  }),
+  ...final(415, 'not_by_this_request', {
+    charset_unsupported:
+      'JSON is read as UTF-8 alone. Send it as UTF-8, with charset=utf-8 or without a charset.',
+    encoding_unsupported:
+      'The Content-Encoding of the request body is not supported here. Send JSON in gzip, deflate or br, one of them, and forms without any.',
+    body_not_multipart: 'The route takes forms. Send the body as multipart/form-data.',
   }),
   ...final(500, 'unknown', {
     input_not_serializable:

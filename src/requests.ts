@@ -37,11 +37,16 @@ export class Requests {
   readonly #retention_ms: number
   /** How long one call may try where it does not say so itself. */
   readonly deadline_ms: number
+  /** How large the body of a request may be, where its route does not say so itself. */
+  readonly body_size_max_bytes: number
   /** Who we are in the history: a person can find the process by it. */
   readonly owner = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`
 
   constructor(
-    options: Pick<OnlyonceOptions<unknown>, 'secret' | 'keys' | 'retention_ms' | 'deadline_ms' | 'clock'>,
+    options: Pick<
+      OnlyonceOptions<unknown>,
+      'secret' | 'keys' | 'retention_ms' | 'deadline_ms' | 'body_size_max_bytes' | 'clock'
+    >,
   ) {
     this.#ring = keyRing(options.secret, 'fingerprint')
     this.#rules = keyRules(options.keys ?? {})
@@ -49,6 +54,10 @@ export class Requests {
     this.#rules_to_look = keyRules({ ...options.keys, issued: 'accepted' })
     this.#retention_ms = positive('retention_ms', options.retention_ms ?? LIMITS.retention_ms)
     this.deadline_ms = positive('deadline_ms', options.deadline_ms ?? LIMITS.deadline_ms)
+    this.body_size_max_bytes = positive(
+      'body_size_max_bytes',
+      options.body_size_max_bytes ?? LIMITS.body_size_max_bytes,
+    )
     this.#issuer = new Issuer(this.#ring, { clock: options.clock, retention_ms: this.#retention_ms })
   }
 
@@ -167,7 +176,7 @@ function isolationOf(given: Isolation | undefined): Isolation | null {
 export function positive(name: string, value: number): number {
   if (!Number.isSafeInteger(value) || value < 1) {
     throw new OnlyonceError('option_invalid', {
-      detail: `${name} must be a whole number of milliseconds, at least 1.`,
+      detail: `${name} must be a whole number${name.endsWith('_ms') ? ' of milliseconds' : ''}, at least 1.`,
     })
   }
   return value

@@ -31,12 +31,15 @@ export type RunHandler<Tx> = (context: OnceContext<Tx>) => Promise<HttpReply>
 /** The HTTP contract of one route, free of any framework. */
 export class Boundary<Tx> {
   readonly policy: ResolvedPolicy
+  /** Adapters read no more of a body than this. */
+  readonly body_size_max_bytes: number
   readonly #engine: Engine<Tx>
 
   /** Checks the policy; `route` is how its messages name the route. */
   constructor(once: Onlyonce<Tx>, policy: RoutePolicy, route: string) {
     this.policy = resolvePolicy(policy, nameOf(policy.operation) ?? route)
     this.#engine = engineOf(once)
+    this.body_size_max_bytes = this.policy.body_size_max_bytes ?? this.#engine.requests.body_size_max_bytes
   }
 
   /** Whether a request is to be protected at all: others cost nothing more than this question. */
@@ -112,7 +115,7 @@ export class Boundary<Tx> {
     const left_ms = timeLeftMs(request, this.policy.deadline_header, () => requests.now())
     if (left_ms !== null && left_ms <= 0)
       throw new OnlyonceError('deadline_exceeded', { detail: NOT_STARTED })
-    return prepare(request, this.policy, requests, left_ms)
+    return prepare(request, this.policy, requests, left_ms, this.body_size_max_bytes)
   }
 
   /** Waits for a duplicate that is in progress, where the route says so, as long as the handler has not run. */

@@ -2,7 +2,7 @@ import { OnlyonceError } from '../errors.ts'
 import { parseStrictJson, readMediaType } from '../fingerprint/index.ts'
 import { encodeValue } from '../value.ts'
 import type { ResolvedPolicy } from './policy.ts'
-import type { BoundaryRequest, RequestBody } from './request.ts'
+import { type BoundaryRequest, mediaTypeOf, type RequestBody } from './request.ts'
 
 /** What the input of an operation can be made from. */
 export interface OperationSource {
@@ -67,6 +67,5 @@ export function jsonOf(request: BoundaryRequest, body: RequestBody): unknown {
 }
 
 function isJson(request: BoundaryRequest): boolean {
-  const type = request.header('content-type')
-  return readMediaType(typeof type === 'string' ? type : type?.[0]).json
+  return readMediaType(mediaTypeOf(request)).json
 }

@@ -34,8 +34,11 @@ export interface RoutePolicy {
   readonly deadline_ms?: number
   /** A header with the time after which the client no longer wants the request to start. */
   readonly deadline_header?: string
-  /** What of a JSON body counts, and whether the body is compared as it was sent or as it was parsed. */
-  readonly fingerprint?: FingerprintFields & { readonly body?: 'raw' | 'parsed' }
+  /**
+   * What of a JSON body counts, and what of a body is compared: `raw` as it was sent, `parsed` as a parser made it, `multipart` the
+   * parts of a form, and nothing but forms. Default: forms by their parts, everything else as it was sent.
+   */
+  readonly fingerprint?: FingerprintFields & { readonly body?: 'raw' | 'parsed' | 'multipart' }
   /** Which replies are stored and which let the request run again: by status (`404`) or class (`5xx`). */
   readonly final?: Readonly<Record<string, Finality>>
   /** What a duplicate hears while the first is in progress. Default: `conflict`, which is 409. */
@@ -46,6 +49,8 @@ export interface RoutePolicy {
   readonly rerunnable?: boolean
   readonly isolation?: Isolation
   readonly exclusive?: boolean
+  /** Requests with a larger body are refused: a body is read whole to fingerprint it. Default: that of `onlyonce()`. */
+  readonly body_size_max_bytes?: number
   /** Replies with a larger body are not kept; the request still never runs again. */
   readonly reply_size_max_bytes?: number
   /**
@@ -76,7 +81,10 @@ export interface ResolvedPolicy {
   readonly headers: readonly string[]
   readonly scope: 'operation' | 'account'
   readonly deadline_header: string | null
-  readonly body: 'raw' | 'parsed'
+  /** Null where nothing is said: forms count by their parts then, and everything else as it was sent. */
+  readonly body: 'raw' | 'parsed' | 'multipart' | null
+  /** Null where the front door decides. */
+  readonly body_size_max_bytes: number | null
   readonly fields: CompiledFields | undefined
   readonly final: FinalRules
   readonly concurrency: 'conflict' | 'accepted' | { readonly wait_ms: number }
@@ -133,7 +141,14 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
       policy.deadline_header === undefined
         ? null
         : headerNames(refuse, 'deadline_header', policy.deadline_header)[0]!,
-    body: oneOf(refuse, 'fingerprint.body', policy.fingerprint?.body ?? 'raw', ['raw', 'parsed']),
+    body:
+      policy.fingerprint?.body === undefined
+        ? null
+        : oneOf(refuse, 'fingerprint.body', policy.fingerprint.body, BODIES),
+    body_size_max_bytes:
+      policy.body_size_max_bytes === undefined
+        ? null
+        : whole(refuse, 'body_size_max_bytes', policy.body_size_max_bytes),
     fields: fieldsOf(route, policy.fingerprint),
     final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
     concurrency: concurrencyOf(refuse, policy.concurrency ?? 'conflict'),
@@ -173,6 +188,7 @@ export const POLICY_NAMES: OptionNames<RoutePolicy> = {
   isolation: true,
   exclusive: true,
   admit: true,
+  body_size_max_bytes: true,
   reply_size_max_bytes: true,
   reply_headers: true,
   stream: true,
@@ -201,6 +217,8 @@ function durableOf(refuse: Refuse, policy: RoutePolicy): Operation<unknown, unkn
   if (stray !== undefined) refuse(`${stray} does not concern a durable operation.`)
   return operation as Operation<unknown, unknown>
 }
+
+const BODIES = ['raw', 'parsed', 'multipart'] as const
 
 const HANDLERS_ONLY = ['protect', 'rerunnable', 'stream', 'isolation', 'exclusive'] as const
 

@@ -5,6 +5,7 @@ import type { TransactionRequest } from '../protect/transaction.ts'
 import type { Requests } from '../requests.ts'
 import { Deadline } from '../retry.ts'
 import { type Asked, askedOf } from './admission.ts'
+import { bodyThatCounts } from './body.ts'
 import { operationInputOf } from './operation-input.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import { type BoundaryRequest, headerOf, operationOf, preimageOf, type RequestBody } from './request.ts'
@@ -32,6 +33,7 @@ export function prepare(
   policy: ResolvedPolicy,
   requests: Requests,
   left_ms: number | null,
+  size_max_bytes: number,
 ): Prepared | Promise<Prepared> {
   const key = parseKeyHeader(
     headerOf(request, policy.headers),
@@ -45,12 +47,14 @@ export function prepare(
   const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
   const bounds = left_ms === null ? policy.bounds : withinTime(policy.bounds, left_ms, requests.deadline_ms)
   const identify = (body: RequestBody): Prepared => {
-    const preimage = preimageOf(request, body, operation, policy)
+    const preimage = preimageOf(request, body, operation, policy, size_max_bytes)
     const input = policy.durable === null ? null : operationInputOf(request, body, policy)
     const asked = policy.admit === null ? null : askedOf(request, body, { account, operation, key })
     return { request: requests.identified(id, bounds, preimage, false), bounds, input, asked, deadline }
   }
-  const body = request.body()
+  const given = request.body()
+  const read = (body: RequestBody) => bodyThatCounts(request, body, size_max_bytes)
+  const body = given instanceof Promise ? given.then(read) : read(given)
   return body instanceof Promise ? body.then(identify) : identify(body)
 }
 

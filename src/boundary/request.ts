@@ -1,10 +1,12 @@
 import { OnlyonceError } from '../errors.ts'
-import { canonicalJson, type Preimage, prepareRequest } from '../fingerprint/index.ts'
+import { canonicalJson, isMultipartForm, type Preimage, prepareRequest } from '../fingerprint/index.ts'
+import { LIMITS } from '../limits.ts'
 import type { ResolvedPolicy } from './policy.ts'
 
 /** The body of a request, as far as an adapter can still see it. */
 export type RequestBody =
-  | { readonly kind: 'raw'; readonly bytes: Uint8Array }
+  /** `decoded`: somebody before the layer has taken the Content-Encoding off already. */
+  | { readonly kind: 'raw'; readonly bytes: Uint8Array; readonly decoded?: boolean }
   | { readonly kind: 'parsed'; readonly value: unknown }
 
 /** A request as the boundary sees it, whatever framework it came through. */
@@ -61,21 +63,53 @@ export function preimageOf(
   body: RequestBody,
   operation: string,
   policy: ResolvedPolicy,
+  size_max_bytes: number,
 ): Preimage {
-  if (body.kind === 'parsed' && policy.body === 'raw') throw new OnlyonceError('raw_body_missing')
-  const type = request.header('content-type')
+  if (body.kind === 'parsed' && policy.body !== 'parsed') throw new OnlyonceError('raw_body_missing')
   const { method, query } = request
+  const media_type = mediaTypeOf(request)
+  const multipart = body.kind === 'raw' && countsByParts(request, media_type, policy)
   return prepareRequest(
     {
       method,
       operation,
       path_params: placeOf(request),
       query,
-      media_type: typeof type === 'string' ? type : type?.[0],
+      media_type,
+      encoding: multipart ? undefined : encodingOf(request),
+      multipart,
       body: body.kind === 'raw' ? body.bytes : textOf(body.value),
     },
     policy.fields,
+    size_max_bytes === LIMITS.body_size_max_bytes ? undefined : { body_size_max_bytes: size_max_bytes },
   )
+}
+
+/** A form counts by its parts: every client makes a new boundary for a retry. */
+function countsByParts(
+  request: BoundaryRequest,
+  media_type: string | undefined,
+  { body }: Pick<ResolvedPolicy, 'body'>,
+): boolean {
+  const is_form = isMultipartForm(media_type)
+  if (body === 'multipart' && !is_form) throw new OnlyonceError('body_not_multipart')
+  if (!is_form || body === 'raw') return false
+  // Parsers of forms do not inflate, so nothing is to be won by doing it here.
+  if (encodingOf(request) !== undefined) throw new OnlyonceError('encoding_unsupported')
+  return true
+}
+
+export function mediaTypeOf(request: Pick<BoundaryRequest, 'header'>): string | undefined {
+  const type = request.header('content-type')
+  return typeof type === 'string' ? type : type?.[0]
+}
+
+/** What the body is packed in, in lower case; undefined where it is packed in nothing. */
+export function encodingOf(request: Pick<BoundaryRequest, 'header'>): string | undefined {
+  const given = request.header('content-encoding')
+  const text = (typeof given === 'string' ? given : given?.join(',')) ?? ''
+  const encoding = text.trim().toLowerCase()
+  return encoding === '' || encoding === 'identity' ? undefined : encoding
 }
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readMediaType } from './media.ts'
+import { isUtf8Json, readMediaType } from './media.ts'
 
 describe('readMediaType', () => {
   it.each([
@@ -18,4 +18,21 @@ describe('readMediaType', () => {
     ['application/json-seq', 'application/json-seq'],
     ['text/plain;a=application/json', 'text/plain;a=application/json'],
   ])('%j is not', (given, text) => expect(readMediaType(given)).toEqual({ text, json: false }))
+})
+
+describe('JSON is UTF-8', () => {
+  it.each([
+    ['application/json', true],
+    [undefined, true],
+    ['application/json; charset=utf-8', true],
+    ['application/json;charset="UTF-8"', true],
+    ['application/problem+json; charset=utf8; profile=x', true],
+    ['application/json; charset=utf-7', false],
+    ['application/json; charset=utf-8; charset=utf-16', false],
+    ['application/json; charset="utf-8', false],
+    ['application/json; Charset = utf-8', false],
+    ['application/json; charset*=utf-8', false],
+  ])('%s: %s', (media_type, expected) => {
+    expect(isUtf8Json(media_type)).toBe(expected)
+  })
 })

@@ -26,6 +26,22 @@ export function readMediaType(media_type: string | undefined): MediaType {
   return { text: [type, ...parameters.filter(Boolean).map(lowerName)].join(';'), json: false }
 }
 
+/**
+ * Whether JSON of this media type is UTF-8. JSON has no other encoding (RFC 8259, section 8.1), but parsers obey a `charset` all the
+ * same: in UTF-7 the same bytes are another document.
+ *
+ * @example
+ * isUtf8Json('application/json; charset=utf-7') // false
+ */
+export function isUtf8Json(media_type: string | undefined): boolean {
+  if (media_type === 'application/json' || media_type === undefined) return true
+  const parameters = media_type.split(';').slice(1)
+  return parameters.every((parameter) => !/charset/i.test(parameter) || UTF8.test(parameter))
+}
+
+/** As some clients write it, with quotes or without the hyphen. */
+const UTF8 = /^\s*charset=(?:utf-?8|"utf-?8")\s*$/i
+
 function lowerName(parameter: string): string {
   const equals = parameter.indexOf('=')
   return equals < 0 ? parameter : parameter.slice(0, equals).toLowerCase() + parameter.slice(equals)

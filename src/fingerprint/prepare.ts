@@ -6,6 +6,7 @@ import type { CompiledFields } from './fields.ts'
 import { type InputRead, readInput } from './input.ts'
 import { type JsonLimits, resolveLimits } from './json.ts'
 import { readMediaType } from './media.ts'
+import { parseMultipart } from './multipart.ts'
 import { encodeQuery, type Query } from './query.ts'
 import { type Selected, selectFields } from './select.ts'
 import { type InexactNumber, parseStrictJson } from './strict-json.ts'
@@ -26,6 +27,10 @@ export interface FingerprintRequest {
   readonly path_params?: Readonly<Record<string, string | undefined>> | undefined
   readonly query?: Query | undefined
   readonly media_type?: string | undefined
+  /** What the body is packed in. Counts where the body counts by its bytes; JSON is given unpacked. */
+  readonly encoding?: string | undefined
+  /** Whether the body is a form that counts by its parts. */
+  readonly multipart?: boolean
   readonly body?: Uint8Array | string | undefined
 }
 
@@ -60,15 +65,17 @@ export function prepareRequest(
 ): Preimage {
   if (typeof request.method !== 'string' || request.method === '') refuse('A request has a method.')
   const media = readMediaType(request.media_type)
-  const head =
+  const start =
     REQUEST +
     encodeParts(request.method.toUpperCase(), operationName(request.operation)) +
     encodePathParams(request.path_params) +
-    encodeQuery(request.query) +
-    encodePart(media.text)
-  const { body } = request
+    encodeQuery(request.query)
+  const { body, encoding, multipart } = request
+  if (multipart === true) return prepareParts(start, request, limits)
+  const head = start + encodePart(media.text)
   if (body === undefined || body.length === 0) return { text: head + encodePart('none'), bytes: null }
-  if (!media.json) return prepareBytes(head, body, limits)
+  if (!media.json)
+    return prepareBytes(encoding === undefined ? head : head + encodeParts('in', encoding), body, limits)
   const { value, inexact } = parseStrictJson(body, limits)
   // Reading it once more sorts the members.
   return prepareJson(head, 'json', readInput(value, limits), inexact, fields)
@@ -124,6 +131,23 @@ function prepareBytes(head: string, body: Uint8Array | string, limits: JsonLimit
   const bytes = typeof body === 'string' ? Buffer.from(body, ill_formed ? 'utf16le' : 'utf8') : body
   if (bytes.length > resolveLimits(limits).body_size_max_bytes) throw new OnlyonceError('body_too_large')
   return { text: `${head}${encodePart(ill_formed ? 'utf16' : 'bytes')}${bytes.length}:`, bytes }
+}
+
+/** The parts in their order, each with its headers and the length of its content; the contents come behind all of them. */
+function prepareParts(
+  start: string,
+  { media_type = '', body = '' }: FingerprintRequest,
+  limits: JsonLimits | undefined,
+): Preimage {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  if (bytes.length > resolveLimits(limits).body_size_max_bytes) throw new OnlyonceError('body_too_large')
+  const { parameters, parts } = parseMultipart(media_type, bytes)
+  let text = start + encodeParts('multipart/form-data', 'parts', String(parameters.length), ...parameters)
+  text += encodePart(String(parts.length))
+  for (const { headers, content } of parts) {
+    text += encodeParts(String(headers.length), ...headers.flat(), String(content.length))
+  }
+  return { text, bytes: Buffer.concat(parts.map(({ content }) => content)) }
 }
 
 function encodePathParams(params: Readonly<Record<string, string | undefined>> = {}): string {

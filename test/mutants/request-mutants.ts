@@ -16,7 +16,7 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
       { from: `{ ...path_params, 'path as sent': path }`, to: `{ ...path_params, 'path as sent': '' }` },
     ],
     tests: ['test/adapters/express-routes.test.ts'],
-    only: 'two routers with one pattern',
+    only: 'a list of paths',
   },
   {
     name: 'take the path for a pattern where none is known',
@@ -43,5 +43,40 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `if (host !== undefined) place['host as sent'] = host\n`, to: `` }],
     tests: ['test/adapters/constraints.test.ts'],
     only: 'one route for many hosts',
+  },
+  {
+    name: 'unpack JSON without a bound',
+    file: 'src/boundary/body.ts',
+    edits: [{ from: `{ maxOutputLength: size_max_bytes }`, to: `{ maxOutputLength: 1e9 }` }],
+    tests: ['test/adapters/node.test.ts'],
+    only: 'hold more than the limit',
+  },
+  {
+    name: 'obey no charset and refuse none',
+    file: 'src/boundary/body.ts',
+    edits: [
+      { from: `if (json && !isUtf8Json(media_type)) throw`, to: `if (json && media_type === '') throw` },
+    ],
+    tests: ['test/adapters/node.test.ts'],
+    only: 'another charset',
+  },
+  {
+    name: 'leave the encoding of bytes out of the fingerprint',
+    file: 'src/boundary/request.ts',
+    edits: [{ from: `multipart ? undefined : encodingOf(request)`, to: `undefined` }],
+    tests: ['test/adapters/node.test.ts'],
+    only: 'counts with its encoding',
+  },
+  {
+    name: 'leave the headers of parts out of the fingerprint',
+    file: 'src/fingerprint/prepare.ts',
+    edits: [{ from: `...headers.flat(), `, to: `` }],
+    tests: ['src/fingerprint/multipart.test.ts'],
+  },
+  {
+    name: 'let a part hold the boundary',
+    file: 'src/fingerprint/multipart.ts',
+    edits: [{ from: ` || bytes.toString('latin1', end, next) !== CRLF`, to: `` }],
+    tests: ['src/fingerprint/multipart.test.ts'],
   },
 ]

@@ -51,17 +51,23 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
   const { account, policy } = accountAndPolicy('idempotent() for Express', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Express')
   return function idempotency(request, response, next) {
-    if (!boundary.protects(requestOf(request, request.originalUrl, NOBODY))) return next()
+    if (!boundary.protects(requestOf(request, request.originalUrl, NOBODY, boundary.body_size_max_bytes)))
+      return next()
     accountOf(account, request)
       .then((whose) => {
         const known = { ...placeOf(request), account: whose }
-        return serve(boundary, requestOf(request, request.originalUrl, known), response, (context) => {
-          if (context !== null) {
-            Object.assign(request, { onlyonce: context })
-            hearErrors(request)
-          }
-          next()
-        })
+        return serve(
+          boundary,
+          requestOf(request, request.originalUrl, known, boundary.body_size_max_bytes),
+          response,
+          (context) => {
+            if (context !== null) {
+              Object.assign(request, { onlyonce: context })
+              hearErrors(request)
+            }
+            next()
+          },
+        )
       })
       .catch(next)
   }

@@ -40,8 +40,11 @@ export class Guard<Tx> {
     payload: RequestPayload,
     done: (error: null, payload: RequestPayload) => void,
   ): void => {
-    if (hasBody(request) && this.#isProtected(request)) {
-      ;(request as Tapped)[BODY] = new TappedBody(payload as Readable)
+    // A hook that unpacks may take the length out of the headers: its stream says that there is a body.
+    const decoded = (payload as unknown) !== request.raw
+    if ((decoded || hasBody(request)) && this.#isProtected(request)) {
+      const { body_size_max_bytes } = this.#boundary
+      ;(request as Tapped)[BODY] = new TappedBody(payload as Readable, body_size_max_bytes, decoded)
     }
     done(null, payload)
   }

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { RequestBody } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
-import { LIMITS } from '../../limits.ts'
 import { readBody } from '../node/body.ts'
 
 /**
@@ -11,12 +10,17 @@ import { readBody } from '../node/body.ts'
  */
 export class TappedBody {
   readonly #payload: Readable
+  readonly #size_max_bytes: number
+  /** Another hook has put a stream of its own in front of the parser; what that is for is to unpack. */
+  readonly #decoded: boolean
   #chunks: Buffer[] = []
   #size_bytes = 0
   readonly #untap: () => void
 
-  constructor(payload: Readable) {
+  constructor(payload: Readable, size_max_bytes: number, decoded: boolean) {
     this.#payload = payload
+    this.#size_max_bytes = size_max_bytes
+    this.#decoded = decoded
     const { emit } = payload
     // Not a listener: that would start the flow before the parser is there. Not a stream in between: that would be one more
     // for each request. And left there when it is over: a property can be deleted cheaply only while it is the last one, and
@@ -34,20 +38,21 @@ export class TappedBody {
   read(raw: IncomingMessage, parsed: unknown): RequestBody | Promise<RequestBody> {
     this.#untap()
     if (this.#payload.readableEnded) {
-      if (this.#size_bytes > LIMITS.body_size_max_bytes) throw new OnlyonceError('body_too_large')
+      if (this.#size_bytes > this.#size_max_bytes) throw new OnlyonceError('body_too_large')
       return {
         kind: 'raw',
         bytes: this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks),
+        decoded: this.#decoded,
       }
     }
     if (this.#payload.readableDidRead) return { kind: 'parsed', value: parsed }
-    return readBody(raw)
+    return readBody(raw, this.#size_max_bytes)
   }
 
   #keep(chunk: unknown): void {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Buffer)
     this.#size_bytes += bytes.length
-    if (this.#size_bytes <= LIMITS.body_size_max_bytes) this.#chunks.push(bytes)
+    if (this.#size_bytes <= this.#size_max_bytes) this.#chunks.push(bytes)
     else this.#chunks = []
   }
 }

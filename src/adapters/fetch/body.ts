@@ -1,23 +1,29 @@
 import type { RequestBody } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
-import { LIMITS } from '../../limits.ts'
 
 /**
  * The body of a request as bytes, left in place for whoever reads it next. A copy is read and the request itself is
  * handed on, because frameworks add to it what a new one would not have (`nextUrl`, `cf`). Null when it has been read
  * already: a request gives its body once.
  */
-export async function unreadBody(request: Request): Promise<RequestBody | null> {
+export async function unreadBody(request: Request, size_max_bytes: number): Promise<RequestBody | null> {
   // Before anything is read of it: then it is still the server's to throw away, and the connection goes on.
-  if (Number(request.headers.get('content-length')) > LIMITS.body_size_max_bytes) {
+  if (Number(request.headers.get('content-length')) > size_max_bytes) {
     throw new OnlyonceError('body_too_large')
   }
   const copy = copyOf(request)
   if (copy === null) return null
-  return { kind: 'raw', bytes: copy.body === null ? NOTHING : await readAll(request, copy.body) }
+  return {
+    kind: 'raw',
+    bytes: copy.body === null ? NOTHING : await readAll(request, copy.body, size_max_bytes),
+  }
 }
 
-async function readAll(request: Request, body: ReadableStream<Uint8Array>): Promise<Buffer> {
+async function readAll(
+  request: Request,
+  body: ReadableStream<Uint8Array>,
+  size_max_bytes: number,
+): Promise<Buffer> {
   const reader = body.getReader()
   const chunks: Uint8Array[] = []
   let size_bytes = 0
@@ -26,7 +32,7 @@ async function readAll(request: Request, body: ReadableStream<Uint8Array>): Prom
     if (done) return Buffer.concat(chunks)
     chunks.push(value)
     size_bytes += value.length
-    if (size_bytes > LIMITS.body_size_max_bytes) {
+    if (size_bytes > size_max_bytes) {
       // Both copies, or the rest would be kept for the other; and not awaited: a client may never send the rest.
       for (const given_up of [reader, request.body]) given_up?.cancel().catch(() => {})
       throw new OnlyonceError('body_too_large')
@@ -35,8 +41,8 @@ async function readAll(request: Request, body: ReadableStream<Uint8Array>): Prom
 }
 
 /** The same, where nothing but the request itself could tell what it was. */
-export async function bodyOf(request: Request): Promise<RequestBody> {
-  const body = await unreadBody(request)
+export async function bodyOf(request: Request, size_max_bytes: number): Promise<RequestBody> {
+  const body = await unreadBody(request, size_max_bytes)
   if (body === null) throw new OnlyonceError('raw_body_missing', { detail: READ_ALREADY })
   return body
 }

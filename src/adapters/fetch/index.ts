@@ -52,7 +52,12 @@ export function idempotent<
     const run = async (once: OnceContext<Tx> | null) =>
       await handler(request, { ...context, once } as unknown as Context)
     const url = new URL(request.url)
-    const nobody = { route: null, path_params: {}, account: null, body: () => bodyOf(request) }
+    const nobody = {
+      route: null,
+      path_params: {},
+      account: null,
+      body: () => bodyOf(request, boundary.body_size_max_bytes),
+    }
     if (!boundary.protects(requestOf(request, url, nobody))) return await run(null)
     const whose = await accountOf(account, request, context)
     const path_params = await paramsOf(context)

@@ -39,8 +39,14 @@ export function idempotent<Tx, E extends Env = any>(
   const { account, policy } = accountAndPolicy('idempotent() for Hono', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Hono')
   return async function idempotency(c, next) {
+    const { body_size_max_bytes } = boundary
     const url = new URL(c.req.url)
-    const nobody = { route: '', path_params: {}, account: null, body: () => bodyOf(c.req) }
+    const nobody = {
+      route: '',
+      path_params: {},
+      account: null,
+      body: () => bodyOf(c.req, body_size_max_bytes),
+    }
     if (!boundary.protects(requestOf(c.req.raw, url, nobody))) return await next()
     const whose = await accountOf(account, c as unknown as Context<E>)
     const request = requestOf(c.req.raw, url, { ...nobody, ...routeOf(c), account: whose })

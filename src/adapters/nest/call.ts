@@ -46,7 +46,8 @@ export class ProtectedCall<Tx> {
 
   /** In place of the handler: what Nest is to make a response of. */
   run(handler: NestHandler<Tx>): unknown {
-    if (!this.#route.boundary.protects(readRequest(this.#request, null, false))) return handler(null)
+    if (!this.#route.boundary.protects(readRequest(this.#request, null, this.#route.boundary)))
+      return handler(null)
     return new Promise((resolve, reject) => {
       let entered = false
       const next = (context: OnceContext<Tx> | null) => {
@@ -76,7 +77,7 @@ export class ProtectedCall<Tx> {
   async #serve(next: (context: OnceContext<Tx> | null) => void): Promise<Answer['answer']> {
     const { boundary, account, headers, bound } = this.#route
     const whose = await accountOf(account, this.#request)
-    const request = readRequest(this.#request, whose, boundary.policy.body === 'raw', bound)
+    const request = readRequest(this.#request, whose, boundary, bound)
     const before = () => headersBefore(this.#response, headers)
     return await serve(boundary, request, rawOf(this.#response), next, before)
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Stream } from 'node:stream'
-import type { BoundaryRequest, RequestBody } from '../../boundary/index.ts'
+import type { Boundary, BoundaryRequest, RequestBody } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { readBody } from '../node/body.ts'
 import type { Headers } from '../node/capture.ts'
@@ -39,11 +39,11 @@ export interface NestBound {
 
 const UNBOUND: NestBound = { constraints: '', by_host: false }
 
-/** A request as the boundary sees it. `wants_bytes`: its route compares bodies as they were sent. */
+/** A request as the boundary sees it. */
 export function readRequest(
   request: NestRequest,
   account: string | null,
-  wants_bytes: boolean,
+  { policy, body_size_max_bytes }: Pick<Boundary<unknown>, 'policy' | 'body_size_max_bytes'>,
   bound: NestBound = UNBOUND,
 ): BoundaryRequest {
   const raw = rawOf(request)
@@ -57,7 +57,7 @@ export function readRequest(
     query,
     account,
     header: (name) => headerOf(raw, name),
-    body: () => bodyOf(request, raw, wants_bytes),
+    body: () => bodyOf(request, raw, policy.body !== 'parsed', body_size_max_bytes),
   }
 }
 
@@ -75,9 +75,10 @@ async function bodyOf(
   request: NestRequest,
   raw: IncomingMessage,
   wants_bytes: boolean,
+  size_max_bytes: number,
 ): Promise<RequestBody> {
-  if (Buffer.isBuffer(request.rawBody)) return { kind: 'raw', bytes: request.rawBody }
-  const body = await readBody(raw)
+  if (Buffer.isBuffer(request.rawBody)) return { kind: 'raw', bytes: request.rawBody, decoded: true }
+  const body = await readBody(raw, size_max_bytes)
   if (body.kind === 'raw') return body
   if (wants_bytes) throw new OnlyonceError('raw_body_missing', { detail: HOW_TO_KEEP })
   return { kind: 'parsed', value: request.body }

@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { RequestBody } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
-import { LIMITS } from '../../limits.ts'
 
 /** Bytes that a body parser kept, by the request that they came with. */
-const kept = new WeakMap<IncomingMessage, Buffer>()
+const kept = new WeakMap<IncomingMessage, RequestBody>()
 
 /**
  * Keeps the bytes of a body that a parser reads before the idempotency layer: pass it as `verify`.
@@ -13,17 +12,21 @@ const kept = new WeakMap<IncomingMessage, Buffer>()
  * app.use(express.json({ verify: keepRawBody }))
  */
 export function keepRawBody(request: IncomingMessage, _response: unknown, bytes: Buffer): void {
-  kept.set(request, bytes)
+  // A parser has unpacked them before.
+  kept.set(request, { kind: 'raw', bytes, decoded: true })
 }
 
 /**
  * The body of a request as bytes, left in place for whoever reads it next. Where a parser has taken it already, what
  * the parser kept or made of it.
  */
-export async function readBody(request: IncomingMessage & { body?: unknown }): Promise<RequestBody> {
-  const bytes = kept.get(request)
-  if (bytes !== undefined) return { kind: 'raw', bytes }
-  if (!isConsumed(request)) return { kind: 'raw', bytes: await readAndPutBack(request) }
+export async function readBody(
+  request: IncomingMessage & { body?: unknown },
+  size_max_bytes: number,
+): Promise<RequestBody> {
+  const before = kept.get(request)
+  if (before !== undefined) return before
+  if (!isConsumed(request)) return { kind: 'raw', bytes: await readAndPutBack(request, size_max_bytes) }
   return hasNoBody(request) ? NO_BODY : { kind: 'parsed', value: request.body }
 }
 
@@ -41,7 +44,7 @@ function hasNoBody({ headers }: IncomingMessage): boolean {
  * Reads everything and puts it back in front. The stream has not told its end yet in the moment when the last bytes
  * are taken, so that whoever comes next reads them as if nobody had.
  */
-function readAndPutBack(request: IncomingMessage): Promise<Buffer> {
+function readAndPutBack(request: IncomingMessage, size_max_bytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (request.destroyed) return reject(hungUp())
     const chunks: Buffer[] = []
@@ -56,7 +59,7 @@ function readAndPutBack(request: IncomingMessage): Promise<Buffer> {
       for (let chunk = request.read(); chunk !== null; chunk = request.read()) {
         chunks.push(chunk)
         size_bytes += chunk.length
-        if (size_bytes > LIMITS.body_size_max_bytes) {
+        if (size_bytes > size_max_bytes) {
           settle(() => reject(new OnlyonceError('body_too_large')))
           // Unread, the rest would stand before the next request on the same connection.
           request.resume()
@@ -66,7 +69,7 @@ function readAndPutBack(request: IncomingMessage): Promise<Buffer> {
       if (!request.complete) return
       const body = Buffer.concat(chunks)
       if (body.length > 0) request.unshift(body)
-      kept.set(request, body)
+      kept.set(request, { kind: 'raw', bytes: body })
       settle(() => resolve(body))
     }
     request.on('readable', onReadable).on('end', onEnd).on('error', onError).on('close', onError)

@@ -50,10 +50,20 @@ export function idempotent<Tx>(
         })
     }
     const url = request.url ?? '/'
-    if (!boundary.protects(requestOf(request, url, { ...NO_PATTERN, account: null }))) return run(null)
+    if (
+      !boundary.protects(
+        requestOf(request, url, { ...NO_PATTERN, account: null }, boundary.body_size_max_bytes),
+      )
+    )
+      return run(null)
     accountOf(account, request)
       .then((whose) =>
-        serve(boundary, requestOf(request, url, { ...NO_PATTERN, account: whose }), response, run),
+        serve(
+          boundary,
+          requestOf(request, url, { ...NO_PATTERN, account: whose }, boundary.body_size_max_bytes),
+          response,
+          run,
+        ),
       )
       .catch(fail)
   }

@@ -25,7 +25,12 @@ export function splitUrl(url: string): { readonly path: string; readonly query: 
 /** Where the framework knows no pattern. */
 export const NO_PATTERN: Omit<Known, 'account'> = { route: null, path_params: {} }
 
-export function requestOf(request: IncomingMessage, url: string, known: Known): BoundaryRequest {
+export function requestOf(
+  request: IncomingMessage,
+  url: string,
+  known: Known,
+  body_size_max_bytes: number,
+): BoundaryRequest {
   const { path, query } = splitUrl(url)
   return {
     ...known,
@@ -33,7 +38,7 @@ export function requestOf(request: IncomingMessage, url: string, known: Known): 
     path,
     query,
     header: (name) => headerOf(request, name),
-    body: () => readBody(request),
+    body: () => readBody(request, body_size_max_bytes),
   }
 }
 

@@ -9,6 +9,7 @@ import { final } from './final.ts'
 import { headers } from './headers.ts'
 import { keys } from './keys.ts'
 import { operations } from './operations.ts'
+import { packedBodies } from './packed.ts'
 import { paths } from './paths.ts'
 import { requests } from './requests.ts'
 import { scope } from './scope.ts'
@@ -19,6 +20,7 @@ import { trouble } from './trouble.ts'
 export const TOPICS: readonly Topic[] = [
   bodies,
   requests,
+  packedBodies,
   headers,
   failures,
   keys,

@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net'
+import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { idempotency, idempotent } from '../../../src/adapters/fastify/index.ts'
@@ -13,6 +14,7 @@ import {
   type Result,
   type Route,
 } from '../under-test.ts'
+import { unpackStream } from './unpacked.ts'
 
 export const fastifyUnderTest: AdapterUnderTest = {
   name: 'Fastify 5',
@@ -29,6 +31,12 @@ async function serve(once: Onlyonce<PostgresTx>, routes: readonly Route[]): Prom
   app.addHook('onRequest', async (_, reply) => {
     reply.header(...EARLY_HEADER)
   })
+  // As plugins do it that unpack requests.
+  app.addHook('preParsing', async (request, _reply, payload) =>
+    unpackStream(request.headers, payload as Readable),
+  )
+  // Forms are left to the handler, which is to find them unread.
+  app.addContentTypeParser('multipart/form-data', (_request, _payload, done) => done(null))
   const account = (request: FastifyRequest) => request.headers[ACCOUNT_HEADER] as string | undefined
   await app.register(idempotency, { once, account })
   for (const route of routes) {

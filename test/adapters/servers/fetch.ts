@@ -15,6 +15,7 @@ import {
   type Route,
 } from '../under-test.ts'
 import { listening } from './listen.ts'
+import { unpacked } from './unpacked.ts'
 
 type Fetch = (request: Request) => Response | Promise<Response>
 
@@ -98,7 +99,8 @@ function handlerOf(once: Onlyonce<PostgresTx>, route: Route) {
 
 /** JSON and text as they are, nothing else. */
 async function parse(request: Request): Promise<unknown> {
-  const text = await request.text()
+  const bytes = Buffer.from(await request.arrayBuffer())
+  const text = unpacked(bytes, request.headers.get('content-encoding')).toString()
   if (text === '') return undefined
   return request.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : text
 }

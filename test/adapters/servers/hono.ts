@@ -12,6 +12,7 @@ import {
   type Route,
 } from '../under-test.ts'
 import { listen, respond, statusOf } from './fetch.ts'
+import { unpacked } from './unpacked.ts'
 
 type AppEnv = { Variables: OnceVariables<PostgresTx> & { body: unknown } }
 
@@ -48,9 +49,11 @@ function stepsOf(once: Onlyonce<PostgresTx>, route: Route): MiddlewareHandler<Ap
 /** What a validator does: it reads the body by `c.req`, and refuses what is malformed. */
 const parse: MiddlewareHandler<AppEnv> = async (c, next) => {
   const is_json = c.req.header('content-type')?.startsWith('application/json') === true
-  const text = is_json || c.req.header('content-type') !== undefined ? await c.req.text() : ''
+  const has_body = is_json || c.req.header('content-type') !== undefined
+  const bytes = has_body ? Buffer.from(await c.req.arrayBuffer()) : Buffer.alloc(0)
   try {
-    if (text !== '') c.set('body', is_json ? await c.req.json() : text)
+    const text = unpacked(bytes, c.req.header('content-encoding')).toString()
+    if (text !== '') c.set('body', is_json ? JSON.parse(text) : text)
   } catch {
     return c.text('Malformed JSON', 400)
   }

@@ -34,6 +34,7 @@ import {
   type Result,
   type Route,
 } from '../under-test.ts'
+import { unpackStream } from './unpacked.ts'
 
 type Reply = Response | FastifyReply
 export type Platform = (
@@ -73,10 +74,15 @@ export const onFastify: Platform = async (module, rawBody) => {
   adapter.getInstance().addHook('onRequest', async (_, reply) => {
     reply.header(...EARLY_HEADER)
   })
+  // As plugins do it that unpack requests.
+  adapter
+    .getInstance()
+    .addHook('preParsing', async (request, _, payload) => unpackStream(request.headers, payload as Readable))
   // Nest registers its own parsers only where none was given; this one is beside them.
   adapter.registerParserMiddleware('', rawBody)
   adapter.getInstance().removeContentTypeParser('text/plain')
   app.useBodyParser('text/plain', {}, (_, body, done) => done(null, body.toString()))
+  app.useBodyParser('multipart/form-data', {}, (_, body, done) => done(null, body.toString()))
   return app
 }
 

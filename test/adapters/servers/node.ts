@@ -13,6 +13,7 @@ import {
   type Route,
 } from '../under-test.ts'
 import { listening } from './listen.ts'
+import { unpacked } from './unpacked.ts'
 
 export const nodeUnderTest: AdapterUnderTest = {
   name: 'node:http',
@@ -140,7 +141,7 @@ async function perform(result: Result, response: ServerResponse): Promise<void> 
 async function readAll(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)
-  return Buffer.concat(chunks)
+  return unpacked(Buffer.concat(chunks), request.headers['content-encoding'])
 }
 
 function parse(request: IncomingMessage, bytes: Buffer): unknown {
