@@ -65,7 +65,8 @@ export function encodeThrown(error: unknown): Reply {
 export function decodeValue(reply: Reply): unknown {
   if (reply.schema === THROWN_SCHEMA) {
     const { code, message } = JSON.parse(String(reply.body)) as Failure
-    throw new OnlyonceError('handler_failed', { detail: `It said: ${code}: ${message}` })
+    // Not in the message, which clients are shown: what was thrown may be the text of a driver.
+    throw new OnlyonceError('handler_failed', { cause: new Error(`It said: ${code}: ${message}`) })
   }
   return reply.body === null || reply.body.length === 0 ? undefined : JSON.parse(reply.body.toString('utf8'))
 }

@@ -33,6 +33,9 @@ const CLOCKS_ALLOWED = [
   'src/store/memory/index.ts',
 ]
 
+/** The error that says it, and the writes that prove it. */
+const PROVERS = ['src/errors.ts', 'src/protect/proof.ts']
+
 /** Codes that are promised in the table before anything raises them. Whoever raises one takes it off the list. */
 const CODES_AHEAD: readonly string[] = []
 
@@ -161,6 +164,17 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
     rule: (files) => findBadErrors(files, ERRORS),
     // Without any file that raises them, all codes are dead.
     caught: [sample('src/a.ts', '')],
+  },
+  'that nothing was executed is proved in one place': {
+    rule: (files) =>
+      findCode(
+        files.filter(({ path }) => path.startsWith('src/') && !isTest(path) && !PROVERS.includes(path)),
+        /\bas\s+Proof\b|\bproveStatement\b/,
+      ),
+    caught: [
+      sample('src/store/a.ts', 'const a = {} as Proof'),
+      sample('src/boundary/a.ts', `import { proveStatement } from '../errors.ts'`),
+    ],
   },
   'every limit is a limit of something': {
     rule: (files) => findUnusedLimits(files, LIMITS),

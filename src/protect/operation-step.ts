@@ -6,6 +6,7 @@ import type { Isolation, Owned, TransactionEnd } from '../store/contract.ts'
 import type { Written } from '../store/operations.ts'
 import type { Hold } from './operation-hold.ts'
 import { isOurs, type Stop, stopOf } from './operation-stop.ts'
+import { inDoubt, throwInDoubt, unproved } from './proof.ts'
 
 export type StepEnd =
   | { readonly end: 'committed'; readonly written: Written; readonly place?: string | undefined }
@@ -66,7 +67,8 @@ async function stepEndOf<Tx>(
     case 'ended_inside':
       return stopped(await endedInside(hold, end.error))
     case 'failed':
-      return isOurs(end.error) ? stopped(stopOf(end.error)) : end
+      if (isOurs(end.error)) return stopped(stopOf(end.error))
+      return end.meant === false ? stopped({ why: 'failed', error: unproved(end.error, 'not_applied') }) : end
     default:
       return end satisfies never
   }
@@ -81,9 +83,12 @@ function transact<Tx>(
   const { operations, crashPoint } = hold.house
   const bounds = { isolation, time_max_ms: Math.max(1, hold.attempt.deadline.left_ms) }
   const { owned } = hold
-  return owned === null
-    ? operations.begin(hold.beginning, bounds, work, crashPoint)
-    : operations.step(owned, { ...bounds, ...hold.bounds, onLock }, work, crashPoint)
+  const end =
+    owned === null
+      ? operations.begin(hold.beginning, bounds, work, crashPoint)
+      : operations.step(owned, { ...bounds, ...hold.bounds, onLock }, work, crashPoint)
+  // A store tells ends; one that throws has told none.
+  return end.catch(throwInDoubt)
 }
 
 async function settle<Tx>(hold: Hold<Tx>, written: Written): Promise<'committed' | 'rolled_back' | Stop> {
@@ -97,7 +102,7 @@ async function settle<Tx>(hold: Hold<Tx>, written: Written): Promise<'committed'
     crashPoint('operation.settle.after')
     return verdict
   } catch (error) {
-    return stopOf(error)
+    return stopOf(inDoubt(error))
   }
 }
 

@@ -89,9 +89,15 @@ export type TransactionEnd<Written = Reply> =
   | { readonly end: 'busy' }
   /**
    * The work threw; everything was rolled back. `trouble` says that the store itself was not there for the work, whatever the work
-   * has made of that.
+   * has made of that. `meant` is false where a statement could not be run at all: the work has said nothing by that, and may
+   * well go on another time.
    */
-  | { readonly end: 'failed'; readonly error: unknown; readonly trouble?: OnlyonceError }
+  | {
+      readonly end: 'failed'
+      readonly error: unknown
+      readonly trouble?: OnlyonceError
+      readonly meant?: false
+    }
   /** The work ended its transaction by itself: what it did may stand without a record. */
   | { readonly end: 'ended_inside'; readonly error: OnlyonceError }
   /** Collided with others or lost its connection before COMMIT was sent: rolled back, may run again. */
@@ -126,7 +132,8 @@ export interface Reaped {
  * contract as tests.
  *
  * Every method that writes is safe to repeat with the same attempt id, so that an answer lost on the way
- * does no harm. A method that cannot reach the database throws `store_unavailable`.
+ * does no harm. A method that cannot reach the database, or gets no answer, throws `store_unavailable`: it may have been done.
+ * Any other error of the table means that it was not.
  */
 export interface Store<Tx> {
   /** Events, jobs and messages, where the store is a database that can hold them. */

@@ -68,7 +68,10 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
     expect(await catchError(once.handler(failing, work))).toBe(thrown)
     expect(await keyOf(failing)).toBe('a')
     const again = await catchError(once.handler(failing, work))
-    expect(again).toMatchObject({ code: 'handler_failed', message: expect.stringContaining('no stock') })
+    expect(again).toMatchObject({
+      code: 'handler_failed',
+      cause: { message: expect.stringContaining('no stock') },
+    })
   })
 
   test('keys rotate: old records replay, new ones name the new key', async () => {

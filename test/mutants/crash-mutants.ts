@@ -67,10 +67,7 @@ export const CRASH_MUTANTS: readonly Mutant[] = [
     name: 'take a server that only reads for a fault of the work',
     file: 'src/store/postgres/ends.ts',
     edits: [
-      {
-        from: `    case 'not_primary':\n      return { end: 'failed', error: translate(error) }\n`,
-        to: ``,
-      },
+      { from: `      return failedBy(error, error, translate)`, to: `      return { end: 'failed', error }` },
     ],
     tests: ['test/contract/read-only.test.ts'],
     only: 'a transaction that',

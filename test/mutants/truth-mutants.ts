@@ -1,6 +1,10 @@
 import type { Mutant } from './mutants.ts'
 
 const CUT = 'test/truth/cut-while-called.test.ts'
+const PROOF = 'src/protect/proof.ts'
+const PROOFS = 'test/truth/proof.test.ts'
+const UNANSWERED = 'test/truth/unanswered.test.ts'
+const DATABASE = 'test/truth/database-errors.test.ts'
 const EDGES = 'test/contract/handler-edges.test.ts'
 
 /** Answers that would say of a key that nothing was executed, and be false. */
@@ -24,5 +28,97 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `  if (!claimsNothingDone(end.error)) return end.error\n`, to: `  return end.error\n` }],
     tests: [EDGES],
     only: 'is not called unexecuted',
+  },
+  {
+    name: 'truth: tell that a request started nothing whose claim was not answered',
+    file: 'src/protect/operation-hold.ts',
+    edits: [
+      {
+        from: `throw maybe_claimed && !(error instanceof Interrupted) ? inDoubt(error) : error`,
+        to: `throw error`,
+      },
+    ],
+    tests: [UNANSWERED],
+    only: 'operations.claim after',
+  },
+  {
+    name: 'truth: tell that a request started nothing whose take-over was not answered',
+    file: 'src/protect/run-operation.ts',
+    edits: [{ from: `throw unanswered ? inDoubt(error) : error`, to: `throw error` }],
+    tests: [UNANSWERED],
+    only: 'operations.takeOver after',
+  },
+  {
+    name: 'truth: tell the error of the store though a COMMIT is in doubt',
+    file: 'src/protect/transaction.ts',
+    edits: [{ from: `store.settle(attempt).catch(throwInDoubt)`, to: `store.settle(attempt)` }],
+    tests: [UNANSWERED],
+    only: 'settle before',
+  },
+  {
+    name: 'truth: take the word of work that may run twice for a proof of its key',
+    file: PROOF,
+    edits: [{ from: `(from === 'retryable' && !rerunnable)`, to: `from === 'retryable'` }],
+    tests: [PROOFS],
+    only: 'may run twice',
+  },
+  {
+    name: 'truth: take a record of another for a proof',
+    file: PROOF,
+    edits: [
+      {
+        from: `proof: left && (previous === null || previous.state === 'retryable') ? PROVED : null`,
+        to: `proof: PROVED`,
+      },
+    ],
+    tests: [PROOFS],
+    only: 'has taken meanwhile',
+  },
+  {
+    name: 'truth: let what was proved of one key pass for another',
+    file: PROOF,
+    edits: [
+      {
+        from: `  return proof === null ? unproved(error, code) : proveStatement`,
+        to: `  return proveStatement`,
+      },
+    ],
+    tests: [PROOFS],
+    only: 'transaction of the caller',
+  },
+  {
+    name: 'truth: undo an operation because the disk is full',
+    file: 'src/store/postgres/sql-states.ts',
+    edits: [{ from: `  '53': 'passing',`, to: `  '53': 'meant',` }],
+    tests: [DATABASE],
+    only: '53100 undoes nothing',
+  },
+  {
+    name: 'truth: undo an operation because a table is missing',
+    file: 'src/protect/operation-step.ts',
+    edits: [{ from: `return end.meant === false ?`, to: `return end.end !== 'failed' ?` }],
+    tests: [DATABASE],
+    only: '42P01 undoes nothing',
+  },
+  {
+    name: 'truth: undo an operation because the store was away in a call inside it',
+    file: 'src/protect/operation-run.ts',
+    edits: [{ from: `provesNothingDone(error) || isOurs(error) || `, to: `provesNothingDone(error) || ` }],
+    tests: [DATABASE],
+    only: 'a call inside its function',
+  },
+  {
+    name: 'truth: show what the database said',
+    file: 'src/value.ts',
+    edits: [{ from: `{ cause: new Error(\`It said: `, to: `{ detail: String(\`It said: ` }],
+    tests: [DATABASE],
+    only: 'told without a word',
+  },
+  {
+    name: 'truth: tell of a store that is away when a transaction was refused at COMMIT',
+    file: 'src/boundary/ran.ts',
+    edits: [{ from: `if (begun === null) return`, to: `if (begun === null || begun) return` }],
+    tests: [DATABASE],
+    only: 'checked at COMMIT',
   },
 ]

@@ -153,7 +153,7 @@ describe('a step behind a charge that fails for good', () => {
     for (let times = 0; times < 2; times += 1) {
       await expect(run()).rejects.toMatchObject({
         code: 'handler_failed',
-        message: expect.stringContaining('division by zero'),
+        cause: { message: expect.stringContaining('division by zero') },
       })
     }
     const journal = await gateway.journal()

@@ -19,6 +19,11 @@ describe('errors of the database', () => {
     ['08006', 'connection'],
     ['22012', 'other'],
     ['57014', 'too_slow'],
+    ['53100', 'passing'],
+    ['58030', 'passing'],
+    ['XX001', 'passing'],
+    ['42P01', 'other'],
+    ['MY409', 'other'],
   ] as const)('%s is %s', (code, fault) => expect(classify(fromServer(code))).toBe(fault))
 
   it('take everything that PostgreSQL did not say for the loss of the connection', () => {

@@ -1,6 +1,7 @@
 /**
  * The one place where errors of the database are understood. Everything else asks here.
  */
+import { type Meaning, meaningOf } from './sql-states.ts'
 
 export type Fault =
   /** A unique constraint: where it is that of the records, another record came first. */
@@ -29,6 +30,8 @@ export type Fault =
   | 'not_owner'
   /** The record is not where it was put: look for it by its key. */
   | 'moved'
+  /** The server cannot do it now, for whatever other reason: see sql-states.ts. */
+  | 'passing'
   | 'other'
 
 const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
@@ -60,7 +63,13 @@ export function classify(error: unknown): Fault {
   if (code.startsWith('08')) return 'connection'
   // The only use of 0A000 that concerns a plan; the message itself is translated, the routine is not.
   if (code === '0A000' && property(error, 'routine') === 'RevalidateCachedQuery') return 'stale_plan'
-  return FAULT_BY_CODE[code] ?? 'other'
+  return FAULT_BY_CODE[code] ?? (meaningOf(code) === 'passing' ? 'passing' : 'other')
+}
+
+/** What an error of the database says about the work that got it; null where it is no error of the database. */
+export function meaningOfError(error: unknown): Meaning | null {
+  const code = sqlState(error)
+  return code === null ? null : meaningOf(code)
 }
 
 /** What did not come from PostgreSQL came from pg, or from the socket below it. */
@@ -71,6 +80,11 @@ function classifyByDriver(error: unknown): Fault {
 /** Whether nobody answered who could write: the same may be asked again later. */
 export function isAway(error: unknown): boolean {
   return ['connection', 'unanswered', 'not_primary'].includes(classify(error))
+}
+
+/** Whether the database cannot do it now, reached or not. What was asked of it may be done another time. */
+export function cannotNow(error: unknown): boolean {
+  return isAway(error) || ['too_slow', 'passing'].includes(classify(error))
 }
 
 /** Whether the connection that gave this error to a statement of ours can be used for nothing more. */

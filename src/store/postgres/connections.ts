@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 import { Deadline } from '../../retry.ts'
-import { classify, isAway, isBroken } from './classify.ts'
+import { cannotNow, classify, isBroken } from './classify.ts'
 import { type Bound, bind, type FlushResult, flush, statement } from './flush.ts'
 import { Habits } from './habits.ts'
 import { hearPool } from './hear.ts'
@@ -159,7 +159,7 @@ export class Connections {
 
   translate(error: unknown): unknown {
     if (error instanceof OnlyonceError) return error
-    if (isAway(error)) return new OnlyonceError('store_unavailable', { cause: error })
+    if (cannotNow(error)) return new OnlyonceError('store_unavailable', { cause: error })
     if (classify(error) === 'not_prepared')
       return new OnlyonceError('statement_not_prepared', { cause: error })
     return error

@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../../errors.ts'
 import type { TransactionEnd } from '../contract.ts'
-import { classify, sqlState } from './classify.ts'
+import { classify, meaningOfError, sqlState } from './classify.ts'
 
 /** What is known about a transaction when it comes to tell its end. */
 export interface Facts {
@@ -32,17 +32,29 @@ export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd<ne
     case 'stale_plan':
       return { end: 'rerun', error: translate(failure) }
     default:
-      return { end: 'failed', error }
+      return failedBy(failure, error, translate)
+  }
+}
+
+/** A statement of the work was refused. What the work makes of that, unless it names it as its cause, is its own. */
+function failedBy(failure: unknown, thrown: unknown, translate: Facts['translate']): TransactionEnd<never> {
+  switch (meaningOfError(failure)) {
+    case 'passing':
+      return { end: 'failed', error: translate(failure) }
+    case 'mistake':
+      return { end: 'failed', error: thrown, meant: false }
+    default:
+      return { end: 'failed', error: thrown }
   }
 }
 
 /**
- * A statement of the work got no connection, or came to a server that only reads: the store was not there for it. An error of its
- * own, so that it is told from the one that the work was given and may have thrown on.
+ * A statement of the work got no connection, or came to a server that could not do it now: the store was not there for it. An error
+ * of its own, so that it is told from the one that the work was given and may have thrown on.
  */
 function troubleOf(failure: unknown, translate: Facts['translate']): OnlyonceError | null {
   if (failure === null) return null
-  const known = classify(failure) === 'not_primary' ? translate(failure) : failure
+  const known = sqlState(failure) === null ? failure : translate(failure)
   const code = known instanceof OnlyonceError ? AWAY.find((one) => one === known.code) : undefined
   return code === undefined ? null : new OnlyonceError(code, { cause: (known as Error).cause ?? failure })
 }
@@ -88,15 +100,13 @@ export function endOfRefusal(error: unknown, { failure, translate }: Facts): Tra
       return { end: 'rerun', error }
     case 'not_prepared':
       return { end: 'rerun', error: translate(error) }
-    case 'not_primary':
-      return { end: 'failed', error: translate(error) }
     // A statement failed before, and the work did not say so.
     case 'aborted':
       return isWorthRerun(failure)
         ? { end: 'rerun', error: translate(failure) }
-        : { end: 'failed', error: failure ?? error }
+        : failedBy(failure, failure ?? error, translate)
     default:
-      return { end: 'failed', error }
+      return failedBy(error, error, translate)
   }
 }
 

@@ -2,7 +2,7 @@ import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 import { decide, type Run, reserve } from '../../record/index.ts'
 import type { ClaimRequest, Queryable, Store, WithinEnd } from '../contract.ts'
-import { classify, sqlState } from './classify.ts'
+import { cannotNow, classify, sqlState } from './classify.ts'
 import type { PostgresSettings } from './options.ts'
 import { readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
@@ -97,7 +97,7 @@ async function claimBounded(
   try {
     claim = await insertOrDecide(tx, statements, request)
   } catch (error) {
-    if (classify(error) === 'not_primary') throw new OnlyonceError('store_unavailable', { cause: error })
+    if (cannotNow(error)) throw new OnlyonceError('store_unavailable', { cause: error })
     throw classify(error) === 'lock_wait' ? new LockWait(error) : error
   }
   await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [before.rows[0].before])

@@ -1,0 +1,119 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { notExecuted } from '../../src/index.ts'
+import {
+  beginCaller,
+  catchError,
+  leaveEffect,
+  makeCall,
+  makeGate,
+  openShop,
+  type Shop,
+} from '../contract/shop.ts'
+
+let shop: Shop
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+const effectOf = (key: string) => leaveEffect(shop.observer, key)
+const saysNotExecuted = async () => {
+  throw notExecuted()
+}
+
+describe('that nothing was executed is said of a key', () => {
+  test('whose claim was new, and was given back', async () => {
+    const once = shop.open()
+    for (const protect of ['handler', 'transaction'] as const) {
+      const call = makeCall()
+      const error = await catchError(once[protect](call, saysNotExecuted))
+      expect(error).toMatchObject({ code: 'not_executed', executed: 'no' })
+      expect((await once.explain(call)).state).toBe('retryable')
+      // Of what was left like that, it is still proved.
+      expect(await catchError(once[protect](call, saysNotExecuted))).toMatchObject({ executed: 'no' })
+    }
+  })
+
+  test('to all who waited for the same request', async () => {
+    const once = shop.open()
+    const call = makeCall()
+    const errors = await Promise.all(
+      Array.from({ length: 5 }, () => catchError(once.handler(call, saysNotExecuted))),
+    )
+    for (const error of errors) expect(error).toMatchObject({ code: 'not_executed', executed: 'no' })
+  })
+})
+
+describe('it is not said of a key', () => {
+  test('of which an earlier attempt may have done something, because it may run twice', async () => {
+    const once = shop.open()
+    const call = { ...makeCall(), rerunnable: true }
+    const threw = new Error('after its effect')
+    const first = once.handler(call, async () => {
+      await effectOf(call.key)
+      throw threw
+    })
+    expect(await catchError(first)).toBe(threw)
+    const error = await catchError(once.handler(call, saysNotExecuted))
+    expect(error).toMatchObject({ code: 'not_applied', executed: 'not_by_this_request' })
+    expect(await shop.countEffects(call.key)).toBe(1)
+  })
+
+  test('that another request has taken meanwhile', async () => {
+    const [one, two] = [shop.open(), shop.open()]
+    const call = makeCall()
+    const gate = makeGate()
+    let other: Promise<unknown> = Promise.resolve()
+    const error = await catchError(
+      one.transaction(call, async () => {
+        other = two.handler(call, async () => {
+          await effectOf(call.key)
+          await gate.pass()
+        })
+        await gate.reached
+        throw notExecuted()
+      }),
+    )
+    expect(error).toMatchObject({ code: 'not_applied', executed: 'not_by_this_request' })
+    gate.open()
+    await other
+    expect(await shop.countEffects(call.key)).toBe(1)
+  })
+
+  test("inside a transaction of the caller's, which may go on", async () => {
+    const once = shop.open()
+    const call = makeCall()
+    const client = await beginCaller(shop)
+    const error = await catchError(once.within(client, call, saysNotExecuted))
+    expect(error).toMatchObject({ code: 'not_applied', executed: 'not_by_this_request' })
+    await client.query('ROLLBACK')
+  })
+
+  test('because a call inside its work has proved it of another key', async () => {
+    const once = shop.open()
+    const [outer, inner] = [makeCall(), makeCall()]
+    const work = async () => {
+      await effectOf(outer.key)
+      await once.handler(inner, saysNotExecuted)
+    }
+    for (const rerunnable of [true, false]) {
+      const call = { ...outer, rerunnable, key: `${outer.key}-${rerunnable}` }
+      const error = await catchError(once.handler(call, work))
+      expect(error).toMatchObject({ code: rerunnable ? 'unfinished' : 'handler_failed', executed: 'unknown' })
+    }
+  })
+
+  test('because the store was away inside its work', async () => {
+    const [once, closed] = [shop.open(), shop.open()]
+    await closed.close()
+    const call = makeCall()
+    const work = async () => {
+      await effectOf(call.key)
+      await closed.handler(makeCall(), async () => 1)
+    }
+    expect(await catchError(once.handler(call, work))).toMatchObject({
+      code: 'handler_failed',
+      executed: 'unknown',
+      cause: { code: 'closed' },
+    })
+  })
+})
