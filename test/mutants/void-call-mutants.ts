@@ -102,9 +102,16 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'void call: overlook evidence that came before the doubt was written down',
     file: SQL,
-    edits: [{ from: `call_key = ANY (array_append(void_calls, $8::text))`, to: `call_key = $8::text` }],
+    edits: [{ from: `OR (call_key = ANY (void_calls) AND received_at >= attempted_at)`, to: `` }],
     tests: [HAPPENED],
     only: 'between the last question and the doubt',
+  },
+  {
+    name: 'void call: use the looks at one step up because of evidence about another',
+    file: SQL,
+    edits: [{ from: ` AND received_at >= attempted_at`, to: `` }],
+    tests: [HAPPENED],
+    only: 'looks at a later step',
   },
   {
     name: 'void call: raise the alarm for a request of a later life',

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { operator, reaper, reconciler } from '../../src/index.ts'
+import { addEvidence, derivedKey, operation, operator, reaper, reconciler, reply } from '../../src/index.ts'
 import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { makeRecorder } from '../setup/recorder.ts'
-import { makeMemory, parkedPayment, rowOf, SIGNED, tell, VOID } from './remembered.ts'
-import { makeTill, payWith, type Till } from './till.ts'
+import { LOOKS, lookUntilParked, makeMemory, parkedPayment, rowOf, SIGNED, tell, VOID } from './remembered.ts'
+import { makeTill, payment, payWith, type Till } from './till.ts'
 
 let shop: Shop
 beforeAll(async () => {
@@ -108,6 +108,35 @@ describe('a call that was declared void and happened', () => {
     expect(await slow.run(pay, call)).toMatchObject({ outcome: 'unknown' })
     expect(await reconciler(slow).runOnce()).toMatchObject({ done: 1 })
     expect(await rowOf(shop, call.key)).toMatchObject({ state: 'parked', error_code: 'void_call_happened' })
+  })
+
+  test('does not use up the looks at a later step', async () => {
+    const till = makeMemory()
+    const call = payment()
+    const id = { account: call.account, operation: 'payments.two_calls', key: call.key }
+    const pay = operation('payments.two_calls', async (op) => {
+      await op.foreign('charged', {
+        call: ({ key }) => till.charge(5, key),
+        find: ({ key }) => till.find(key),
+      })
+      const lost = async () => {
+        throw new Error('socket hang up')
+      }
+      await op.foreign('captured', { call: lost, dedupes: false })
+      return reply(201)
+    })
+    const once = shop.open({ ...LOOKS, operations: [pay] })
+    await once.run(pay, call)
+    await lookUntilParked({ once, id })
+    till.failing = false
+    await operator(once).resolve(id, VOID)
+    const slow = shop.open({ reconcile_after_ms: [3_600_000, 3_600_000], operations: [pay] })
+    expect(await slow.run(pay, call)).toMatchObject({ outcome: 'unknown' })
+    const key = derivedKey({ ...id, step: 'charged' })
+    await addEvidence(once, { account: call.account, key, result: { id: 'ch_old', amount: 5 } })
+    expect(await reconciler(slow).runOnce()).toMatchObject({ done: 1 })
+    expect(await reconciler(slow).runOnce()).toMatchObject({ done: 0 })
+    expect(await rowOf(shop, call.key)).toMatchObject({ state: 'unknown', looks: 1 })
   })
 
   test.each(['completed', 'removed'])('raises the alarm when the record is %s', async (when) => {

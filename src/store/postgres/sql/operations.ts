@@ -151,7 +151,8 @@ WITH previous AS (
 SELECT ${RESUMED_COLUMNS} FROM taken AS r`
 
 /**
- * Evidence that is there already is looked at now. An attempt that began after the deadline has sent nothing: if its
+ * Evidence that is there already is looked at now; about a call that is void, what came since the attempt began, because what came before
+ * was read by it, and may be about another step. An attempt that began after the deadline has sent nothing: if its
  * looking counted as a moment at which something may have been sent, frequent looks would never come to an end.
  * Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 looks, 10 next look
  * in ms.
@@ -163,7 +164,8 @@ SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error
     waits_for = $8, looks = $9,
     look_at = CASE
       WHEN $10::float8 IS NOT NULL AND EXISTS (
-        SELECT FROM ${schema}.evidence WHERE account = $1 AND call_key = ANY (array_append(void_calls, $8::text)))
+        SELECT FROM ${schema}.evidence WHERE account = $1 AND (call_key = $8::text
+          OR (call_key = ANY (void_calls) AND received_at >= attempted_at)))
       THEN clock_timestamp()
       ELSE clock_timestamp() + ${interval('$10')} END
 WHERE ${OWNED}
