@@ -44,7 +44,7 @@ const hold = operation('things.hold', async (op, input: { note: string }) => {
 async function retryableCall(): Promise<Call> {
   const call = makeCall({ operation: 'things.hold' })
   away = true
-  expect(await catchError(run(call))).toMatchObject({ code: 'not_executed' })
+  expect(await catchError(run(call))).toMatchObject({ code: 'unfinished' })
   expect((await once.explain(call)).state).toBe('retryable')
   return call
 }
