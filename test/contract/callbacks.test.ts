@@ -13,6 +13,19 @@ function lentPool(options: pg.PoolConfig = {}): pg.Pool {
   return pool
 }
 
+/** A store with bounds that are too short for a connection to be made: the only one that the pool has is there already. */
+async function openOn(pool: pg.Pool, connection_wait_max_ms: number) {
+  await waitUntil('the pool has a connection', () =>
+    pool.query('SELECT 1').then(
+      () => true,
+      () => false,
+    ),
+  )
+  const once = shop.open({ pool, store: { connection_wait_max_ms } })
+  await once.start()
+  return once
+}
+
 /** What the pool's callers throw when it calls them back. In a timer or on a socket, that would end the process. */
 function thrownInCallbacks(pool: pg.Pool): { readonly called: () => number; readonly thrown: unknown[] } {
   const thrown: unknown[] = []
@@ -37,8 +50,8 @@ describe('a caller that waited in vain for a connection', () => {
     ['longer than the store', 400],
   ])('throws nothing when the pool, which waits %s, gives up too', async (_, connectionTimeoutMillis) => {
     const pool = lentPool({ max: 1, connectionTimeoutMillis })
-    const once = shop.open({ pool, store: { connection_wait_max_ms: 200 } })
-    const ready = await once.start().then(() => pool.connect())
+    const once = await openOn(pool, 200)
+    const ready = await pool.connect()
     const { called, thrown } = thrownInCallbacks(pool)
     const call = makeCall()
     const error = await catchError(once.transaction(call, (tx) => leaveEffect(tx, call.key)))
@@ -53,8 +66,8 @@ describe('a caller that waited in vain for a connection', () => {
 
   test('gives back a connection that comes after its time', async () => {
     const pool = lentPool({ max: 1 })
-    const once = shop.open({ pool, store: { connection_wait_max_ms: 100 } })
-    const held = await once.start().then(() => pool.connect())
+    const once = await openOn(pool, 100)
+    const held = await pool.connect()
     const { called, thrown } = thrownInCallbacks(pool)
     const error = await catchError(once.transaction(makeCall(), async () => null))
     expect(error).toMatchObject({ code: 'pool_exhausted' })

@@ -29,7 +29,7 @@ async function openAway(): Promise<{ url: string; heal(): void; refused(count: n
 const linesOf = ({ output }: SpawnedService) => output().trim().split('\n')
 
 describe('twenty services that start at once', () => {
-  it('all start, on an empty database whose sessions are serializable', async () => {
+  it('all start, on an empty database whose sessions are serializable', { timeout: 120_000 }, async () => {
     const database: FreshDatabase = await freshDatabase()
     const admin = database.direct({ max: 1 })
     await admin.query('DROP SCHEMA onlyonce CASCADE')
