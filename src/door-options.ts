@@ -18,6 +18,7 @@ const OPTIONS: OptionNames<OnlyonceOptions<unknown>> = {
   retention_ms: true,
   deadline_ms: true,
   body_size_max_bytes: true,
+  strict_tx: true,
   clock: true,
   observe: true,
   stuck_after_ms: true,
@@ -42,7 +43,12 @@ const PROTECTED: OptionNames<ProtectedCall> = {
   retention_ms: true,
   deadline_ms: true,
 }
-const TRANSACTION: OptionNames<TransactionCall> = { ...PROTECTED, isolation: true, exclusive: true }
+const TRANSACTION: OptionNames<TransactionCall> = {
+  ...PROTECTED,
+  isolation: true,
+  exclusive: true,
+  strict_tx: true,
+}
 const LEASED = { lease_ms: true, in_progress_max_ms: true } as const
 const HANDLER: OptionNames<HandlerCall> = { ...PROTECTED, ...LEASED, rerunnable: true }
 const { operation: _, ...NAMED } = PROTECTED

@@ -28,6 +28,8 @@ export interface OnlyonceOptions<Tx> {
   readonly deadline_ms?: number
   /** How large the body of a protected HTTP request may be, where its route does not say so itself. Default: 1 MiB. */
   readonly body_size_max_bytes?: number
+  /** For every transaction: see `TransactionCall`. Default: false, and the first such transaction of an operation is a warning. */
+  readonly strict_tx?: boolean
   /** Milliseconds since the epoch, for the expiry of issued keys alone; records go by the store's clock. */
   readonly clock?: () => number
   /** Who is told what happens: `prometheus(…)`, `openTelemetry(…)`, `logTo(logger)`, or your own; one or several. */
@@ -59,6 +61,11 @@ export interface TransactionCall extends ProtectedCall {
   readonly isolation?: Isolation
   /** Duplicates in other processes are told `in_progress` before they run anything. Costs a round trip. */
   readonly exclusive?: boolean
+  /**
+   * Work that sends no statement on its `tx` is the error `transaction_unused`, and its record is unknown: what it wrote, if anything, is
+   * elsewhere. A statement that only reads is enough. Default: what `onlyonce({ strict_tx })` says.
+   */
+  readonly strict_tx?: boolean
 }
 
 export interface HandlerCall extends ProtectedCall {

@@ -95,7 +95,8 @@ export class Engine<Tx> {
         begin()
         return work(tx)
       }
-      return runTransaction(this.store, traced, begun, this.crashPoint, signals)
+      const unusedTx = () => this.observers.unusedTx(request.id)
+      return runTransaction(this.store, traced, begun, this.crashPoint, signals, unusedTx)
     })
   }
 

@@ -126,6 +126,8 @@ export const TABLE = {
       'The function may not begin or end its transaction; the statement was not sent. Use savepoints inside it.',
     transaction_ended_inside:
       'The function ended its own transaction, so its effects may stand without a record. Use savepoints inside it.',
+    transaction_unused:
+      'The function sent no statement on its transaction, so what it did elsewhere, if anything, stands without a record. It is not run again. Send its statements on tx.',
   }),
   ...retryable(503, 'not_by_this_request', {
     transaction_idle:

@@ -5,6 +5,8 @@ import { WEBHOOK_LIMITS } from './limits-of-webhooks.ts'
  * Units stand last in the name.
  */
 export const LIMITS = {
+  /** Operations that are warned about once each; after so many no more warnings help. */
+  warned_operations_max: 1_000,
   /** Stripe's and the IETF draft's practical bound; also keeps index entries small. */
   key_length_max: 255,
   /** Shorter keys are counters or typed by hand, and collide. A UUID has 36 characters. */

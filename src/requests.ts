@@ -23,7 +23,7 @@ import { type KeyRing, keyRing } from './ring.ts'
 import type { Isolation } from './store/contract.ts'
 import { encodeValue } from './value.ts'
 
-type Bounds = Pick<TransactionCall, 'retention_ms' | 'deadline_ms' | 'isolation' | 'exclusive'>
+type Bounds = Pick<TransactionCall, 'retention_ms' | 'deadline_ms' | 'isolation' | 'exclusive' | 'strict_tx'>
 type Leases = Pick<HandlerCall, 'deadline_ms' | 'lease_ms' | 'in_progress_max_ms' | 'rerunnable'>
 
 /** Turns calls into requests: everything that a caller can get wrong is refused here, before anything runs. */
@@ -35,6 +35,7 @@ export class Requests {
   /** To look at a key is not to use it: what was used before the rules changed can still be looked at. */
   readonly #rules_to_look: ResolvedKeyRules
   readonly #retention_ms: number
+  readonly #strict_tx: boolean
   /** How long one call may try where it does not say so itself. */
   readonly deadline_ms: number
   /** How large the body of a request may be, where its route does not say so itself. */
@@ -45,7 +46,7 @@ export class Requests {
   constructor(
     options: Pick<
       OnlyonceOptions<unknown>,
-      'secret' | 'keys' | 'retention_ms' | 'deadline_ms' | 'body_size_max_bytes' | 'clock'
+      'secret' | 'keys' | 'retention_ms' | 'deadline_ms' | 'body_size_max_bytes' | 'strict_tx' | 'clock'
     >,
   ) {
     this.#ring = keyRing(options.secret, 'fingerprint')
@@ -58,6 +59,7 @@ export class Requests {
       'body_size_max_bytes',
       options.body_size_max_bytes ?? LIMITS.body_size_max_bytes,
     )
+    this.#strict_tx = options.strict_tx === true
     this.#issuer = new Issuer(this.#ring, { clock: options.clock, retention_ms: this.#retention_ms })
   }
 
@@ -104,6 +106,7 @@ export class Requests {
       deadline_ms,
       isolation: isolationOf(call.isolation),
       exclusive: call.exclusive === true,
+      strict_tx: call.strict_tx ?? this.#strict_tx,
       rerun,
     }
   }

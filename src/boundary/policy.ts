@@ -51,6 +51,8 @@ export interface RoutePolicy {
   readonly exclusive?: boolean
   /** Requests with a larger body are refused: a body is read whole to fingerprint it. Default: that of `onlyonce()`. */
   readonly body_size_max_bytes?: number
+  /** A transaction whose handler sends no statement on `tx` is the error `transaction_unused`, and its record is unknown. */
+  readonly strict_tx?: boolean
   /** Replies with a larger body are not kept; the request still never runs again. */
   readonly reply_size_max_bytes?: number
   /**
@@ -116,6 +118,9 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
       : 'operation'
   if (policy.stream === true && protect === 'transaction') {
     refuse('stream cannot be combined with transaction: the reply would leave before the commit.')
+  }
+  if (policy.strict_tx !== undefined && protect === 'handler') {
+    refuse("strict_tx concerns protect: 'transaction'.")
   }
   if (policy.rerunnable === true && protect === 'transaction') {
     refuse('rerunnable concerns handlers; a transaction that fails is rolled back and may run again anyway.')
@@ -187,6 +192,7 @@ export const POLICY_NAMES: OptionNames<RoutePolicy> = {
   rerunnable: true,
   isolation: true,
   exclusive: true,
+  strict_tx: true,
   admit: true,
   body_size_max_bytes: true,
   reply_size_max_bytes: true,
@@ -220,7 +226,7 @@ function durableOf(refuse: Refuse, policy: RoutePolicy): Operation<unknown, unkn
 
 const BODIES = ['raw', 'parsed', 'multipart'] as const
 
-const HANDLERS_ONLY = ['protect', 'rerunnable', 'stream', 'isolation', 'exclusive'] as const
+const HANDLERS_ONLY = ['protect', 'rerunnable', 'stream', 'isolation', 'exclusive', 'strict_tx'] as const
 
 function fieldsOf(route: string, fingerprint: RoutePolicy['fingerprint']): CompiledFields | undefined {
   if (fingerprint === undefined) return undefined
@@ -285,6 +291,7 @@ const BOUNDS = [
   'rerunnable',
   'isolation',
   'exclusive',
+  'strict_tx',
 ] as const
 
 function boundsOf(policy: RoutePolicy): ResolvedPolicy['bounds'] {

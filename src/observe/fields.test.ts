@@ -53,6 +53,7 @@ const SIGNALS: readonly [Signal, object][] = [
   ],
   [{ signal: 'key_misuse', security: true, protection: 'transaction', id }, { security: true }],
   [{ signal: 'zombie_key', protection: 'handler', id }, {}],
+  [{ signal: 'tx_unused', protection: 'transaction', id, first: true }, { first: true }],
   [{ signal: 'lease_lost', protection: 'handler', id, fence: 3 }, { fence: 3 }],
   [{ signal: 'herd', protection: 'handler', id, size: 7 }, { size: 7 }],
   [{ signal: 'not_admitted', protection: 'handler', id, code: 'overloaded' }, { code: 'overloaded' }],

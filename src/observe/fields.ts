@@ -51,6 +51,8 @@ export function logFields(signal: Signal): LogFields {
       return { signal: signal.signal, security: true, ...callFields(signal) }
     case 'lease_lost':
       return { signal: signal.signal, ...callFields(signal), fence: signal.fence }
+    case 'tx_unused':
+      return { signal: signal.signal, ...callFields(signal), first: signal.first }
     case 'herd':
       return { signal: signal.signal, ...callFields(signal), size: signal.size }
     case 'not_admitted':

@@ -45,6 +45,11 @@ function lineOf(signal: Signal): Line | null {
       return ['warn', 'a key was used again for another request']
     case 'zombie_key':
       return ['warn', 'a record was found in progress whose owner has vanished']
+    case 'tx_unused':
+      return [
+        signal.first ? 'warn' : 'debug',
+        'a transaction ended without a statement on its tx: what it wrote elsewhere is not protected',
+      ]
     case 'lease_lost':
       return ['warn', 'an owner found that its record has another owner']
     case 'herd':

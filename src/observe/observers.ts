@@ -1,11 +1,15 @@
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
+import { LIMITS } from '../limits.ts'
+import type { RecordId } from '../record/index.ts'
 import type { CallTrace, Observer, Signal, TracedCall } from './signals.ts'
 
 /** All observers of one front door. Whatever they throw stays here: no request is harmed by being observed. */
 export class Observers {
   readonly #observers: readonly Observer[]
   readonly #warned = new Set<Observer>()
+  /** Operations whose transactions were found unused. */
+  readonly #unused = new Set<string>()
 
   constructor(given: Observer | readonly Observer[] = []) {
     this.#observers = ([] as readonly Observer[]).concat(given)
@@ -34,6 +38,18 @@ export class Observers {
     })
   }
 
+  /**
+   * A transaction ended without a statement on its `tx`. Each is a signal; the first of an operation is a warning of the process
+   * where nobody observes, because the retry that writes twice may come years later.
+   */
+  unusedTx(id: RecordId): void {
+    const first = !this.#unused.has(id.operation) && this.#unused.size < LIMITS.warned_operations_max
+    if (first) this.#unused.add(id.operation)
+    this.emit({ signal: 'tx_unused', protection: 'transaction', id, first })
+    if (!first || !this.none) return
+    process.emitWarning(`${id.operation}: ${UNUSED_TX}`, { type: 'OnlyonceTransactionWarning' })
+  }
+
   /** Does what concerns one observer. Its first error is told as a warning of the process, the others not at all. */
   guard<T>(observer: Observer, concern: () => T): T | null {
     try {
@@ -56,6 +72,9 @@ export class Observers {
     })
   }
 }
+
+const UNUSED_TX =
+  'a transaction ended without a single statement on its tx. What its function wrote elsewhere is not protected: a retry can write it again. Send the statements on tx; with strict_tx such a call is an error.'
 
 /** A trace, and whose it is. */
 export interface ObservedTrace {

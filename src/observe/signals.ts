@@ -117,6 +117,11 @@ export type Signal =
   | (OfCall & { readonly signal: 'zombie_key' })
   /** An owner found that another has its record. */
   | (OfCall & { readonly signal: 'lease_lost'; readonly fence: number | null })
+  /**
+   * A transaction ended without a statement on its `tx`: what its function wrote is elsewhere, and a retry may write it again. `first`
+   * for the first one of its operation in this process.
+   */
+  | (OfCall & { readonly signal: 'tx_unused'; readonly first: boolean })
   /** `admit` of the route refused it, under this code. It has claimed no key. */
   | (OfCall & { readonly signal: 'not_admitted'; readonly code: string })
   /** So many callers, more than one, shared one flight. */

@@ -287,6 +287,7 @@ export class Hold<Tx> {
       isolation: null,
       time_max_ms,
       exclusive: false,
+      strict_tx: false,
     }
   }
 }

@@ -39,6 +39,8 @@ export interface TransactionRequest {
   readonly deadline_ms: number
   readonly isolation: Isolation | null
   readonly exclusive: boolean
+  /** Work that sends no statement on its `tx` leaves the record unknown: its effects, if any, are elsewhere. */
+  readonly strict_tx: boolean
   /** False for work that cannot be run a second time in place, such as an HTTP handler. */
   readonly rerun: boolean
 }
@@ -70,6 +72,7 @@ export async function runTransaction<Tx>(
   work: (tx: Tx) => Promise<Reply>,
   crashPoint: CrashPoint,
   signals: CallSignals,
+  unusedTx: () => void,
 ): Promise<Outcome> {
   const deadline = new Deadline(request.deadline_ms)
   let last: unknown
@@ -95,6 +98,7 @@ export async function runTransaction<Tx>(
     // A store tells ends; one that throws has told none, and the work may have begun.
     const told = await store.transact(attempt, work, crashPoint).catch(throwInDoubt)
     const end = ofTheStore(told, request)
+    if (isUnused(end)) unusedTx()
     if (end.end === 'committed') return { outcome: 'executed', reply: end.reply }
     if (end.end === 'busy') return busyFor(deadline)
     const step = await stepAfter(end, store, attempt, crashPoint, signals)
@@ -103,6 +107,12 @@ export async function runTransaction<Tx>(
     if (step.next === 'rerun' && !request.rerun) break
   }
   throw last instanceof OnlyonceError ? last : new OnlyonceError('serialization_failed', { cause: last })
+}
+
+/** Whatever the work wrote, it wrote elsewhere: a retry in another process may write it again. */
+function isUnused(end: TransactionEnd): boolean {
+  if (end.end === 'committed') return end.unused === true
+  return end.end === 'ended_inside' && end.error.code === 'transaction_unused'
 }
 
 /**
@@ -188,7 +198,7 @@ const NOT_WORTH_A_WRITE: readonly string[] = [
 ]
 
 /**
- * The function ended its own transaction, so what it did may have been committed without its record. If not
+ * The function ended its own transaction, or used none of it, so what it did may stand without its record. If not
  * even that can be noted, the caller must not hear that nothing happened.
  */
 async function leaveUnknown<Tx>(
@@ -224,14 +234,14 @@ async function leaveUnknownOnce<Tx>(
 }
 
 function attemptOf(
-  { id, retention_ms, isolation, exclusive }: TransactionRequest,
+  { id, retention_ms, isolation, exclusive, strict_tx }: TransactionRequest,
   claimant: Claimant,
   seen: Seen | null,
   deadline: Deadline,
 ): TransactionAttempt {
   const previous = seen?.record ?? null
   const time_max_ms = Math.max(1, deadline.left_ms)
-  return { id, claimant, previous, retention_ms, isolation, exclusive, time_max_ms }
+  return { id, claimant, previous, retention_ms, isolation, exclusive, strict_tx, time_max_ms }
 }
 
 function decideFrom(seen: Seen | null, request: TransactionRequest, claimant: Claimant): Decision {

@@ -76,13 +76,21 @@ export interface TransactionAttempt {
   readonly time_max_ms: number
   /** Take a lock first, so that duplicates elsewhere are told `busy` before they run anything. */
   readonly exclusive: boolean
+  /** Work that sends no statement on its `tx` ends as `ended_inside`, with `transaction_unused`, and completes nothing. */
+  readonly strict_tx: boolean
 }
 
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
 /** How one attempt of a transaction ended. Only `in_doubt` leaves a question open. */
 export type TransactionEnd<Written = Reply> =
-  | { readonly end: 'committed'; readonly reply: Written; readonly place?: string | undefined }
+  | {
+      readonly end: 'committed'
+      readonly reply: Written
+      readonly place?: string | undefined
+      /** The work sent no statement on its `tx`. Left out by a store that cannot tell. */
+      readonly unused?: boolean
+    }
   /** Another record is in the way; everything was rolled back. Look again. */
   | { readonly end: 'conflict' }
   /** Another transaction with this key is open and did not end in time; everything was rolled back. */
@@ -98,7 +106,7 @@ export type TransactionEnd<Written = Reply> =
       readonly trouble?: OnlyonceError
       readonly meant?: false
     }
-  /** The work ended its transaction by itself: what it did may stand without a record. */
+  /** The work ended its transaction by itself, or used none of it: what it did may stand without a record. */
   | { readonly end: 'ended_inside'; readonly error: OnlyonceError }
   /** Collided with others or lost its connection before COMMIT was sent: rolled back, may run again. */
   | { readonly end: 'rerun'; readonly error: unknown }

@@ -31,6 +31,18 @@ const CONFORMANCE = 'src/store/postgres/conformance.test.ts'
 
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'complete a strict transaction that was not used',
+    file: 'src/store/postgres/work-transaction.ts',
+    edits: [{ from: 'this.#script.strict === true && this.tx.unused', to: 'this.link.lost === this' }],
+    tests: ['test/contract/unused-tx.test.ts'],
+  },
+  {
+    name: 'tell nobody that a transaction was not used',
+    file: 'src/store/postgres/work-transaction.ts',
+    edits: [{ from: '...(this.tx.unused && { unused: true })', to: '' }],
+    tests: ['test/contract/unused-tx.test.ts'],
+  },
+  {
     name: 'drop the unique constraint',
     file: 'migrations/0001_records.sql',
     edits: [

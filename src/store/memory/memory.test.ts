@@ -21,6 +21,7 @@ describe('memory', () => {
       retention_ms: 1,
       isolation: null,
       exclusive: false,
+      strict_tx: false,
       time_max_ms: 30_000,
     }
     const end = await store.transact(

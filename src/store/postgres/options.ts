@@ -5,11 +5,11 @@ import { type OptionNames, refuseUnknown } from '../../options.ts'
 
 /** How to reach the database, and within which bounds. */
 export interface PostgresOptions {
-  /** Your own pool; it stays yours and is not ended by `close`. */
+  /** Your own pool; it stays yours and is not ended by `close`. A pool of n (above two) runs n-1 transactions at once. */
   readonly pool?: Pool
   /** Or a connection string, from which a pool is made that `close` ends. */
   readonly connection_string?: string
-  /** Connections of the pool that is made from `connection_string`. */
+  /** Connections of the pool that is made from `connection_string`. Above two, one of them stays free for lookups. */
   readonly pool_size?: number
   /** The schema that holds the tables. */
   readonly schema?: string

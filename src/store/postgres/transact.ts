@@ -22,6 +22,7 @@ export function transact(
     name: 'transaction',
     begin: bind(BEGIN[attempt.isolation ?? 'default']),
     time_max_ms: attempt.time_max_ms,
+    strict: attempt.strict_tx,
     ...(attempt.exclusive && {
       before: (transaction: ReplyTransaction) => lockFirst(transaction, statements, attempt),
     }),

@@ -90,6 +90,11 @@ export class Tx implements PostgresTx {
     this.#over = true
   }
 
+  /** The work has sent nothing here: whatever it wrote is elsewhere. */
+  get unused(): boolean {
+    return this.#asked === 0
+  }
+
   /** Whether every query that was asked for has been answered. */
   get drained(): boolean {
     return this.#asked === this.#answered

@@ -18,11 +18,16 @@ export interface Script<Written> {
   /** What travels with it, made when it is sent. What fails there fails all that follows. */
   first?(): readonly Bound[]
   readonly time_max_ms: number
+  /** Work that uses none of its transaction is an error, and nothing is written. */
+  readonly strict?: boolean
   /** Asked before the work; an end from it is the end. */
   before?(transaction: WorkTransaction<Written>): Promise<TransactionEnd<Written> | null>
   /** Makes what was written durable. */
   finish(transaction: WorkTransaction<Written>, written: Written): Promise<TransactionEnd<Written>>
 }
+
+const unused = () =>
+  ({ end: 'ended_inside', error: new OnlyonceError('transaction_unused') }) satisfies TransactionEnd<never>
 
 /**
  * A transaction that runs work of the user's and then commits, with what is known about its end told exactly. Round
@@ -55,6 +60,8 @@ export class WorkTransaction<Written> {
         this.#reach('work.before')
         written = await this.#runWork(work)
         if (!this.tx.drained) await this.tx.drain()
+        // Before a connection is asked for: that may fail, and "rolled back" would then be told of what stands elsewhere.
+        if (this.#script.strict === true && this.tx.unused) return await this.rollBack(unused())
         if (this.link.client === null) await this.link.attachInTime()
         if (this.link.lost !== null) throw this.link.lost
         this.#reach('work.after')
@@ -147,7 +154,8 @@ export class WorkTransaction<Written> {
       this.#reach('commit.after')
       // COMMIT of an aborted transaction is answered with ROLLBACK, and without an error.
       if (batch.tag !== 'COMMIT') return { end: 'rerun', error: this.tx.failure }
-      return { end: 'committed', reply: written, place: rows.at(-2)?.[0]?.[0] ?? undefined }
+      const place = rows.at(-2)?.[0]?.[0] ?? undefined
+      return { end: 'committed', reply: written, place, ...(this.tx.unused && { unused: true }) }
     } catch (error) {
       return await this.#endOfLostCommit(written, batch, bounds.length, error)
     } finally {

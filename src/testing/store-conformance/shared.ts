@@ -66,6 +66,7 @@ export function attemptOf(id: RecordId): TransactionAttempt {
     retention_ms: LONG_MS,
     isolation: null,
     exclusive: false,
+    strict_tx: false,
     time_max_ms: 30_000,
   }
 }
