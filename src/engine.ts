@@ -171,6 +171,7 @@ export class Engine<Tx> {
       this.#alarm.start()
     } catch (error) {
       this.#started = null
+      this.observers.startFailed(error)
       throw error
     }
   }

@@ -274,6 +274,8 @@ export const TABLE = {
       'Too many requests are waiting; this one started nothing. An earlier request with this key may have. Send the same request with the same key again later.',
   }),
   ...final(500, 'not_by_this_request', {
+    store_misconfigured:
+      'The service cannot use its database as it is set up; this request started nothing. An earlier request with this key may have. An operator has to repair the settings.',
     statement_not_prepared:
       "The connection pooler does not carry named statements. Pass pooler: 'transaction' to postgres().",
   }),

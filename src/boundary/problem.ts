@@ -1,4 +1,4 @@
-import type { Executed } from '../errors.ts'
+import { ERRORS, type Executed } from '../errors.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
 
@@ -13,10 +13,11 @@ export interface Told {
 
 /** What the boundary answers by itself: never stored, and told from the handler's own replies by its type. */
 export function problemReply(
-  error: Told,
+  given: Told,
   policy: Pick<ResolvedPolicy, 'errors' | 'problem_base'>,
   options: { readonly retry_after_ms?: number; readonly status?: number } = {},
 ): HttpReply {
+  const error = forClients(given)
   const status = options.status ?? error.status
   const retry: [string, string][] =
     options.retry_after_ms === undefined
@@ -38,6 +39,20 @@ export function problemReply(
     status: policy.errors === 'stripe' ? stripeStatus(error, status) : status,
     headers,
     body: Buffer.from(body),
+  }
+}
+
+/** What is wrong with our database is no business of a client: the sentence of the table, and no detail. */
+function forClients(error: Told): Told {
+  const { code } = error
+  if (code !== 'store_unavailable' && code !== 'store_misconfigured') return error
+  return {
+    ...error,
+    code,
+    status: error.status,
+    retryable: error.retryable,
+    executed: error.executed,
+    message: ERRORS[code].message,
   }
 }
 

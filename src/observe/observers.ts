@@ -10,6 +10,7 @@ export class Observers {
   readonly #warned = new Set<Observer>()
   /** Operations whose transactions were found unused. */
   readonly #unused = new Set<string>()
+  readonly #start_told = new Set<string>()
 
   constructor(given: Observer | readonly Observer[] = []) {
     this.#observers = ([] as readonly Observer[]).concat(given)
@@ -36,6 +37,15 @@ export class Observers {
       const trace = this.guard(observer, () => observer.trace?.(call))
       return trace === null || trace === undefined ? [] : [{ observer, trace }]
     })
+  }
+
+  /** Where nobody observes, each reason why the store cannot be used is a warning of the process, once. */
+  startFailed(error: unknown): void {
+    if (!this.none) return
+    const { code, message } = failureOf(error)
+    if (this.#start_told.has(message) || this.#start_told.size >= LIMITS.warned_operations_max) return
+    this.#start_told.add(message)
+    process.emitWarning(`The store cannot be used. ${code}: ${message}`, { type: 'OnlyonceStoreWarning' })
   }
 
   /**

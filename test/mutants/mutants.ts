@@ -31,6 +31,18 @@ const CONFORMANCE = 'src/store/postgres/conformance.test.ts'
 
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'let clients retry while the password is wrong',
+    file: 'src/store/postgres/store.ts',
+    edits: [{ from: 'throw startTrouble(error)', to: 'throw (startTrouble(error), error)' }],
+    tests: ['test/contract/misconfigured.test.ts'],
+  },
+  {
+    name: 'tell clients over HTTP what is wrong with the database',
+    file: 'src/boundary/problem.ts',
+    edits: [{ from: 'const error = forClients(given)', to: 'const error = given ?? forClients(given)' }],
+    tests: ['test/contract/misconfigured.test.ts'],
+  },
+  {
     name: 'complete a strict transaction that was not used',
     file: 'src/store/postgres/work-transaction.ts',
     edits: [{ from: 'this.#script.strict === true && this.tx.unused', to: 'this.link.lost === this' }],

@@ -10,6 +10,7 @@ import type { PostgresSettings } from './options.ts'
 import { waitInFront } from './queue.ts'
 import { Slots } from './slots.ts'
 import { READ_BOUNDS, setIdle, setLockWait, setLockWaitAlone } from './sql/session.ts'
+import { troubleDetail } from './trouble.ts'
 import { destroy, isIdle, unsupported } from './wire.ts'
 
 const readBounds = statement(READ_BOUNDS)
@@ -159,7 +160,7 @@ export class Connections {
 
   translate(error: unknown): unknown {
     if (error instanceof OnlyonceError) return error
-    if (cannotNow(error)) return new OnlyonceError('store_unavailable', { cause: error })
+    if (cannotNow(error)) return unavailable(error)
     if (classify(error) === 'not_prepared')
       return new OnlyonceError('statement_not_prepared', { cause: error })
     return error
@@ -181,7 +182,7 @@ export class Connections {
         clearTimeout(timer)
         // The pool's own time-out calls back with an error alone, also after ours: then there is nothing to give back.
         if (client === undefined) {
-          reject(new OnlyonceError('store_unavailable', { cause: error }))
+          reject(unavailable(error))
           return
         }
         listen(client)
@@ -214,6 +215,12 @@ export class Connections {
 }
 
 const OPEN_TRANSACTIONS = 'All connections of the pool were given back with a transaction open on them.'
+
+/** With a sentence of ours about the cause, where it is known; the driver's own words stay in `cause`. */
+function unavailable(cause: unknown): OnlyonceError {
+  const detail = troubleDetail(cause)
+  return new OnlyonceError('store_unavailable', { cause, ...(detail !== undefined && { detail }) })
+}
 
 /** Who wants to know when the connection of a client is lost. A client has one user at a time, of all stores. */
 const losers = new WeakMap<PoolClient, (error: unknown) => void>()

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { OnlyonceError } from '../../errors.ts'
 import type { Store } from '../contract.ts'
 import { checkOptions, type PostgresOptions } from './options.ts'
 import { PostgresStore } from './store.ts'
@@ -17,6 +18,7 @@ export type { PostgresTx } from './tx.ts'
 export function postgres(options: PostgresOptions): Store<PostgresTx> {
   const settings = checkOptions(options)
   if (options.pool !== undefined) return new PostgresStore(options.pool, false, settings)
+  checkAddress(options.connection_string!)
   const pool = new pg.Pool({
     connectionString: options.connection_string,
     max: options.pool_size ?? 10,
@@ -30,4 +32,16 @@ export function postgres(options: PostgresOptions): Store<PostgresTx> {
     }),
   })
   return new PostgresStore(pool, true, settings)
+}
+
+/** Before anything is asked for. The error of the parser is not passed on: it holds the whole address, and the password in it. */
+function checkAddress(connection_string: string): void {
+  try {
+    new pg.Client({ connectionString: connection_string })
+  } catch {
+    throw new OnlyonceError('option_invalid', {
+      detail:
+        'connection_string is no address of a database, such as postgres://user@host:5432/name. Percent-encode special characters in user and password.',
+    })
+  }
 }

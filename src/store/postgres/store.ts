@@ -35,6 +35,7 @@ import { readAttempt, readStuck } from './rows.ts'
 import { settle, writeRetryable } from './settle.ts'
 import { type Statements, statementsFor } from './statements.ts'
 import { transact } from './transact.ts'
+import { startTrouble } from './trouble.ts'
 import type { PostgresTx } from './tx.ts'
 import { PostgresWebhooks } from './webhooks.ts'
 import { within } from './within.ts'
@@ -73,8 +74,12 @@ export class PostgresStore implements Store<PostgresTx> {
   }
 
   async start(keys: KeyIds): Promise<void> {
-    await this.#startSchema()
-    await checkKeys(this.#connections, this.#statements, keys)
+    try {
+      await this.#startSchema()
+      await checkKeys(this.#connections, this.#statements, keys)
+    } catch (error) {
+      throw startTrouble(error)
+    }
   }
 
   look(id: RecordId): Promise<Seen | null> {

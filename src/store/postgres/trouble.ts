@@ -1,0 +1,88 @@
+import { OnlyonceError } from '../../errors.ts'
+import { sqlState } from './classify.ts'
+
+/** Why the database cannot be used, in a sentence of ours: what a driver says may hold names, addresses and passwords. */
+interface Trouble {
+  readonly detail: string
+  /** Only a person can change it: trying again does not help. */
+  readonly lasting: boolean
+}
+
+const lasting = (detail: string): Trouble => ({ detail, lasting: true })
+const passing = (detail: string): Trouble => ({ detail, lasting: false })
+
+const REFUSED_USER = lasting(
+  'The database refuses this user or its password, or lets it not in from this address.',
+)
+const TLS = lasting(
+  'TLS to the database fails: its certificate is not trusted, is not for this host, or the server speaks no TLS.',
+)
+const NO_HOST = passing('The name of the database host cannot be resolved, or the host cannot be reached.')
+const LATE = passing('The database did not answer in time.')
+
+const BY_CODE: Readonly<Record<string, Trouble>> = {
+  '28000': REFUSED_USER,
+  '28P01': REFUSED_USER,
+  '3D000': lasting('There is no such database on the server.'),
+  '42501': lasting(
+    'The user lacks a right in the schema. Grant it, or apply the migrations as a user who has it.',
+  ),
+  '53300': passing('The database has no connection left for this user.'),
+  '57P03': passing('The database is starting up or shutting down.'),
+  ECONNREFUSED: passing('Nothing listens at the host and port of the database.'),
+  ENOTFOUND: NO_HOST,
+  EAI_AGAIN: NO_HOST,
+  EHOSTUNREACH: NO_HOST,
+  ENETUNREACH: NO_HOST,
+  ETIMEDOUT: LATE,
+}
+
+/** What pg says without a code, by how it begins. */
+const BY_MESSAGE: readonly (readonly [RegExp, Trouble])[] = [
+  [/^The server does not support SSL/, TLS],
+  [/client password must be a/, lasting('The database asks for a password, and none was given.')],
+  [/^(?:timeout exceeded when trying|Connection terminated due to connection timeout|timeout expired)/, LATE],
+]
+
+/** A sentence about the first cause that is known, with its code, or undefined. */
+export function troubleDetail(error: unknown): string | undefined {
+  return known(error)?.detail
+}
+
+/**
+ * What a start is told. There nothing has worked before, so what only a person can change is no passing state: it is
+ * `store_misconfigured`, and not "try again". Later a refused password may be one that is being rotated.
+ */
+export function startTrouble(error: unknown): unknown {
+  const trouble = known(error)
+  if (trouble === null || !trouble.lasting) return error
+  return new OnlyonceError('store_misconfigured', { detail: trouble.detail, cause: error })
+}
+
+function known(error: unknown): Trouble | null {
+  let cause: unknown = error
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+    const found = find(cause)
+    if (found !== null) return found
+    // Where a name has several addresses, each has an error of its own.
+    cause = cause instanceof AggregateError ? cause.errors[0] : cause.cause
+  }
+  return null
+}
+
+const CAUSES_MAX = 5
+
+function find(error: Error): Trouble | null {
+  const { code, syscall } = error as { code?: unknown; syscall?: unknown }
+  const given = sqlState(error) ?? (typeof code === 'string' ? code : '')
+  if (given === 'ENOENT' && syscall !== 'connect') {
+    return lasting('The files of the migrations are missing from this installation (ENOENT).')
+  }
+  const trouble = Object.hasOwn(BY_CODE, given)
+    ? BY_CODE[given]!
+    : /CERT|^ERR_(?:SSL|TLS)/.test(given)
+      ? TLS
+      : null
+  if (trouble !== null) return { ...trouble, detail: `${trouble.detail.slice(0, -1)} (${given}).` }
+  return BY_MESSAGE.find(([begin]) => begin.test(error.message))?.[1] ?? null
+}
