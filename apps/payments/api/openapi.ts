@@ -1,11 +1,10 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifySchema, RouteOptions } from 'fastify'
-import { PROBLEM_TYPE } from '../problems.ts'
+import { isKeyed } from './answers.ts'
+import { describeAnswers } from './openapi-answers.ts'
 import { Problem } from './schemas.ts'
 import type { Api } from './type.ts'
-
-const UNSAFE = ['POST', 'PUT', 'PATCH', 'DELETE']
 
 /** Describes the routes from the very schemas that validate. Add it before them. */
 export async function describeRoutes(app: Api): Promise<void> {
@@ -38,16 +37,18 @@ function completed(
   url: string,
   { method, config }: RouteOptions,
 ): FastifySchema {
-  const problem = { description: 'A problem.', content: { [PROBLEM_TYPE]: { schema: { $ref: 'Problem#' } } } }
-  const unsafe = [method].flat().some((name) => UNSAFE.includes(name))
-  const writes = url.startsWith('/v1/') && unsafe && config?.keyless !== true
+  const route = {
+    method: [method].flat()[0]!,
+    url,
+    keyless: config?.keyless === true,
+  }
   return {
     ...schema,
     ...(url.startsWith('/v1/') && { security: [{ api_key: [] }] }),
     ...((url.startsWith('/ops/') || url === '/metrics') && { security: [{ ops_token: [] }] }),
     // Only here: a key that is missing or wrong is told by the boundary, which knows more of keys than a schema.
-    ...(writes && { headers: IDEMPOTENCY_KEY }),
-    response: { ...(schema?.response as object), default: problem },
+    ...(isKeyed(route) && { headers: IDEMPOTENCY_KEY }),
+    response: describeAnswers(route, schema?.response),
   }
 }
 

@@ -68,7 +68,8 @@ describe('the description of the API', () => {
 
   it.each(operations)('is whole: $method $path', ({ path, operation }) => {
     expect(operation.summary).toMatch(/^[A-Z]/)
-    expect(operation.responses.default).toBeDefined()
+    expect(operation.responses.default).toBeUndefined()
+    expect(operation.responses['400']).toBeDefined()
     for (const { description } of Object.values(operation.responses)) expect(description).toMatch(/\S/)
     const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
     const parameters = operation.parameters?.filter((parameter) => parameter.in === 'path') ?? []

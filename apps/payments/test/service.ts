@@ -6,6 +6,7 @@ import { type Api, buildApi } from '../api/index.ts'
 import { type Config, readConfig } from '../config.ts'
 import type { Mode } from '../gateway/index.ts'
 import { type OpenOptions, openService, type Service } from '../service.ts'
+import { type Document, expectDocumented } from './documented.ts'
 
 export { type ServiceProcess, startServiceProcess } from './service-process.ts'
 
@@ -96,6 +97,7 @@ export async function openTestService(options: TestOptions = {}): Promise<TestSe
   cleanUpLater(close)
   await api.listen({ host: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${(api.server.address() as AddressInfo).port}`
+  documents.set(url, api.swagger() as unknown as Document)
   const caller = await makeCaller(service)
   const ask = (path: string, given: Ask = {}) => send(url, path, { api_key: caller.api_key, ...given })
   return {
@@ -132,10 +134,21 @@ export async function makeCaller({ pool }: Pick<Service, 'pool'>, mode: Mode = '
   return { account_id: id, account: `${id}:${mode}`, key_id, api_key }
 }
 
+/** What services in this process say of themselves, by where they listen: every answer is compared with it. */
+const documents = new Map<string, Document>()
+
 let asked = 0
 
-/** One request over a socket. Every write has a key of its own where none is given; an empty one sends none. */
+/** One request over a socket, whose answer has to be one that the service's own document names. */
 export async function send(url: string, path: string, given: Ask): Promise<Answer> {
+  const answer = await sendUnchecked(url, path, given)
+  const document = documents.get(url)
+  if (document !== undefined) expectDocumented(document, { method: given.method ?? 'GET', path, ...answer })
+  return answer
+}
+
+/** The same, for a test that compares answers itself. Every write has a key of its own where none is given; an empty one sends none. */
+export async function sendUnchecked(url: string, path: string, given: Ask): Promise<Answer> {
   const { method = 'GET', api_key = null, body, headers = {} } = given
   asked += 1
   const key = given.key ?? `test-key-${process.pid}-${asked}`
