@@ -43,8 +43,8 @@ export async function conclude<Tx>(
     case 'not_now': {
       await keep(hold, steps)
       const failure = { code: `http_${end.reply.status}`, message: 'The operation answered so.' }
-      await leave(hold, steps, failure, unproved, signals)
-      return end
+      const left = await leave(hold, steps, failure, unproved, signals)
+      return left.why === 'conflict' ? left : end
     }
     default:
       return end satisfies never
@@ -69,6 +69,7 @@ function stoppedBy(error: unknown): Failure {
 /** The record may run again, or it is in doubt, or nobody can go on by himself. */
 type Left =
   | { readonly why: 'left'; readonly proof: Proof | null }
+  | { readonly why: 'conflict' }
   | Extract<RunEnd, { why: 'doubt' | 'parked' }>
 
 /**
@@ -83,7 +84,11 @@ async function leave<Tx>(
   unproved: boolean,
   signals: CallSignals,
 ): Promise<Left> {
-  if (hold.owned === null) return { why: 'left', proof: await hold.leaveRetryable(failure) }
+  if (hold.owned === null) {
+    const { left, proof } = await hold.leaveRetryable(failure)
+    // Another request with this key came first, and may be the very reason: its record is the answer.
+    return left ? { why: 'left', proof } : { why: 'conflict' }
+  }
   if (steps.foreign || steps.undoing !== null || unproved) return await doubt(hold, failure, null, signals)
   return { why: 'left', proof: await hold.release(failure) }
 }
@@ -102,7 +107,7 @@ async function doubt<Tx>(
 
 /** The record is in doubt: an error that says that its request changed nothing would be false. What the function threw is its own. */
 function told(end: Extract<RunEnd, { why: 'failed' }>, left: Exclude<Left, { why: 'left' }>): RunEnd {
-  return claimsNothingDone(end.error) ? left : end
+  return left.why === 'conflict' || claimsNothingDone(end.error) ? left : end
 }
 
 /** The record may run again. Steps that are durable have changed something, and the next attempt goes on behind them. */

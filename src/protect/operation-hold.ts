@@ -8,7 +8,7 @@ import { Heartbeat } from './heartbeat.ts'
 import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
 import { runStep } from './operation-step.ts'
 import { Interrupted } from './operation-stop.ts'
-import { inDoubt, leaveProved, releaseProved } from './proof.ts'
+import { inDoubt, leaveProved, releaseProved, UNWRITTEN } from './proof.ts'
 
 /**
  * An attempt's hold on its record: none at first, where the key is new, and from its first commit on a fence, a lease
@@ -162,9 +162,8 @@ export class Hold<Tx> {
   }
 
   /** Nothing is durable: the key keeps its fingerprint, as far as that can be written. */
-  async leaveRetryable(failure: Failure): Promise<Proof | null> {
-    const left = leaveProved(this.house.store, this.asTransaction(), failure)
-    return (await left.catch(() => null))?.proof ?? null
+  async leaveRetryable(failure: Failure): Promise<{ readonly left: boolean; readonly proof: Proof | null }> {
+    return await leaveProved(this.house.store, this.asTransaction(), failure).catch(() => UNWRITTEN)
   }
 
   /** The other side of a call remembers its key for so long: the record must not be forgotten before. */

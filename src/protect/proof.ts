@@ -85,6 +85,9 @@ export async function leaveProved<Tx>(
   return { left, proof: left && (previous === null || previous.state === 'retryable') ? PROVED : null }
 }
 
+/** Nothing could be written: the caller hears what its own function said, and no more than that is known. */
+export const UNWRITTEN = { left: true, proof: null } as const
+
 /** The author's word about an attempt, said of the key where that is proved, and otherwise under another code. */
 export function proveOr(error: unknown, proof: Proof | null, code: PlainCode): unknown {
   if (!isStatement(error)) return error

@@ -24,7 +24,7 @@ import type {
   TransactionEnd,
 } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
-import { leaveProved, proveOr, throwInDoubt } from './proof.ts'
+import { leaveProved, proveOr, throwInDoubt, UNWRITTEN } from './proof.ts'
 
 /** Work whose effects are all in the store's database, with everything that decides about it. */
 export interface TransactionRequest {
@@ -186,9 +186,6 @@ async function afterFailure<Tx>(
   if (seen?.record.state !== 'completed') throw answer
   return { next: 'look', error: answer }
 }
-
-/** Nothing could be written: the caller hears what its own function said, and no more than that is known. */
-const UNWRITTEN = { left: true, proof: null } as const
 
 const NOT_WORTH_A_WRITE: readonly string[] = [
   'store_unavailable',

@@ -12,7 +12,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   {
     name: 'truth: tell the error of the store though the record is in doubt',
     file: 'src/protect/operation-conclude.ts',
-    edits: [{ from: `return claimsNothingDone(end.error) ? left : end`, to: `return end` }],
+    edits: [{ from: `left.why === 'conflict' || claimsNothingDone(end.error) ? left : end`, to: `end` }],
     tests: [CUT],
   },
   {
@@ -85,6 +85,18 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     ],
     tests: [PROOFS],
     only: 'transaction of the caller',
+  },
+  {
+    name: 'truth: answer for a key that another request has executed meanwhile',
+    file: 'src/protect/operation-conclude.ts',
+    edits: [
+      {
+        from: `return left ? { why: 'left', proof } : { why: 'conflict' }`,
+        to: `return { why: 'left', proof }`,
+      },
+    ],
+    tests: [PROOFS],
+    only: 'refused its own duplicate',
   },
   {
     name: 'truth: undo an operation because the disk is full',

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { notExecuted } from '../../src/index.ts'
+import { notExecuted, operation, reply } from '../../src/index.ts'
 import {
   beginCaller,
   catchError,
@@ -78,6 +78,31 @@ describe('it is not said of a key', () => {
     await other
     expect(await shop.countEffects(call.key)).toBe(1)
   })
+
+  test.each(['an answer', 'a throw'])(
+    'that another has executed, by %s of an operation which refused its own duplicate',
+    async (how) => {
+      const [one, two] = [shop.open(), shop.open()]
+      const asked = { account: 'acct_1', key: makeCall().key, input: null }
+      let other: (() => Promise<unknown>) | null = null
+      const pay = operation(`truth.duplicate_${how.replaceAll(' ', '_')}`, async (op, _: unknown) =>
+        op.atomic('created', async (tx) => {
+          const first = other
+          other = null
+          if (first === null) {
+            await leaveEffect(tx, op.key)
+            return reply(201, { paid: true })
+          }
+          await first()
+          if (how === 'a throw') throw notExecuted()
+          return reply(409, { code: 'duplicate' })
+        }),
+      )
+      other = () => two.run(pay, asked)
+      expect(await one.run(pay, asked)).toEqual({ outcome: 'replayed', status: 201, value: { paid: true } })
+      expect(await shop.countEffects(asked.key)).toBe(1)
+    },
+  )
 
   test("inside a transaction of the caller's, which may go on", async () => {
     const once = shop.open()

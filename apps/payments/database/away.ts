@@ -2,12 +2,12 @@ import { OnlyonceError } from 'onlyonce'
 
 /**
  * Whether an error says that the database cannot be asked now, or not to write: connections that cannot be made or were cut, a server
- * that starts, ends, is full or refuses us, a pool that is full, and a server that only reads, as a standby does.
+ * that starts, ends, is full, broken, too slow or refuses us, a pool that is full, and a server that only reads, as a standby does.
  */
 export function isDatabaseAway(error: unknown): boolean {
   if (error instanceof OnlyonceError) return AWAY.includes(error.code)
   const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown }
-  if (typeof code === 'string') return /^(?:08|28|3D|53|57P)|^25006$|^E[A-Z]+$/.test(code)
+  if (typeof code === 'string') return /^(?:08|28|3D|53|57|58|XX)|^25006$|^E[A-Z]+$/.test(code)
   return /Connection terminated|timeout exceeded when trying to connect|Query read timeout/.test(`${message}`)
 }
 

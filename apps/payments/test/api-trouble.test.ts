@@ -47,7 +47,7 @@ describe('with a database that only reads', () => {
     await setReadOnly(true)
     for (const write of writes) {
       const { status, body, text } = await write()
-      expect([status, body.retryable], text).toEqual([503, true])
+      expect([status, body.retryable, body.executed], text).toEqual([503, true, 'not_by_this_request'])
       expect(text).not.toMatch(/read-only|25006|INSERT/)
     }
     expect((await ask('/v1/balances')).status).toBe(200)
