@@ -58,6 +58,7 @@ export const TABLE = {
     json_lone_surrogate: 'The request body holds half of a surrogate pair, which is not text.',
     json_number_inexact:
       'The request body holds a number that JavaScript would round, so the operation would be given another one. Send such a number as a string.',
+    request_invalid: 'The request body is not valid. Correct it, and send it with the same key.',
     encoding_malformed: 'The request body is not what its Content-Encoding says. Compress it again.',
     multipart_malformed:
       'The request body is not well-formed multipart/form-data. Correct it and send it again.',
@@ -258,6 +259,8 @@ export const TABLE = {
       'The request took effect, and its reply was too large to be kept. Look its result up; do not use a new key.',
   }),
   ...final(500, 'not_by_this_request', {
+    layer_twice:
+      'The idempotency layer stands twice before this handler, and the two ask for different things. Keep one of them: that of the application or that of the route.',
     operation_missing:
       "The idempotency layer sees no pattern of a route here, so what the request does needs a name. Pass operation, for example { operation: 'payments.create' }.",
     raw_body_missing:

@@ -38,11 +38,20 @@ export function onlyonce<Tx>(options: OnlyonceOptions<Tx>): Onlyonce<Tx> {
 /** The engine behind a front door: what the HTTP boundary, and nobody outside, goes on with. */
 export function engineOf<Tx>(once: Onlyonce<Tx>): Engine<Tx> {
   if (once instanceof FrontDoor) return FrontDoor.engineOf(once) as Engine<Tx>
-  throw new OnlyonceError('option_invalid', { detail: 'Pass what onlyonce() returned.' })
+  const foreign = typeof once === 'object' && once !== null && DOOR in once
+  throw new OnlyonceError('option_invalid', {
+    detail: foreign ? OTHER_COPY : 'Pass what onlyonce() returned.',
+  })
 }
+
+/** Known to all copies of the package in a process. */
+const DOOR = Symbol.for('onlyonce.door')
+const OTHER_COPY =
+  'It was made by another copy of the package. Two copies know nothing of each other: install onlyonce once (see npm ls onlyonce).'
 
 /** Calls with typed values. */
 class FrontDoor<Tx> implements Onlyonce<Tx> {
+  readonly [DOOR] = true
   readonly #engine: Engine<Tx>
 
   constructor(options: OnlyonceOptions<Tx>) {

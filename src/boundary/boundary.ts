@@ -9,17 +9,22 @@ import type { Outcome } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
 import { ask, NotAdmitted, refusedReply } from './admission.ts'
 import { Context, type OnceContext } from './context.ts'
+import { inside, isSameLayer, type Layer, layerAround } from './layers.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
 import { errorOf, NotFinal, noting, type Ran } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply } from './reply.ts'
-import { type BoundaryRequest, timeLeftMs } from './request.ts'
+import { type BoundaryRequest, operationOf, timeLeftMs } from './request.ts'
+import { alreadyAnswered } from './validate.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: a layer around this one may have a store of its own.
+type AnyContext = OnceContext<any>
 
 /** What an adapter does with the request. */
 export type Answer =
-  /** Not protected: let it through untouched. */
-  | { readonly answer: 'pass' }
+  /** Not protected: let it through untouched. Or protected by a layer around this one, whose context it is then. */
+  | { readonly answer: 'pass'; readonly context: AnyContext | null }
   /** The handler's own reply may leave now. */
   | { readonly answer: 'release' }
   /** Send this, in place of whatever the handler replied, if it ran at all. */
@@ -34,11 +39,13 @@ export class Boundary<Tx> {
   /** Adapters read no more of a body than this. */
   readonly body_size_max_bytes: number
   readonly #engine: Engine<Tx>
+  readonly #given: RoutePolicy
 
   /** Checks the policy; `route` is how its messages name the route. */
   constructor(once: Onlyonce<Tx>, policy: RoutePolicy, route: string) {
     this.policy = resolvePolicy(policy, nameOf(policy.operation) ?? route)
     this.#engine = engineOf(once)
+    this.#given = policy
     this.body_size_max_bytes = this.policy.body_size_max_bytes ?? this.#engine.requests.body_size_max_bytes
   }
 
@@ -59,6 +66,8 @@ export class Boundary<Tx> {
    */
   handle(request: BoundaryRequest, run: RunHandler<Tx>): Answer | Promise<Answer> {
     if (!this.protects(request)) return PASS
+    const outer = layerAround(request.carriers ?? [])
+    if (outer !== undefined) return this.#twice(outer, request)
     let prepared: Prepared | Promise<Prepared>
     try {
       this.#engine.refuseWhenClosing()
@@ -66,18 +75,52 @@ export class Boundary<Tx> {
     } catch (error) {
       return this.#refusal(error)
     }
-    if (!(prepared instanceof Promise)) return this.#decide(prepared, run)
+    const marked: RunHandler<Tx> = (context) =>
+      inside(request.carriers ?? [], { ...this.#layerOf(request), context }, () => run(context))
+    if (!(prepared instanceof Promise)) return this.#decide(prepared, marked)
     return prepared.then(
-      (whole) => this.#decide(whole, run),
+      (whole) => this.#decide(whole, marked),
       (error) => this.#refusal(error),
     )
   }
 
+  /**
+   * A layer around this one has claimed the key for this very request, and would be met here as another request in progress. Its
+   * reply is whatever is answered here, so it is told not to keep that.
+   */
+  #twice(outer: Layer, request: BoundaryRequest): Answer {
+    try {
+      if (isSameLayer(outer, this.#layerOf(request))) return { answer: 'pass', context: outer.context }
+    } catch {
+      // It has no name: it is not the same.
+    }
+    outer.context.notExecuted()
+    return this.#problem(new OnlyonceError('layer_twice'))
+  }
+
+  #layerOf(request: BoundaryRequest): Omit<Layer, 'context'> {
+    const operation = operationOf(request, this.policy)
+    return { engine: this.#engine, policy: this.#given, account: request.account, operation }
+  }
+
   #decide(prepared: Prepared, run: RunHandler<Tx>): Answer | Promise<Answer> {
     const recent = this.#engine.recall(prepared.request)
-    if (recent === null) return this.#execute(prepared, run)
+    if (recent === null)
+      return prepared.issues === null ? this.#execute(prepared, run) : this.#invalid(prepared)
     try {
       return this.#answer(recent)
+    } catch (error) {
+      return this.#problem(errorOf(error))
+    }
+  }
+
+  /** Nothing is claimed: a corrected body under the same key runs. What was done before is answered as ever. */
+  async #invalid({ request, issues }: Prepared): Promise<Answer> {
+    try {
+      const known = await alreadyAnswered(this.#engine, request)
+      if (known !== null) return this.#answer(known)
+      const error = new OnlyonceError('request_invalid')
+      return { answer: 'reply', reply: problemReply(error, this.policy, { issues: issues! }) }
     } catch (error) {
       return this.#problem(errorOf(error))
     }
@@ -233,7 +276,7 @@ export class Boundary<Tx> {
   }
 }
 
-const PASS: Answer = { answer: 'pass' }
+const PASS: Answer = { answer: 'pass', context: null }
 const RELEASE: Answer = { answer: 'release' }
 /** A transaction has no lease that could be lost. */
 const UNOWNED = { signal: new AbortController().signal }

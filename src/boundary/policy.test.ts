@@ -54,6 +54,7 @@ describe('a policy', () => {
       scope: 'operation',
       deadline_header: null,
       body: null,
+      validate: null,
       body_size_max_bytes: null,
       concurrency: 'conflict',
       reply_size_max_bytes: LIMITS.reply_size_max_bytes,

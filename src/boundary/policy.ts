@@ -9,6 +9,7 @@ import type { Admit } from './admission.ts'
 import { type Finality, type FinalRules, finalRules } from './final.ts'
 import type { OperationSource } from './operation-input.ts'
 import { PROFILES, type Profile } from './profiles.ts'
+import { isStandardSchema, type StandardSchema } from './validate.ts'
 
 /** What a route asks for. Everything has a default; all of it is checked once, when the route is made. */
 export interface RoutePolicy {
@@ -39,6 +40,8 @@ export interface RoutePolicy {
    * parts of a form, and nothing but forms. Default: forms by their parts, everything else as it was sent.
    */
   readonly fingerprint?: FingerprintFields & { readonly body?: 'raw' | 'parsed' | 'multipart' }
+  /** A schema (Standard Schema: zod, valibot, arktype) that the JSON body has to fit. Asked before the key is claimed. */
+  readonly validate?: StandardSchema
   /** Which replies are stored and which let the request run again: by status (`404`) or class (`5xx`). */
   readonly final?: Readonly<Record<string, Finality>>
   /** What a duplicate hears while the first is in progress. Default: `conflict`, which is 409. */
@@ -88,6 +91,7 @@ export interface ResolvedPolicy {
   /** Null where the front door decides. */
   readonly body_size_max_bytes: number | null
   readonly fields: CompiledFields | undefined
+  readonly validate: StandardSchema | null
   readonly final: FinalRules
   readonly concurrency: 'conflict' | 'accepted' | { readonly wait_ms: number }
   readonly admit: Admit | null
@@ -100,7 +104,7 @@ export interface ResolvedPolicy {
   readonly bounds: Pick<RoutePolicy, (typeof BOUNDS)[number]>
 }
 
-/** Checks a policy once. `route` is how the message names it. */
+/** `route` is how messages name it. */
 export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy {
   const refuse = (detail: string): never => {
     throw new OnlyonceError('option_invalid', { detail: `${route}: ${detail}` })
@@ -129,6 +133,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
     refuse('an issued key belongs to one operation, so scope cannot be account.')
   }
   if (policy.admit !== undefined && typeof policy.admit !== 'function') refuse('admit is a function.')
+  if (policy.validate !== undefined && !isStandardSchema(policy.validate)) refuse('validate is a schema.')
   const { lease_ms, in_progress_max_ms, retention_ms, deadline_ms } = policy
   for (const [name, value] of Object.entries({ lease_ms, in_progress_max_ms, retention_ms, deadline_ms })) {
     if (value !== undefined) whole(refuse, name, value)
@@ -155,6 +160,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
         ? null
         : whole(refuse, 'body_size_max_bytes', policy.body_size_max_bytes),
     fields: fieldsOf(route, policy.fingerprint),
+    validate: policy.validate ?? null,
     final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
     concurrency: concurrencyOf(refuse, policy.concurrency ?? 'conflict'),
     admit: policy.admit ?? null,
@@ -185,6 +191,7 @@ export const POLICY_NAMES: OptionNames<RoutePolicy> = {
   deadline_ms: true,
   deadline_header: true,
   fingerprint: true,
+  validate: true,
   final: true,
   concurrency: true,
   lease_ms: true,

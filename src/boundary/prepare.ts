@@ -6,9 +6,10 @@ import type { Requests } from '../requests.ts'
 import { Deadline } from '../retry.ts'
 import { type Asked, askedOf } from './admission.ts'
 import { bodyThatCounts } from './body.ts'
-import { operationInputOf } from './operation-input.ts'
+import { jsonOf, operationInputOf } from './operation-input.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import { type BoundaryRequest, headerOf, operationOf, preimageOf, type RequestBody } from './request.ts'
+import { type BodyIssue, type StandardSchema, type Validated, validate } from './validate.ts'
 
 type Bounds = ResolvedPolicy['bounds']
 
@@ -22,6 +23,8 @@ export interface Prepared {
   readonly asked: Asked | null
   /** That the client gave; null where it gave none. */
   readonly deadline: Deadline | null
+  /** What is wrong with the body, by the schema of the route; null where nothing is. */
+  readonly issues: readonly BodyIssue[] | null
 }
 
 /**
@@ -46,16 +49,40 @@ export function prepare(
   // With one scope for all operations of an account, the operation still counts in the fingerprint.
   const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
   const bounds = left_ms === null ? policy.bounds : withinTime(policy.bounds, left_ms, requests.deadline_ms)
-  const identify = (body: RequestBody): Prepared => {
+  const identify = (body: RequestBody, validated: Validated | null = null): Prepared => {
+    const issues = validated !== null && 'issues' in validated ? validated.issues : null
     const preimage = preimageOf(request, body, operation, policy, size_max_bytes)
-    const input = policy.durable === null ? null : operationInputOf(request, body, policy)
+    const made: RequestBody =
+      validated !== null && 'value' in validated ? { kind: 'parsed', value: validated.value } : body
+    const input = policy.durable === null || issues !== null ? null : operationInputOf(request, made, policy)
     const asked = policy.admit === null ? null : askedOf(request, body, { account, operation, key })
-    return { request: requests.identified(id, bounds, preimage, false), bounds, input, asked, deadline }
+    return {
+      request: requests.identified(id, bounds, preimage, false),
+      bounds,
+      input,
+      asked,
+      deadline,
+      issues,
+    }
   }
   const given = request.body()
   const read = (body: RequestBody) => bodyThatCounts(request, body, size_max_bytes)
   const body = given instanceof Promise ? given.then(read) : read(given)
-  return body instanceof Promise ? body.then(identify) : identify(body)
+  const { validate: schema } = policy
+  if (schema !== null) return checked(schema, request, body, identify)
+  return body instanceof Promise ? body.then((one) => identify(one)) : identify(body)
+}
+
+/** Fingerprinted first: what is no JSON at all is told so, and not by a schema. */
+async function checked(
+  schema: StandardSchema,
+  request: BoundaryRequest,
+  given: RequestBody | Promise<RequestBody>,
+  identify: (body: RequestBody, validated: Validated | null) => Prepared,
+): Promise<Prepared> {
+  const body = await given
+  identify(body, { issues: [] })
+  return identify(body, await validate(schema, jsonOf(request, body)))
 }
 
 const ANY_OPERATION = 'any'

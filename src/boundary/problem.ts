@@ -1,6 +1,7 @@
 import { ERRORS, type Executed } from '../errors.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
+import type { BodyIssue } from './validate.ts'
 
 /** What a problem tells: an error of the table, or a refusal under a code of the route's own. */
 export interface Told {
@@ -15,7 +16,11 @@ export interface Told {
 export function problemReply(
   given: Told,
   policy: Pick<ResolvedPolicy, 'errors' | 'problem_base'>,
-  options: { readonly retry_after_ms?: number; readonly status?: number } = {},
+  options: {
+    readonly retry_after_ms?: number
+    readonly status?: number
+    readonly issues?: readonly BodyIssue[]
+  } = {},
 ): HttpReply {
   const error = forClients(given)
   const status = options.status ?? error.status
@@ -26,7 +31,7 @@ export function problemReply(
   const [type, body] =
     policy.errors === 'stripe'
       ? ['application/json', stripeBody(error)]
-      : ['application/problem+json', problemBody(error, status, policy.problem_base)]
+      : ['application/problem+json', problemBody(error, status, policy.problem_base, options.issues)]
   const headers: [string, string][] = [
     ['content-type', type],
     ['cache-control', 'no-store'],
@@ -57,7 +62,12 @@ function forClients(error: Told): Told {
 }
 
 /** RFC 9457. `code`, `retryable` and `executed` are members of ours. */
-function problemBody({ code, message, retryable, executed }: Told, status: number, base: string): string {
+function problemBody(
+  { code, message, retryable, executed }: Told,
+  status: number,
+  base: string,
+  issues: readonly BodyIssue[] | undefined,
+): string {
   return JSON.stringify({
     type: `${base}${code}`,
     title: titleOf(code),
@@ -66,6 +76,7 @@ function problemBody({ code, message, retryable, executed }: Told, status: numbe
     code,
     retryable,
     executed,
+    ...(issues !== undefined && { issues }),
   })
 }
 

@@ -28,6 +28,8 @@ export interface BoundaryRequest {
   readonly query: string
   /** Whose request it is; null when nobody was authenticated. */
   readonly account: string | null
+  /** The framework's own objects for this request: a layer leaves its mark on them, for a second one to find. */
+  readonly carriers?: readonly object[]
   header(name: string): string | readonly string[] | undefined
   /** Given at once where it was read already: then a replay from memory waits for nothing. */
   body(): RequestBody | Promise<RequestBody>

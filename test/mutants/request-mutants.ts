@@ -79,4 +79,25 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
     edits: [{ from: ` || bytes.toString('latin1', end, next) !== CRLF`, to: `` }],
     tests: ['src/fingerprint/multipart.test.ts'],
   },
+  {
+    name: 'let two layers around one handler meet each other',
+    file: 'src/boundary/boundary.ts',
+    edits: [{ from: `if (outer !== undefined) return this.#twice(outer, request)\n`, to: `` }],
+    tests: ['test/adapters/twice.test.ts'],
+    only: 'other policies are told',
+  },
+  {
+    name: 'store what a second layer answers',
+    file: 'src/boundary/boundary.ts',
+    edits: [{ from: `outer.context.notExecuted()\n`, to: `` }],
+    tests: ['test/adapters/twice.test.ts'],
+    only: 'other policies are told',
+  },
+  {
+    name: 'let a body that is not valid claim its key',
+    file: 'src/boundary/boundary.ts',
+    edits: [{ from: `prepared.issues === null ? `, to: `prepared.bounds !== null ? ` }],
+    tests: ['test/adapters/node.test.ts'],
+    only: 'Validation',
+  },
 ]

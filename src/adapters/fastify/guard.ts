@@ -122,6 +122,7 @@ export class Guard<Tx> {
       path_params: request.params as Record<string, string>,
       query,
       account,
+      carriers: [raw],
       header: (name) => headerOf(raw, name),
       body: () => this.#bodyOf(request),
     }

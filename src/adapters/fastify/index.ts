@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
@@ -36,6 +37,8 @@ export type IdempotentHook = (request: any, reply: any, done: (error?: Error) =>
 
 /** The hooks that mark a route, and what each asks for. */
 const marks = new WeakMap<object, FastifyPolicy>()
+/** Known to all copies of the package in a process. */
+const HOOK = Symbol.for('onlyonce.hook')
 
 /**
  * Protects a route of Fastify 5. Wherever it stands among the hooks, the key is claimed after all of them: what they
@@ -53,7 +56,7 @@ export function idempotent(policy: FastifyPolicy = {}): IdempotentHook {
     done(new OnlyonceError('option_invalid', { detail: `${route}: ${TOO_EARLY}` }))
   }
   marks.set(unseen, policy)
-  return unseen
+  return Object.assign(unseen, { [HOOK]: true })
 }
 
 const TOO_EARLY =
@@ -76,10 +79,10 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
   app.decorateRequest('once', undefined)
   app.decorateRequest(BODY, undefined)
   app.addHook('onRoute', (route) => {
-    const mark = takeMark(route)
+    const name = `${route.method} ${route.url}`
+    const mark = takeMark(route, name)
     if (mark === null) return
     const { account: own = account, ...policy } = mark
-    const name = `${route.method} ${route.url}`
     checkAccount(name, own)
     const boundary = new Boundary(once, { ...defaults, ...policy }, name)
     protect(route, new Guard(boundary, own, placeOf(route)))
@@ -101,11 +104,20 @@ Object.assign(idempotency, {
   [Symbol.for('plugin-meta')]: { name: 'onlyonce', fastify: '5.x' },
 })
 
-/** Takes the mark off a route, or gives null where there is none. */
-function takeMark(route: RouteOptions): FastifyPolicy | null {
+/** Takes the mark off a route, or gives null where there is none. Two that ask for different things are a mistake. */
+function takeMark(route: RouteOptions, name: string): FastifyPolicy | null {
   const hooks = listOf(route.preHandler)
-  const mark = hooks.find((hook) => marks.has(hook))
+  const found = hooks.filter((hook) => marks.has(hook))
+  const mark = found[0]
+  if (hooks.some((hook) => HOOK in hook && !marks.has(hook))) {
+    throw new OnlyonceError('layer_twice', {
+      detail: `${name}: idempotent() is that of another copy of the package.`,
+    })
+  }
   if (mark === undefined) return null
+  if (found.some((other) => !isDeepStrictEqual(marks.get(other), marks.get(mark)))) {
+    throw new OnlyonceError('layer_twice', { detail: `See ${name}.` })
+  }
   route.preHandler = hooks.filter((hook) => !marks.has(hook))
   return marks.get(mark)!
 }

@@ -7,6 +7,7 @@ export type Known = Pick<BoundaryRequest, 'route' | 'path_params' | 'account' | 
 export function requestOf(request: Request, url: URL, known: Known): BoundaryRequest {
   return {
     ...known,
+    carriers: [request],
     method: request.method,
     path: url.pathname,
     query: url.search.slice(1),
@@ -45,7 +46,7 @@ export function serve<Tx>(
     const finish = async (answer: Answer) => {
       switch (answer.answer) {
         case 'pass':
-          return resolve(await handle(null))
+          return resolve(await handle(answer.context))
         case 'release':
           if (held !== null) resolve(held)
           return

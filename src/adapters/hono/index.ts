@@ -49,7 +49,9 @@ export function idempotent<Tx, E extends Env = any>(
     }
     if (!boundary.protects(requestOf(c.req.raw, url, nobody))) return await next()
     const whose = await accountOf(account, c as unknown as Context<E>)
-    const request = requestOf(c.req.raw, url, { ...nobody, ...routeOf(c), account: whose })
+    // The request itself may be replaced by what stands between two layers.
+    const carriers = [c, c.req.raw]
+    const request = { ...requestOf(c.req.raw, url, { ...nobody, ...routeOf(c), account: whose }), carriers }
     // Headers that were set before the handler runs belong to this request, whatever is answered.
     const before = new Headers(c.newResponse(null).headers)
     let answered: Error | null = null

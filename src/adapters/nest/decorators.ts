@@ -67,6 +67,10 @@ function protect(target: object, name?: string | symbol, descriptor?: PropertyDe
 type Handler = (...args: any[]) => unknown
 
 function protectMethod(prototype: object, name: string | symbol, descriptor: PropertyDescriptor): void {
+  if (isProtected(descriptor.value)) {
+    const title = `${prototype.constructor.name}.${String(name)}`
+    throw new OnlyonceError('layer_twice', { detail: `See @Idempotent() of ${title}.` })
+  }
   Ticket()(prototype, name, TICKET_INDEX)
   descriptor.value = protectedHandler(descriptor.value, `${prototype.constructor.name}.${String(name)}`)
   // What decorators return is not looked at by applyDecorators, so the method is put in its place here too.

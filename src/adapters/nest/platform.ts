@@ -56,6 +56,7 @@ export function readRequest(
     method: raw.method ?? 'GET',
     query,
     account,
+    carriers: [raw],
     header: (name) => headerOf(raw, name),
     body: () => bodyOf(request, raw, policy.body !== 'parsed', body_size_max_bytes),
   }

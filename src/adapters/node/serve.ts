@@ -37,6 +37,7 @@ export function requestOf(
     method: request.method ?? 'GET',
     path,
     query,
+    carriers: [request],
     header: (name) => headerOf(request, name),
     body: () => readBody(request, body_size_max_bytes),
   }
@@ -85,7 +86,7 @@ export function serve<Tx>(
     return captured.ended
   }
   const finish = (answer: Answer): Answer['answer'] => {
-    if (answer.answer === 'pass') next(null)
+    if (answer.answer === 'pass') next(answer.context)
     else if (answer.answer === 'release') captured?.release()
     else if (captured !== null) captured.replace(answer.reply)
     else if (!response.headersSent) sendReply(response, headersBefore(), answer.reply)

@@ -15,6 +15,7 @@ import { requests } from './requests.ts'
 import { scope } from './scope.ts'
 import { streams } from './streams.ts'
 import { trouble } from './trouble.ts'
+import { validation } from './validation.ts'
 
 /** In the order in which the table of results has them. */
 export const TOPICS: readonly Topic[] = [
@@ -34,4 +35,5 @@ export const TOPICS: readonly Topic[] = [
   streams,
   operations,
   admission,
+  validation,
 ]
