@@ -8,6 +8,7 @@ import type { Isolation } from '../store/contract.ts'
 import type { Admit } from './admission.ts'
 import { type Finality, type FinalRules, finalRules } from './final.ts'
 import type { OperationSource } from './operation-input.ts'
+import { oneOf, type Refuse, whole } from './policy-checks.ts'
 import { PROFILES, type Profile } from './profiles.ts'
 import { isStandardSchema, type StandardSchema } from './validate.ts'
 
@@ -209,8 +210,6 @@ export const POLICY_NAMES: OptionNames<RoutePolicy> = {
   problem_base: true,
 }
 
-type Refuse = (detail: string) => never
-
 /** The name of an operation, however it is given. */
 export function nameOf(operation: RoutePolicy['operation']): string | undefined {
   return typeof operation === 'object' ? operation.name : operation
@@ -279,15 +278,6 @@ function headerNames(refuse: Refuse, option: string, given: string | readonly st
     }
   }
   return names.map((name) => name.toLowerCase())
-}
-
-function oneOf<T extends string>(refuse: Refuse, name: string, value: T, allowed: readonly T[]): T {
-  return allowed.includes(value) ? value : refuse(`${name} is one of ${allowed.join(', ')}.`)
-}
-
-function whole(refuse: Refuse, name: string, value: number): number {
-  if (Number.isSafeInteger(value) && value >= 1) return value
-  return refuse(`${name} is a whole number, at least 1.`)
 }
 
 const BOUNDS = [
