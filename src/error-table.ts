@@ -68,6 +68,7 @@ export const TABLE = {
       'JSON is read as UTF-8 alone. Send it as UTF-8, with charset=utf-8 or without a charset.',
     encoding_unsupported:
       'The Content-Encoding of the request body is not supported here. Send JSON in gzip, deflate or br, one of them, and forms without any.',
+    body_not_json: 'The operation takes JSON. Send the body as application/json.',
     body_not_multipart: 'The route takes forms. Send the body as multipart/form-data.',
   }),
   ...final(500, 'unknown', {
@@ -236,9 +237,6 @@ export const TABLE = {
   ...final(400, 'not_by_this_request', {
     deadline_invalid:
       'The deadline of the request is not a time. Send milliseconds since the epoch, or a date and time with its zone.',
-  }),
-  ...final(415, 'not_by_this_request', {
-    body_not_json: 'The operation takes JSON. Send the body as application/json.',
   }),
   ...final(422, 'not_by_this_request', {
     key_reused:
