@@ -25,6 +25,9 @@ const OPTIONS: OptionNames<OnlyonceOptions<unknown>> = {
   stuck_check_every_ms: true,
   operations: true,
   reconcile_after_ms: true,
+  recover: true,
+  grace_ms: true,
+  background: true,
   crash_point: true,
 }
 

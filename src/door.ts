@@ -5,6 +5,7 @@ import type { KeyRules } from './key/index.ts'
 import type { Observer } from './observe/index.ts'
 import type { HandlerContext } from './protect/handler.ts'
 import type { Operation } from './protect/operation.ts'
+import type { Recover } from './protect/recover.ts'
 import type { Stuck } from './record/index.ts'
 import type { Secret } from './ring.ts'
 import type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
@@ -42,6 +43,21 @@ export interface OnlyonceOptions<Tx> {
   readonly operations?: readonly Operation<never, unknown>[]
   /** When a worker looks at what is in doubt, each counted from the look before; after the last it is parked. */
   readonly reconcile_after_ms?: readonly number[]
+  /**
+   * How to find out what became of a handler that gave no outcome, by the name of its operation. Give it to every process
+   * that runs workers or a background loop: the one that crashed may not come back.
+   *
+   * @example
+   * recover: { 'orders.create': async ({ derived_key }) => (await orders.has(derived_key)) ? … : { status: 'cannot_tell' } }
+   */
+  readonly recover?: Readonly<Record<string, Recover>>
+  /** How long after the end of its lease the owner of a handler may still answer before anybody looks, or parks. */
+  readonly grace_ms?: number
+  /**
+   * False: this process does nothing beside its requests. By default it looks after handlers whose lease is over and removes
+   * expired records, in small batches. For functions that are frozen between requests; run workers somewhere else then.
+   */
+  readonly background?: boolean
   /** Called at named places; tests inject one that ends the process there. */
   readonly crash_point?: CrashPoint
 }

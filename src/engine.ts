@@ -4,14 +4,7 @@ import { Durable } from './durable.ts'
 import { OnlyonceError } from './errors.ts'
 import { type Explanation, explain } from './explain.ts'
 import { LIMITS } from './limits.ts'
-import {
-  type CallSignals,
-  Observers,
-  type Protection,
-  StuckAlarm,
-  signalsOf,
-  WatchedStore,
-} from './observe/index.ts'
+import { type CallSignals, Observers, type Protection, signalsOf, WatchedStore } from './observe/index.ts'
 import { Flights } from './protect/flights.ts'
 import { type Flying, type TakeOff, withTrace } from './protect/flying.ts'
 import { type Followed, follow } from './protect/follow.ts'
@@ -31,6 +24,7 @@ import { keyRing, type Secret } from './ring.ts'
 import { Seal } from './seal/index.ts'
 import type { CrashPoint, Queryable, Store } from './store/contract.ts'
 import { sealed } from './store/sealed.ts'
+import { Upkeep } from './upkeep.ts'
 
 /** Makes of an outcome what the caller is given. May throw: that is then what the caller is told. */
 export type Present<T> = (outcome: Outcome, joined: boolean) => T
@@ -50,12 +44,12 @@ export class Engine<Tx> {
   readonly crashPoint: CrashPoint
   /** Operations: what they need beside the rest. */
   readonly durable: Durable<Tx>
+  /** What goes on beside the calls. */
+  readonly upkeep: Upkeep<Tx>
   readonly #seal: Seal
   readonly #flights = new Flights<Outcome>()
   readonly #recent = new RecentReplies()
   readonly #running = new Running<Tx>()
-  readonly #stuck_after_ms: number
-  readonly #alarm: StuckAlarm
   readonly #companions = new Set<() => Promise<void>>()
   #started: Promise<void> | null = null
   #ready = false
@@ -73,15 +67,7 @@ export class Engine<Tx> {
     this.requests = new Requests(options)
     this.crashPoint = options.crash_point ?? (() => {})
     this.durable = new Durable(options, this.store, this.#running, this.observers, this.crashPoint)
-    this.#stuck_after_ms = positive('stuck_after_ms', options.stuck_after_ms ?? LIMITS.stuck_after_ms)
-    const every_ms = positive(
-      'stuck_check_every_ms',
-      options.stuck_check_every_ms ?? LIMITS.stuck_check_every_ms,
-    )
-    this.#alarm = new StuckAlarm((age_ms) => this.store.stuck(age_ms), this.observers, {
-      older_than_ms: this.#stuck_after_ms,
-      every_ms,
-    })
+    this.upkeep = new Upkeep(options, this.store, this.observers, this.crashPoint, this.requests.retention_ms)
   }
 
   transaction<T>(
@@ -96,7 +82,8 @@ export class Engine<Tx> {
         return work(tx)
       }
       const unusedTx = () => this.observers.unusedTx(request.id)
-      return runTransaction(this.store, traced, begun, this.crashPoint, signals, unusedTx)
+      const { recovery } = this.upkeep
+      return runTransaction(this.store, traced, begun, recovery, this.crashPoint, signals, unusedTx)
     })
   }
 
@@ -111,7 +98,8 @@ export class Engine<Tx> {
         begin()
         return work(context)
       }
-      return runHandler(this.store, traced, begun, this.#running, this.crashPoint, signals)
+      const { recovery } = this.upkeep
+      return runHandler(this.store, traced, begun, this.#running, recovery, this.crashPoint, signals)
     })
   }
 
@@ -157,7 +145,7 @@ export class Engine<Tx> {
   }
 
   async stuck(older_than_ms: number | undefined): Promise<Stuck> {
-    const age_ms = positive('older_than_ms', older_than_ms ?? this.#stuck_after_ms)
+    const age_ms = positive('older_than_ms', older_than_ms ?? this.upkeep.stuck_after_ms)
     if (!this.#ready) await this.start()
     return await this.store.stuck(age_ms)
   }
@@ -168,7 +156,7 @@ export class Engine<Tx> {
     try {
       await this.#started
       this.#ready = true
-      this.#alarm.start()
+      this.upkeep.start()
     } catch (error) {
       this.#started = null
       this.observers.startFailed(error)
@@ -288,7 +276,7 @@ export class Engine<Tx> {
   async #close(max_ms: number): Promise<void> {
     const done = this.#flights.landed().then(() => this.#running.saved())
     const companions = [...this.#companions].map((stop) => stop())
-    await atMost(max_ms, Promise.all([done, this.#alarm.stop(), ...companions]))
+    await atMost(max_ms, Promise.all([done, this.upkeep.stop(), ...companions]))
     await this.#running.handOver(this.store)
     // Those who came too late give their claims back; the store stays open for them a moment longer.
     await atMost(LIMITS.pool_end_max_ms, this.#running.saved())

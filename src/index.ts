@@ -117,6 +117,7 @@ export {
   type StepResult,
   type ValueOf,
 } from './protect/operation.ts'
+export type { Recover, RecoverContext, Recovered } from './protect/recover.ts'
 export type { Attempt, AttemptOutcome, Failure, RecordId, State, Stuck, StuckCount } from './record/index.ts'
 export type { Secret } from './ring.ts'
 export type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
@@ -132,9 +133,11 @@ export {
   completer,
   type Evidence,
   type ReaperOptions,
+  type RecovererOptions,
   type RunningWorkers,
   reaper,
   reconciler,
+  recoverer,
   startWorkers,
   type TakerOptions,
   type WorkersOptions,

@@ -195,6 +195,18 @@ export const LIMITS = {
    * client waits meanwhile. Each pause is two to six times the last; together 31 hours, longer than keys are remembered.
    */
   reconcile_after_ms: [2_000, 5_000, 15_000, 45_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000],
+  /** How long `recover` may take to answer, and for how long its look is held, in case its process dies meanwhile. */
+  recover_max_ms: 10_000,
+  recover_hold_ms: 30_000,
+  /** A record that counts on a `recover` which no process has had for so long is parked by any process. */
+  recover_orphaned_ms: 3_600_000,
+  /** The background loop of every process: how often it looks, what it takes at once, and how it goes on. */
+  background_every_ms: 10_000,
+  background_batch_max: 20,
+  background_at_once: 4,
+  background_prune_max: 200,
+  background_again_ms: 1_000,
+  background_backoff_max_ms: 300_000,
   /** Records that a worker takes in one batch, and works on at once. */
   worker_batch_max: 100,
   worker_at_once: 8,

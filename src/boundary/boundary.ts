@@ -1,6 +1,7 @@
 import type { Onlyonce } from '../door.ts'
 import type { Engine } from '../engine.ts'
 import { OnlyonceError } from '../errors.ts'
+import { scopeOf } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
 import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
@@ -47,6 +48,9 @@ export class Boundary<Tx> {
     this.#engine = engineOf(once)
     this.#given = policy
     this.body_size_max_bytes = this.policy.body_size_max_bytes ?? this.#engine.requests.body_size_max_bytes
+    const { operation, recover } = this.policy
+    if (operation !== null && recover !== null)
+      this.#recovers.add(scopeOf('any', operation).operation, recover)
   }
 
   /** Whether a request is to be protected at all: others cost nothing more than this question. */
@@ -222,12 +226,18 @@ export class Boundary<Tx> {
     }
     // A deadline bounds the start and the claim. Work that has begun keeps the time that the route gives it: its reply is
     // good for every retry, whether or not this client still waits for it.
+    // Named by its route alone, it is known from the first request on.
+    if (this.policy.recover !== null) this.#recovers.add(request.id.operation, this.policy.recover)
     const { in_progress_max_ms = LIMITS.in_progress_max_ms } = this.policy.bounds
     // A handler that never answers would keep its client, and its duplicates in this process, waiting for ever.
     const leased = this.#engine.requests.leased(request, this.policy.bounds, in_progress_max_ms)
     const work = (owner: HandlerContext) =>
       this.#end(new Context(request.id, undefined as Tx, owner), run, ran)
     return this.#engine.handler(leased, work, asItIs, 'refuse')
+  }
+
+  get #recovers() {
+    return this.#engine.upkeep.recovery.recovers
   }
 
   /** How a handler ended, as it is to be stored. */

@@ -1,4 +1,5 @@
 import type { HandlerContext } from '../protect/handler.ts'
+import { handlerKey } from '../protect/recover.ts'
 import type { RecordId } from '../record/index.ts'
 
 /** What a handler finds on its request: `req.onlyonce`, `request.once`, `c.get('once')`, by framework. */
@@ -6,6 +7,8 @@ export interface OnceContext<Tx> {
   readonly account: string
   readonly operation: string
   readonly key: string
+  /** The same on every attempt and in every process: for the other side, and what `recover` is asked with. */
+  readonly derived_key: string
   /** The transaction that the handler's effects have to be in; only with `protect: 'transaction'`. */
   readonly tx: Tx
   /** Aborted when the record has another owner or its time is over. */
@@ -34,6 +37,10 @@ export class Context<Tx> implements OnceContext<Tx> {
     this.notExecuted = () => {
       this.nothing_done = true
     }
+  }
+
+  get derived_key(): string {
+    return handlerKey(this)
   }
 
   get signal(): AbortSignal {

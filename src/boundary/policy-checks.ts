@@ -1,3 +1,6 @@
+import { isNeverKept } from '../protect/never-kept.ts'
+import type { ResolvedPolicy, RoutePolicy } from './policy.ts'
+
 /** Says what is wrong with an option, with the route that it is of. */
 export type Refuse = (detail: string) => never
 
@@ -8,4 +11,37 @@ export function oneOf<T extends string>(refuse: Refuse, name: string, value: T, 
 export function whole(refuse: Refuse, name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 1) return value
   return refuse(`${name} is a whole number, at least 1.`)
+}
+
+/** Refuses a `recover` that would never be asked, or never be found. */
+export function checkRecover(refuse: Refuse, policy: RoutePolicy, protect: ResolvedPolicy['protect']): void {
+  if (typeof policy.recover !== 'function') refuse('recover is a function.')
+  if (protect === 'transaction')
+    refuse('recover concerns handlers; a transaction is rolled back when its process dies.')
+  if (policy.rerunnable === true) refuse('recover is never asked about a handler that is rerunnable.')
+  if (policy.scope === 'account') refuse('recover is found by the operation, so scope cannot be account.')
+}
+
+export function methodsOf(refuse: Refuse, methods: readonly string[]): ReadonlySet<string> {
+  const unsafe = ['POST', 'PATCH', 'PUT', 'DELETE']
+  const names = methods.map((method) => `${method}`.toUpperCase())
+  if (names.length === 0 || names.some((name) => !unsafe.includes(name))) {
+    refuse(`methods is a list of ${unsafe.join(', ')}.`)
+  }
+  return new Set(names)
+}
+
+export function headerNames(refuse: Refuse, option: string, given: string | readonly string[]): string[] {
+  const names = typeof given === 'string' ? [given] : [...given]
+  if (option === 'header' && names.length === 0) refuse('header names no header.')
+  for (const name of names) {
+    if (typeof name !== 'string' || !/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) {
+      refuse(`${option} holds ${JSON.stringify(name)}, which is not the name of a header.`)
+    }
+    // A wait is counted from the reply that it came with.
+    if (option === 'reply_headers' && (isNeverKept(name) || /^retry-after$/i.test(name))) {
+      refuse(`${name} is never stored or replayed.`)
+    }
+  }
+  return names.map((name) => name.toLowerCase())
 }

@@ -2,13 +2,13 @@ import { OnlyonceError } from '../errors.ts'
 import { type CompiledFields, compileFields, type FingerprintFields } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
-import { isNeverKept } from '../protect/never-kept.ts'
 import type { Operation } from '../protect/operation.ts'
+import type { Recover } from '../protect/recover.ts'
 import type { Isolation } from '../store/contract.ts'
 import type { Admit } from './admission.ts'
 import { type Finality, type FinalRules, finalRules } from './final.ts'
 import type { OperationSource } from './operation-input.ts'
-import { oneOf, type Refuse, whole } from './policy-checks.ts'
+import { checkRecover, headerNames, methodsOf, oneOf, type Refuse, whole } from './policy-checks.ts'
 import { PROFILES, type Profile } from './profiles.ts'
 import { isStandardSchema, type StandardSchema } from './validate.ts'
 
@@ -51,6 +51,8 @@ export interface RoutePolicy {
   readonly in_progress_max_ms?: number
   /** You say that running the handler twice does no harm: then one that fails, or whose process dies, runs again. */
   readonly rerunnable?: boolean
+  /** Finds out what became of a handler that gave no outcome. Known from the start where the route has an `operation`. */
+  readonly recover?: Recover
   readonly isolation?: Isolation
   readonly exclusive?: boolean
   /** Requests with a larger body are refused: a body is read whole to fingerprint it. Default: that of `onlyonce()`. */
@@ -96,6 +98,7 @@ export interface ResolvedPolicy {
   readonly final: FinalRules
   readonly concurrency: 'conflict' | 'accepted' | { readonly wait_ms: number }
   readonly admit: Admit | null
+  readonly recover: Recover | null
   readonly reply_size_max_bytes: number
   readonly reply_headers: ReadonlySet<string>
   readonly stream: boolean
@@ -133,6 +136,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
   if (policy.key === 'issued' && policy.scope === 'account') {
     refuse('an issued key belongs to one operation, so scope cannot be account.')
   }
+  if (policy.recover !== undefined) checkRecover(refuse, policy, protect)
   if (policy.admit !== undefined && typeof policy.admit !== 'function') refuse('admit is a function.')
   if (policy.validate !== undefined && !isStandardSchema(policy.validate)) refuse('validate is a schema.')
   const { lease_ms, in_progress_max_ms, retention_ms, deadline_ms } = policy
@@ -165,6 +169,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
     final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
     concurrency: concurrencyOf(refuse, policy.concurrency ?? 'conflict'),
     admit: policy.admit ?? null,
+    recover: policy.recover ?? null,
     reply_size_max_bytes: whole(
       refuse,
       'reply_size_max_bytes',
@@ -198,6 +203,7 @@ export const POLICY_NAMES: OptionNames<RoutePolicy> = {
   lease_ms: true,
   in_progress_max_ms: true,
   rerunnable: true,
+  recover: true,
   isolation: true,
   exclusive: true,
   strict_tx: true,
@@ -231,8 +237,15 @@ function durableOf(refuse: Refuse, policy: RoutePolicy): Operation<unknown, unkn
 }
 
 const BODIES = ['raw', 'parsed', 'multipart'] as const
-
-const HANDLERS_ONLY = ['protect', 'rerunnable', 'stream', 'isolation', 'exclusive', 'strict_tx'] as const
+const HANDLERS_ONLY = [
+  'protect',
+  'rerunnable',
+  'recover',
+  'stream',
+  'isolation',
+  'exclusive',
+  'strict_tx',
+] as const
 
 function fieldsOf(route: string, fingerprint: RoutePolicy['fingerprint']): CompiledFields | undefined {
   if (fingerprint === undefined) return undefined
@@ -254,30 +267,6 @@ function concurrencyOf(refuse: Refuse, given: NonNullable<RoutePolicy['concurren
   }
   refuseUnknown('concurrency', given, { wait_ms: true })
   return { wait_ms: whole(refuse, 'concurrency.wait_ms', given.wait_ms) }
-}
-
-function methodsOf(refuse: Refuse, methods: readonly string[]): ReadonlySet<string> {
-  const unsafe = ['POST', 'PATCH', 'PUT', 'DELETE']
-  const names = methods.map((method) => `${method}`.toUpperCase())
-  if (names.length === 0 || names.some((name) => !unsafe.includes(name))) {
-    refuse(`methods is a list of ${unsafe.join(', ')}.`)
-  }
-  return new Set(names)
-}
-
-function headerNames(refuse: Refuse, option: string, given: string | readonly string[]): string[] {
-  const names = typeof given === 'string' ? [given] : [...given]
-  if (option === 'header' && names.length === 0) refuse('header names no header.')
-  for (const name of names) {
-    if (typeof name !== 'string' || !/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) {
-      refuse(`${option} holds ${JSON.stringify(name)}, which is not the name of a header.`)
-    }
-    // A wait is counted from the reply that it came with.
-    if (option === 'reply_headers' && (isNeverKept(name) || /^retry-after$/i.test(name))) {
-      refuse(`${name} is never stored or replayed.`)
-    }
-  }
-  return names.map((name) => name.toLowerCase())
 }
 
 const BOUNDS = [

@@ -37,6 +37,7 @@ export type StoreStep =
   | 'leave_retryable'
   | 'within'
   | 'stuck'
+  | 'recover'
   | 'operation'
   | 'reap'
   | 'lock'

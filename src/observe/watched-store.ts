@@ -19,6 +19,7 @@ import type { DecisionStore } from '../store/decisions.ts'
 import type { LockStore } from '../store/locks.ts'
 import type { OperationStore } from '../store/operations.ts'
 import type { OutboxStore } from '../store/outbox.ts'
+import type { RecoveryStore } from '../store/recovery.ts'
 import type { WebhookStore } from '../store/webhooks.ts'
 import { codeOf } from './code.ts'
 import type { Observers } from './observers.ts'
@@ -35,11 +36,13 @@ export class WatchedStore<Tx> implements Store<Tx> {
   readonly locks?: LockStore
   readonly operations?: OperationStore<Tx>
   readonly decisions?: DecisionStore
+  readonly recovery: RecoveryStore
   readonly webhooks?: WebhookStore
 
   constructor(store: Store<Tx>, observers: Observers) {
     this.#store = store
     this.#observers = observers
+    this.recovery = this.#watchAll(store.recovery, 'recover')
     if (store.operations !== undefined) this.operations = this.#watchAll(store.operations, 'operation')
     if (store.locks !== undefined) this.locks = this.#watchAll(store.locks, 'lock')
     if (store.decisions !== undefined) this.decisions = this.#watchAll(store.decisions, 'decide')

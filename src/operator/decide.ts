@@ -2,6 +2,7 @@ import { OnlyonceError } from '../errors.ts'
 import { checkName, maskCardNumbers } from '../key/index.ts'
 import { isWellFormed } from '../key/parts.ts'
 import { LIMITS } from '../limits.ts'
+import { type GivenReply, replyOf } from '../protect/given-reply.ts'
 import {
   giveUp,
   type InProgress,
@@ -17,7 +18,6 @@ import {
 } from '../record/index.ts'
 import type { Queryable, Seen } from '../store/contract.ts'
 import type { DecideRequest, SeenWithin } from '../store/decisions.ts'
-import { type GivenReply, replyOf } from './reply.ts'
 
 /** Who decides, and why: kept for ever beside what was decided. */
 export interface Signature {

@@ -24,10 +24,10 @@ import {
 } from './decide.ts'
 import { cursorOf, type ListOptions, listRequestOf, type Page } from './list.ts'
 
+export type { GivenReply } from '../protect/given-reply.ts'
 export type { AuditEntry, RecordSummary } from '../store/decisions.ts'
 export type { GivenUp, GivingUp, Resolution, Signature } from './decide.ts'
 export type { ListOptions, Page } from './list.ts'
-export type { GivenReply } from './reply.ts'
 
 type Id = Pick<ProtectedCall, 'account' | 'operation' | 'key'>
 

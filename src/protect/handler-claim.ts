@@ -19,12 +19,13 @@ export async function claim<Tx>(
   request: HandlerRequest,
   claimant: Claimant,
   running: Running<Tx>,
+  grace_ms: number,
 ): Promise<{ readonly decision: Decision; readonly fresh: Deadline }> {
   const deadline = new Deadline(Math.min(request.deadline_ms, LIMITS.claim_max_ms))
   for (let tries = 0; ; tries += 1) {
     const fresh = new Deadline(request.lease_ms / 3)
     try {
-      return { decision: await store.claim(claimOf(request, claimant)), fresh }
+      return { decision: await store.claim({ ...claimOf(request, claimant), grace_ms }), fresh }
     } catch (error) {
       const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
       if (unanswered && (tries === 0 || (await deadline.backOff(tries)))) continue
@@ -39,8 +40,9 @@ function claimOf(request: HandlerRequest, claimant: Claimant): ClaimRequest {
   return { id, claimant, matches, lease_ms, retention_ms, takeover: rerunnable ? 'resume' : 'doubt' }
 }
 
-export function kindOf({ rerunnable }: HandlerRequest): Kind {
-  return rerunnable ? 'handler_rerunnable' : 'handler'
+export function kindOf({ rerunnable }: HandlerRequest, recoverable: boolean): Kind {
+  if (rerunnable) return 'handler_rerunnable'
+  return recoverable ? 'handler_recoverable' : 'handler'
 }
 
 /** The answer was long on its way, and the lease has been running: work must not begin after its end. */

@@ -3,13 +3,15 @@ import { OnlyonceError, type Proof } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
-import type { Claimant, Failure, Reply, State } from '../record/index.ts'
+import type { Claimant, Failure, RecordId, Reply, State } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Owned, Store } from '../store/contract.ts'
 import { claim, confirm, giveBack, kindOf } from './handler-claim.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { refuseNewWork } from './lapsed.ts'
 import { claimsNothingDone, inDoubt, proveOr, releaseProved, unproved } from './proof.ts'
+import { handlerKey } from './recover.ts'
+import type { Recovery } from './recovery.ts'
 import type { Running } from './running.ts'
 import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
 
@@ -31,8 +33,13 @@ export interface HandlerRequest
 
 /** What the work of a handler is given. */
 export interface HandlerContext {
-  /** Aborted when the record has another owner, or the time for it is over: stop, nothing you do is kept. */
+  /** Aborted when the record has another owner, or the time for it is over: stop. */
   readonly signal: AbortSignal
+  /**
+   * The same on every attempt, in every process. Pass it on to the other side: `recover` is asked with it whether the work
+   * took effect.
+   */
+  readonly derived_key: string
   /** Rises with every owner. Pass it on to whatever can refuse a late writer. */
   readonly fence: number
 }
@@ -54,17 +61,24 @@ export async function runHandler<Tx>(
   request: HandlerRequest,
   work: (context: HandlerContext) => Promise<WorkEnd>,
   running: Running<Tx>,
+  recovery: Recovery<Tx>,
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, lapsed } = request
   // The claim decides by writing, and a key that has expired must not leave a trace: in this rare case, look first.
   if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record.state ?? 'none')
-  const claimant: Claimant = { kind: kindOf(request), attempt_id: randomUUID(), owner, fingerprint, trace }
+  const kind = kindOf(request, recovery.recovers.get(id.operation) !== undefined)
+  const claimant: Claimant = { kind, attempt_id: randomUUID(), owner, fingerprint, trace }
   crashPoint('handler.claim.before')
-  const { decision, fresh } = await claim(store, request, claimant, running)
+  let { decision, fresh } = await claim(store, request, claimant, running, recovery.grace_ms)
   crashPoint('handler.claim.after')
   signals.decided(decision)
+  // A look may free the record, or find its reply; whatever it came to, the record says so now.
+  if (await recovery.attend(id, decision)) {
+    ;({ decision, fresh } = await claim(store, request, claimant, running, recovery.grace_ms))
+    signals.decided(decision)
+  }
   if (decision.kind !== 'run') return outcomeOf(decision)
   const owned: Owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
   if (fresh.passed) await confirm(store, request, owned, running)
@@ -86,7 +100,7 @@ export async function runHandler<Tx>(
     heartbeat.stop()
   }
   const claimed = { owned, from: decision.from }
-  const ended = endOfWork(work, new Ownership(owned.fence, heartbeat), crashPoint)
+  const ended = endOfWork(work, new Ownership(owned, heartbeat), crashPoint)
   let end: WorkEnd
   try {
     end = await (request.answer_max_ms === null ? ended : inTime(ended, request.answer_max_ms, NO_ANSWER))
@@ -179,11 +193,17 @@ async function saveLate<Tx>(
 /** A class, because an object with a getter of its own is made anew, getter and all, for each request. */
 class Ownership<Tx> implements HandlerContext {
   readonly fence: number
+  readonly #id: RecordId
   readonly #heartbeat: Heartbeat<Tx>
 
-  constructor(fence: number, heartbeat: Heartbeat<Tx>) {
+  constructor({ id, fence }: Owned, heartbeat: Heartbeat<Tx>) {
     this.fence = fence
+    this.#id = id
     this.#heartbeat = heartbeat
+  }
+
+  get derived_key(): string {
+    return handlerKey(this.#id)
   }
 
   get signal(): AbortSignal {

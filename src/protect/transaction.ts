@@ -25,6 +25,7 @@ import type {
 } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
 import { leaveProved, proveOr, throwInDoubt, UNWRITTEN } from './proof.ts'
+import type { Recovery } from './recovery.ts'
 
 /** Work whose effects are all in the store's database, with everything that decides about it. */
 export interface TransactionRequest {
@@ -70,6 +71,7 @@ export async function runTransaction<Tx>(
   store: Store<Tx>,
   request: TransactionRequest,
   work: (tx: Tx) => Promise<Reply>,
+  recovery: Pick<Recovery<Tx>, 'attend'>,
   crashPoint: CrashPoint,
   signals: CallSignals,
   unusedTx: () => void,
@@ -91,7 +93,10 @@ export async function runTransaction<Tx>(
     refuseNewWork(request.lapsed, seen?.record.state ?? 'none')
     const decision = decideFrom(seen, request, claimant)
     signals.decided(decision)
-    if (decision.kind !== 'run') return outcomeOf(decision)
+    if (decision.kind !== 'run') {
+      if (tries === 0 && (await recovery.attend(request.id, decision))) continue
+      return outcomeOf(decision)
+    }
     // Work that cannot run twice has had its run; only another's reply could have helped.
     if (tries > 0 && !request.rerun) break
     const attempt = attemptOf(request, claimant, seen, deadline)

@@ -16,6 +16,7 @@ import type { DecisionStore } from './decisions.ts'
 import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
 import type { OutboxStore } from './outbox.ts'
+import type { RecoveryStore } from './recovery.ts'
 import type { WebhookStore } from './webhooks.ts'
 
 /** The one method that onlyonce needs of a transaction that is not its own. pg's client has it. */
@@ -226,6 +227,9 @@ export interface Store<Tx> {
     retention_ms: number,
     work: (tx: Queryable, claimed: Run) => Promise<Reply>,
   ): Promise<WithinEnd>
+
+  /** What those need who look after handlers, and transactions in doubt, whose owner gave no outcome. */
+  readonly recovery: RecoveryStore
 
   /** Durable operations; a store may go without. */
   readonly operations?: OperationStore<Tx>

@@ -18,6 +18,7 @@ import type { DecideRequest, DecisionStore } from './decisions.ts'
 import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
 import type { OutboxStore } from './outbox.ts'
+import type { RecoveryStore } from './recovery.ts'
 import { sealedOperations } from './sealed-operations.ts'
 import { sealedWebhooks } from './sealed-webhooks.ts'
 import type { WebhookStore } from './webhooks.ts'
@@ -127,6 +128,20 @@ class SealedStore<Tx> implements Store<Tx> {
         return end
       default:
         return end satisfies never
+    }
+  }
+
+  /** A reply that was found is sealed like any other. */
+  get recovery(): RecoveryStore {
+    const inner = this.#inner.recovery
+    return {
+      unattended: (request) => inner.unattended(request),
+      vanish: (seen, grace_ms, retention_ms) => inner.vanish(seen, grace_ms, retention_ms),
+      takeLook: (seen, hold_ms) => inner.takeLook(seen, hold_ms),
+      endLook: (look, end, retention_ms) => {
+        const sealed = end.end === 'found' ? { ...end, reply: this.#seal.sealReply(look.id, end.reply) } : end
+        return inner.endLook(look, sealed, retention_ms)
+      },
     }
   }
 

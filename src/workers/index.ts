@@ -11,12 +11,14 @@ import { type CompleterOptions, completer } from './completer.ts'
 import { Loop } from './loop.ts'
 import { type ReaperOptions, reaper } from './reaper.ts'
 import { reconciler } from './reconciler.ts'
+import { type RecovererOptions, recoverer } from './recoverer.ts'
 import type { TakerOptions } from './take.ts'
 
 export { type CompleterOptions, completer } from './completer.ts'
 export { addEvidence, type Evidence } from './evidence.ts'
 export { type ReaperOptions, reaper } from './reaper.ts'
 export { reconciler } from './reconciler.ts'
+export { type RecovererOptions, recoverer } from './recoverer.ts'
 export type { TakerOptions } from './take.ts'
 
 export interface WorkersOptions {
@@ -25,6 +27,8 @@ export interface WorkersOptions {
   readonly completer?: CompleterOptions | false
   readonly reconciler?: TakerOptions | false
   readonly reaper?: ReaperOptions | false
+  /** Looks after handlers whose owner gave no outcome. */
+  readonly recoverer?: RecovererOptions | false
   /** Where events go and who runs jobs. Without it no relay is run. */
   readonly relay?: RelayOptions
   /** Just these, and none of the above. */
@@ -52,6 +56,7 @@ const NAMES: OptionNames<WorkersOptions> = {
   completer: true,
   reconciler: true,
   reaper: true,
+  recoverer: true,
   relay: true,
   workers: true,
   every_ms: true,
@@ -79,10 +84,14 @@ export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {
     await Promise.all(loops.map((loop) => loop.stop(LIMITS.worker_stop_max_ms)))
     await Promise.all(workers.map((worker) => worker.drain?.()))
   }
+  // What these workers do, or were told to leave, the background loop of this process does not do beside them.
+  const names = options.workers?.map(({ name }) => name) ?? 'all'
+  const goOn = engine.upkeep.yieldTo(names)
   const stayOpen = engine.stopWithMe(stopAll)
   try {
     for (const worker of workers) loops.push(new Loop(worker, every_ms, engine.observers))
   } catch (error) {
+    goOn()
     stayOpen()
     // What could not be started is what the caller is told.
     stopAll().catch(() => {})
@@ -91,6 +100,7 @@ export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {
   return {
     stop: async () => {
       await stopAll()
+      goOn()
       stayOpen()
     },
   }
@@ -102,6 +112,7 @@ function usualWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions): Worker[]
   const usual = [
     options.completer !== false && durable && completer(once, options.completer),
     options.reconciler !== false && durable && reconciler(once, options.reconciler),
+    options.recoverer !== false && recoverer(once, options.recoverer),
     options.reaper !== false && reaper(once, options.reaper ?? { mode: 'delete' }),
     options.relay !== undefined && relay(once, options.relay),
   ]
@@ -124,7 +135,7 @@ function checkOptions(options: WorkersOptions): number {
   return positive('every_ms', every_ms)
 }
 
-const BUILT = ['completer', 'reconciler', 'reaper', 'relay'] as const
+const BUILT = ['completer', 'reconciler', 'recoverer', 'reaper', 'relay'] as const
 
 function refuse(detail: string): never {
   throw new OnlyonceError('option_invalid', { detail })

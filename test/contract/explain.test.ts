@@ -30,6 +30,7 @@ describe.each(POOLERS)('explain, with pooler %s', (pooler) => {
       created_at: null,
       changed_at: null,
       lease_until: null,
+      look_at: null,
       expires_at: null,
     })
   })

@@ -54,6 +54,7 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     postgres: () => root.postgres(any({ pool, ...STRAY })),
     reaper: () => root.reaper(once, any({ mode: 'delete', ...STRAY })),
     reconciler: () => root.reconciler(once, any(STRAY)),
+    recoverer: () => root.recoverer(once, any(STRAY)),
     relay: () => root.relay(once, any({ jobs: { one: async () => {} }, ...STRAY })),
     reply: NO_OPTIONS,
     startWorkers: () => root.startWorkers(once, any(STRAY)),
@@ -219,10 +220,11 @@ export const NESTED: Readonly<Record<string, () => unknown>> = {
   'a destination of relay()': () =>
     root.relay(once, { destinations: { billing: any({ publisher: async () => {}, ...STRAY }) } }),
   'completer of startWorkers()': () => root.startWorkers(once, { completer: any(STRAY) }),
+  'recoverer of startWorkers()': () => root.startWorkers(once, { recoverer: any(STRAY) }),
   'reconciler of startWorkers()': () => root.startWorkers(once, { reconciler: any(STRAY) }),
   'relay of startWorkers()': () => root.startWorkers(once, { relay: any(STRAY) }),
   'the reply of operator.resolve()': async () => {
-    const { replyOf } = await import('../../src/operator/reply.ts')
+    const { replyOf } = await import('../../src/protect/given-reply.ts')
     return replyOf(any({ status: 201, ...STRAY }))
   },
 }

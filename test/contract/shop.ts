@@ -45,6 +45,8 @@ export async function openShop(): Promise<Shop> {
       const { pool, pool_options, store, ...rest } = options
       const once = onlyonce({
         secret: SECRET,
+        // Tests count statements, and let time pass: what runs beside them is started by those that are about it.
+        background: false,
         store: postgres({
           pool: pool ?? database.pool({ max: 10, ...pool_options }),
           pooler: POOLER,

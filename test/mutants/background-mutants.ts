@@ -145,7 +145,7 @@ const NO_REPLY =`,
   },
   {
     name: 'let an operator store headers that are never replayed',
-    file: 'src/operator/reply.ts',
+    file: 'src/protect/given-reply.ts',
     edits: [{ from: '!NAME.test(name) || isNeverKept(name)', to: '!NAME.test(name)' }],
     tests: ['test/contract/operator.test.ts'],
   },

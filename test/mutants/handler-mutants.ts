@@ -209,4 +209,58 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     tests: [LATE],
     only: 'the route has given the handler up',
   },
+  {
+    name: 'recover: let two processes look at once',
+    file: 'src/store/postgres/sql/recovery.ts',
+    edits: [
+      {
+        from: `AND coalesce(looks, 0) = $6::int\n  AND coalesce(look_at, clock_timestamp()) <= clock_timestamp()`,
+        to: `AND $6::int >= 0`,
+      },
+    ],
+    tests: ['src/store/postgres/conformance.test.ts'],
+    only: 'gives a look to one of many',
+  },
+  {
+    name: 'recover: write the answer of a look that another has followed',
+    file: 'src/store/postgres/sql/recovery.ts',
+    edits: [
+      {
+        from: `AND coalesce(looks, 0) = $6::int\nRETURNING state`,
+        to: `AND coalesce(looks, 0) >= $6::int\nRETURNING state`,
+      },
+    ],
+    tests: ['src/store/postgres/conformance.test.ts'],
+    only: 'takes the word of the last look',
+  },
+  {
+    name: 'recover: take "cannot tell" for "it did not happen"',
+    file: 'src/protect/recover.ts',
+    edits: [{ from: `return { end: 'later', failure: CANNOT_TELL }`, to: `return { end: 'void' }` }],
+    tests: ['test/contract/recover.test.ts'],
+    only: 'only when recover says that it is void',
+  },
+  {
+    name: 'recover: park what another process can ask about',
+    file: 'src/protect/recovery.ts',
+    edits: [{ from: `if (elsewhere && !orphaned) return false`, to: `` }],
+    tests: ['test/contract/recover.test.ts'],
+    only: 'left to the processes that have its recover',
+  },
+  {
+    name: 'recover: let the owner overrule what recover has decided',
+    file: 'src/store/postgres/sql/recovery.ts',
+    edits: [
+      { from: `decided = CASE WHEN $7 IN ('completed', 'retryable') THEN true END`, to: `decided = NULL` },
+    ],
+    tests: ['test/contract/recover.test.ts'],
+    only: 'answered with what recover finds',
+  },
+  {
+    name: 'background: do again what workers of the process do',
+    file: 'src/background.ts',
+    edits: [{ from: `names === 'all' || names.includes(name)`, to: `names === 'all' && name === ''` }],
+    tests: ['test/contract/background.test.ts'],
+    only: 'leaves its duties to workers',
+  },
 ]

@@ -38,6 +38,8 @@ import type {
   WithinEnd,
 } from '../contract.ts'
 import { keyRingIncomplete, keysOf, lacking } from '../missing-keys.ts'
+import type { RecoveryStore } from '../recovery.ts'
+import { MemoryRecovery } from './recovery.ts'
 
 /**
  * Keeps records in this process, for tests and examples. It obeys the same rules as PostgreSQL, but nothing
@@ -60,8 +62,19 @@ class MemoryStore implements Store<Queryable> {
   /** Keys whose transaction is open. There is no rollback here, so duplicates never run side by side. */
   readonly #open = new Set<string>()
 
+  /** What claims said of how long their records are kept, for who ends one in the owner's place. */
+  readonly #retentions = new Map<string, number>()
+  readonly recovery: RecoveryStore
+
   constructor(clock: () => number) {
     this.#clock = clock
+    this.recovery = new MemoryRecovery({
+      now: clock,
+      all: () => [...this.#records].map(([at, record]) => ({ id: idAt(at), record })),
+      get: (id) => this.#records.get(address(id)) ?? null,
+      put: (id, next) => this.#put(id, next),
+      retentionOf: (id, otherwise_ms) => this.#retentions.get(address(id)) ?? otherwise_ms,
+    })
   }
 
   async start(keys: KeyIds): Promise<void> {
@@ -170,6 +183,7 @@ class MemoryStore implements Store<Queryable> {
       else {
         this.#records.delete(at)
         this.#attempts.delete(at)
+        this.#retentions.delete(at)
       }
     }
     return { count: Math.min(due.length, batch_max), more: due.length > batch_max }
@@ -200,12 +214,14 @@ class MemoryStore implements Store<Queryable> {
 
   async close(): Promise<void> {}
 
-  #claim({ id, claimant, matches, lease_ms, takeover, grace_ms }: ClaimRequest): Decision {
+  #claim(request: ClaimRequest): Decision {
+    const { id, claimant, matches, lease_ms, takeover, grace_ms, retention_ms } = request
     const record = this.#records.get(address(id)) ?? null
     if (record?.state === 'in_progress' && record.attempt_id === claimant.attempt_id) return ownRun(record)
     const same_request = record === null || record.state === 'expired' || matches(record.fingerprint)
     const decision = decide(record, { claimant, same_request, lease_ms, takeover, grace_ms }, this.#clock())
     if (decision.kind === 'run' || decision.kind === 'vanished') this.#put(id, decision.record)
+    if (decision.kind === 'run' && retention_ms !== undefined) this.#retentions.set(address(id), retention_ms)
     return decision
   }
 
@@ -258,4 +274,9 @@ function requireRepeated(record: OnceRecord | null, { attempt_id }: Owned, state
 
 function address(id: RecordId): string {
   return JSON.stringify([id.account, id.operation, id.key])
+}
+
+function idAt(at: string): RecordId {
+  const [account, operation, key] = JSON.parse(at) as [string, string, string]
+  return { account, operation, key }
 }

@@ -9,6 +9,7 @@ import * as locks from './sql/locks.ts'
 import * as look from './sql/look.ts'
 import * as operations from './sql/operations.ts'
 import * as reap from './sql/reap.ts'
+import * as recovery from './sql/recovery.ts'
 import * as session from './sql/session.ts'
 import * as stuck from './sql/stuck.ts'
 
@@ -48,6 +49,10 @@ function texts(schema: string) {
     doubt: finish.doubt(schema),
     doubtVanished: finish.doubtVanished(schema),
     extend: finish.extend(schema),
+    findUnattended: recovery.findUnattended(schema),
+    vanish: recovery.vanish(schema),
+    takeLook: recovery.takeLook(schema),
+    endLook: recovery.endLook(schema),
     findReapable: reap.findReapable(schema),
     deleteReapable: reap.deleteReapable(schema),
     expireReapable: reap.expireReapable(schema),

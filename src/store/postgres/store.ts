@@ -16,6 +16,7 @@ import type {
 } from '../contract.ts'
 import type { DecisionStore } from '../decisions.ts'
 import type { LockStore } from '../locks.ts'
+import type { RecoveryStore } from '../recovery.ts'
 import type { WebhookStore } from '../webhooks.ts'
 import { Claims } from './claims.ts'
 import { Connections } from './connections.ts'
@@ -31,6 +32,7 @@ import type { PostgresSettings } from './options.ts'
 import { PostgresOutbox } from './outbox.ts'
 import { OwnerWrites } from './owner.ts'
 import { reap } from './reap.ts'
+import { PostgresRecovery } from './recovery.ts'
 import { readAttempt, readStuck } from './rows.ts'
 import { settle, writeRetryable } from './settle.ts'
 import { type Statements, statementsFor } from './statements.ts'
@@ -55,6 +57,7 @@ export class PostgresStore implements Store<PostgresTx> {
   readonly #claims: Claims
   readonly #owner: OwnerWrites
   readonly operations: PostgresOperations
+  readonly recovery: RecoveryStore
 
   constructor(pool: Pool, owns_pool: boolean, settings: PostgresSettings) {
     this.#pool = pool
@@ -71,6 +74,7 @@ export class PostgresStore implements Store<PostgresTx> {
     this.#claims = new Claims(this.#connections, this.#statements, group)
     this.#owner = new OwnerWrites(this.#connections, this.#statements, group)
     this.operations = new PostgresOperations(this.#connections, this.#statements)
+    this.recovery = new PostgresRecovery(this.#connections, this.#statements)
   }
 
   async start(keys: KeyIds): Promise<void> {

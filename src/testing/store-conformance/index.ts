@@ -3,6 +3,7 @@ import { ENDS } from './ends.ts'
 import { KEY_RULES } from './keys.ts'
 import { LEASES } from './leases.ts'
 import { REAPING } from './reaping.ts'
+import { RECOVERY } from './recovery.ts'
 import { KEYS, type StoreUnderTest } from './shared.ts'
 import { STUCK } from './stuck.ts'
 import { TRANSACTIONS } from './transactions.ts'
@@ -33,6 +34,7 @@ export function storeConformance(
       ...ENDS,
       ...LEASES,
       ...STUCK,
+      ...RECOVERY,
       ...REAPING,
       ...TRANSACTIONS,
       ...WITHIN,

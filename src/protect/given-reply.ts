@@ -1,9 +1,9 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
-import { isNeverKept } from '../protect/never-kept.ts'
 import type { Reply } from '../record/index.ts'
 import { HTTP_SCHEMA } from '../value.ts'
+import { isNeverKept } from './never-kept.ts'
 
 /** The reply that every retry gets from now on, as it would have been sent. */
 export interface GivenReply {

@@ -1,0 +1,83 @@
+import { type LookEnd, OWNER_VANISHED } from '../../record/index.ts'
+import type { Look, RecoveryStore, Unattended, UnattendedRequest } from '../recovery.ts'
+import type { Connections } from './connections.ts'
+import { bind, type Row } from './flush.ts'
+import type { Value } from './messages.ts'
+import { arrayLiteral, kindOf, replyValues } from './rows.ts'
+import type { Statements } from './statements.ts'
+
+/** Records that wait for somebody, in PostgreSQL. */
+export class PostgresRecovery implements RecoveryStore {
+  readonly #connections: Connections
+  readonly #statements: Statements
+
+  constructor(connections: Connections, statements: Statements) {
+    this.#connections = connections
+    this.#statements = statements
+  }
+
+  async unattended(request: UnattendedRequest): Promise<readonly Unattended[]> {
+    const { grace_ms, operations, orphaned_ms, limit } = request
+    const values = [`${grace_ms}`, arrayLiteral(operations), `${orphaned_ms}`, `${limit}`]
+    const { rows } = await this.#connections.run(bind(this.#statements.findUnattended, ...values))
+    return rows[0]!.map(readUnattended)
+  }
+
+  async vanish(
+    seen: Unattended,
+    grace_ms: number,
+    retention_ms: number,
+  ): Promise<'unknown' | 'retryable' | null> {
+    const { code, message } = OWNER_VANISHED
+    const values = [...seenValues(seen), `${grace_ms}`, `${retention_ms}`, code, message]
+    const { rows } = await this.#connections.runBounded(bind(this.#statements.vanish, ...values))
+    return (rows.at(-1)![0]?.[0] ?? null) as 'unknown' | 'retryable' | null
+  }
+
+  async takeLook(seen: Unattended, hold_ms: number): Promise<Look | null> {
+    const values = [...seenValues(seen), `${seen.looks}`, `${hold_ms}`]
+    const { rows } = await this.#connections.runBounded(bind(this.#statements.takeLook, ...values))
+    const taken = rows.at(-1)![0]
+    return taken === undefined ? null : { ...seen, looks: Number(taken[0]) }
+  }
+
+  async endLook(look: Look, end: LookEnd, retention_ms: number): Promise<boolean> {
+    const values = [...seenValues(look), `${look.looks}`, ...endValues(end, retention_ms)]
+    const { rows } = await this.#connections.runBounded(bind(this.#statements.endLook, ...values))
+    return rows.at(-1)!.length === 1
+  }
+}
+
+const NO_REPLY: readonly Value[] = [null, null, null, null, null]
+
+function endValues(end: LookEnd, retention_ms: number): Value[] {
+  switch (end.end) {
+    case 'found':
+      return ['completed', null, `${retention_ms}`, ...replyValues(end.reply), null, null]
+    case 'void':
+      return ['retryable', null, `${retention_ms}`, ...NO_REPLY, end.failure.code, end.failure.message]
+    case 'again':
+      return ['unknown', `${end.in_ms}`, null, ...NO_REPLY, null, null]
+    case 'parked':
+      return ['parked', null, null, ...NO_REPLY, end.failure.code, end.failure.message]
+    default:
+      return end satisfies never
+  }
+}
+
+function seenValues({ id, fence, attempt_id }: Unattended): Value[] {
+  return [id.account, id.operation, id.key, `${fence}`, attempt_id]
+}
+
+function readUnattended(row: Row): Unattended {
+  const [account, operation, key, fence, attempt_id, state, kind, looks, code, message] = row
+  return {
+    id: { account: account!, operation: operation!, key: key! },
+    fence: Number(fence),
+    attempt_id: attempt_id!,
+    state: state as Unattended['state'],
+    kind: kindOf(kind!),
+    looks: Number(looks),
+    failure: code == null ? null : { code, message: message ?? '' },
+  }
+}
