@@ -20,7 +20,7 @@ export class Clock {
 
   advance(ms: number): void {
     this.#advanced_ms += ms
-    writeFileSync(`${this.#file}.new`, `${this.#advanced_ms}\n`)
+    writeFileSync(`${this.#file}.new`, `${this.#advanced_ms}\n`, { mode: 0o600 })
     renameSync(`${this.#file}.new`, this.#file)
     for (const wakeIfDue of [...this.#sleepers]) wakeIfDue()
   }

@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { readRule } from './faults.ts'
 import { bodyOf, Failure, invalidRequest } from './http/failure.ts'
@@ -14,17 +15,22 @@ interface ControlRequest {
 /** A century: nobody means more, and sums of it stay exact. */
 const ADVANCE_MAX_MS = 100 * 365 * 24 * 60 * 60 * 1_000
 
-/** Commands to the sandbox itself, in JSON. They need no API key: whoever reaches the port may command it. */
+/** Commands to the sandbox itself, in JSON. They want a token of their own: they put clocks forward and show what everybody paid. */
 export class Control {
   readonly #server: GatewayServer
+  readonly #token: Buffer
 
-  constructor(server: GatewayServer) {
+  constructor(server: GatewayServer, token: string) {
     this.#server = server
+    this.#token = digest(`Bearer ${token}`)
   }
 
   async serve(request: ControlRequest): Promise<void> {
     const { response } = request
     try {
+      // Digests are of one length, whatever was sent.
+      const given = digest(request.incoming.headers.authorization ?? '')
+      if (!timingSafeEqual(given, this.#token)) throw new Failure(401, UNKNOWN)
       const told = await this.#obey(request)
       send(response, 200, JSON.stringify(told))
     } catch (error) {
@@ -67,6 +73,15 @@ export class Control {
         throw new Failure(404, { type: 'invalid_request_error', message: 'There is no such command.' })
     }
   }
+}
+
+const UNKNOWN = {
+  type: 'invalid_request_error',
+  message: 'Send the control token: Authorization: Bearer <token>. It is in the folder of the sandbox.',
+} as const
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
 }
 
 function advanceOf(body: unknown): number {

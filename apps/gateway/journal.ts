@@ -1,4 +1,13 @@
-import { closeSync, fdatasync, ftruncateSync, openSync, readFileSync, write, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fchmodSync,
+  fdatasync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  write,
+  writeSync,
+} from 'node:fs'
 import { promisify } from 'node:util'
 
 const writeTo = promisify(write)
@@ -20,7 +29,9 @@ export class Journal<Line> {
 
   constructor(path: string, { synced }: { readonly synced: boolean }) {
     this.#synced = synced
-    this.#file = openSync(path, 'a+')
+    // What was paid, by whom and with what: for its owner alone, also where an older one was open to others.
+    this.#file = openSync(path, 'a+', 0o600)
+    fchmodSync(this.#file, 0o600)
     const text = readFileSync(this.#file, 'utf8')
     this.lines = parseJournal(text)
     // What was torn was never answered. The next line must not become a part of it.

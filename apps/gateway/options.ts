@@ -12,6 +12,8 @@ export interface GatewayOptions {
   readonly port?: number
   /** The only one it accepts. Default: `sk_test_sandbox`. */
   readonly api_key?: string
+  /** Opens its control routes. Default: one that is drawn, and kept in its folder. */
+  readonly control_token?: string
   /** Where events are sent, and what they are signed with. */
   readonly webhook?: WebhookTarget
   /** How long idempotency keys are remembered, by its clock. Default: a day, as Stripe does. */
@@ -25,6 +27,8 @@ export interface GatewayOptions {
 export interface ServerOptions {
   readonly folder: string
   readonly api_key: string
+  /** Null: one that is drawn, and kept in the folder. */
+  readonly control_token: string | null
   readonly webhook: WebhookTarget | undefined
   readonly key_lifetime_ms: number
   readonly search_lag_ms: number
@@ -44,14 +48,30 @@ export interface Arguments extends ServerOptions {
   readonly with_parent: boolean
 }
 
+/** Where secrets are given: a command line can be read by every user of the machine. */
+const SECRETS = {
+  api_key: 'SANDBOX_API_KEY',
+  control_token: 'SANDBOX_CONTROL_TOKEN',
+  webhook_secret: 'SANDBOX_WEBHOOK_SECRET',
+} as const
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** The secrets of a gateway, as the environment of its process. */
+export function environmentOf({ api_key, control_token, webhook }: GatewayOptions): Environment {
+  return {
+    [SECRETS.api_key]: api_key,
+    [SECRETS.control_token]: control_token,
+    [SECRETS.webhook_secret]: webhook?.secret,
+  }
+}
+
 export function argumentsOf(options: GatewayOptions, folder: string, port: number): string[] {
-  const { api_key, webhook, key_lifetime_ms, search_lag_ms, seed } = options
+  const { webhook, key_lifetime_ms, search_lag_ms, seed } = options
   const given = {
     folder,
     port,
-    'api-key': api_key,
     'webhook-url': webhook?.url,
-    'webhook-secret': webhook?.secret,
     'key-lifetime-ms': key_lifetime_ms,
     'search-lag-ms': search_lag_ms,
     seed,
@@ -60,17 +80,15 @@ export function argumentsOf(options: GatewayOptions, folder: string, port: numbe
   return ['--with-parent', ...named.map(([name, value]) => `--${name}=${value}`)]
 }
 
-/** Reads the program's arguments. A wrong one is an error that names it. */
-export function readArguments(args: readonly string[]): Arguments {
+/** Reads the program's arguments, and its secrets from the environment. A wrong one is an error that names it. */
+export function readArguments(args: readonly string[], env: Environment = {}): Arguments {
   const { values } = parseArgs({
     args: [...args],
     options: {
       host: { type: 'string', default: '127.0.0.1' },
       port: { type: 'string', default: `${PORT}` },
       folder: { type: 'string' },
-      'api-key': { type: 'string', default: API_KEY },
       'webhook-url': { type: 'string' },
-      'webhook-secret': { type: 'string' },
       'key-lifetime-ms': { type: 'string', default: `${DAY_MS}` },
       'search-lag-ms': { type: 'string', default: '1000' },
       seed: { type: 'string', default: `${randomInt(2 ** 32)}` },
@@ -78,13 +96,17 @@ export function readArguments(args: readonly string[]): Arguments {
     },
   })
   if (values.folder === undefined) throw new Error('Say where the journal is: --folder <path>.')
-  if (!values['api-key'].startsWith('sk_test_')) throw new Error('--api-key has to begin with sk_test_.')
+  const api_key = env[SECRETS.api_key] ?? API_KEY
+  if (!api_key.startsWith('sk_test_')) throw new Error(`${SECRETS.api_key} has to begin with sk_test_.`)
+  const control_token = env[SECRETS.control_token] ?? null
+  if (control_token === '') throw new Error(`${SECRETS.control_token} is empty.`)
   return {
     host: values.host,
     port: count(values.port, '--port'),
     folder: values.folder,
-    api_key: values['api-key'],
-    webhook: webhookOf(values['webhook-url'], values['webhook-secret']),
+    api_key,
+    control_token,
+    webhook: webhookOf(values['webhook-url'], env[SECRETS.webhook_secret]),
     key_lifetime_ms: count(values['key-lifetime-ms'], '--key-lifetime-ms'),
     search_lag_ms: count(values['search-lag-ms'], '--search-lag-ms'),
     seed: count(values.seed, '--seed'),
@@ -94,7 +116,9 @@ export function readArguments(args: readonly string[]): Arguments {
 
 function webhookOf(url: string | undefined, secret: string | undefined): WebhookTarget | undefined {
   if (url === undefined && secret === undefined) return undefined
-  if (url === undefined || !secret) throw new Error('--webhook-url and --webhook-secret belong together.')
+  if (url === undefined || !secret) {
+    throw new Error(`--webhook-url and ${SECRETS.webhook_secret} in the environment belong together.`)
+  }
   if (!URL.canParse(url) || new URL(url).protocol !== 'http:') {
     throw new Error('--webhook-url has to begin with http://.')
   }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomInt } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -8,7 +8,14 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { readJournal } from './journal.ts'
-import { API_KEY, argumentsOf, type GatewayOptions, PORT_TAKEN } from './options.ts'
+import {
+  API_KEY,
+  argumentsOf,
+  type Environment,
+  environmentOf,
+  type GatewayOptions,
+  PORT_TAKEN,
+} from './options.ts'
 import type { FaultRule, GatewayState, JournalEntry, JournalLine, SeenRequest } from './wire.ts'
 
 const PROGRAM = fileURLToPath(new URL('./program.ts', import.meta.url))
@@ -26,6 +33,8 @@ export interface GatewayProcess {
   readonly host: string
   readonly port: number
   readonly api_key: string
+  /** Opens `/_sandbox/…`. */
+  readonly control_token: string
   /** Another one after a restart. */
   readonly pid: number
   /** What it has moved, read from its file: also when it is dead. */
@@ -61,7 +70,9 @@ export interface GatewayProcess {
  */
 export async function startGateway(options: GatewayOptions = {}): Promise<GatewayProcess> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'onlyonce-gateway-')))
-  const startAt = (port: number) => start(argumentsOf(options, folder, port))
+  const control_token = options.control_token ?? randomBytes(24).toString('base64url')
+  const env = environmentOf({ ...options, control_token })
+  const startAt = (port: number) => start(argumentsOf(options, folder, port), env)
   const started =
     options.port === undefined
       ? await startAnywhere(startAt)
@@ -69,6 +80,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const { port } = started
   let { child } = started
   const url = `http://${HOST}:${port}`
+  const tell = <Answer>(method: string, command: string, body?: object) =>
+    ask<Answer>(url, control_token, method, command, body)
   const isGone = () => child.exitCode !== null || child.signalCode !== null
   const ended = async () => {
     if (!isGone()) await once(child, 'exit')
@@ -82,6 +95,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     host: HOST,
     port,
     api_key: options.api_key ?? API_KEY,
+    control_token,
     get pid() {
       return child.pid!
     },
@@ -89,12 +103,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       const lines = readJournal<JournalLine>(join(folder, 'journal.jsonl'))
       return lines.filter((line): line is JournalEntry => line.kind !== 'refusal')
     },
-    requests: (key) => ask(url, 'GET', `requests?key=${encodeURIComponent(key)}`),
-    state: () => ask(url, 'GET', 'state'),
-    fault: (...rules) => ask(url, 'POST', 'faults', rules),
-    behave: () => ask(url, 'DELETE', 'faults'),
-    release: (key) => ask(url, 'POST', 'release', { key }),
-    advance: (advance_ms) => ask(url, 'POST', 'clock', { advance_ms }),
+    requests: (key) => tell('GET', `requests?key=${encodeURIComponent(key)}`),
+    state: () => tell('GET', 'state'),
+    fault: (...rules) => tell('POST', 'faults', rules),
+    behave: () => tell('DELETE', 'faults'),
+    release: (key) => tell('POST', 'release', { key }),
+    advance: (advance_ms) => tell('POST', 'clock', { advance_ms }),
     async restart() {
       await kill()
       child = await startAt(port)
@@ -123,8 +137,9 @@ async function startAnywhere(
   }
 }
 
-async function start(args: readonly string[]): Promise<ChildProcess> {
+async function start(args: readonly string[], env: Environment): Promise<ChildProcess> {
   const child = spawn(process.execPath, ['--import', TSX, PROGRAM, ...args], {
+    env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   // Whoever writes to a gateway that has just died must not die of it.
@@ -147,9 +162,16 @@ class NotStarted extends Error {
   }
 }
 
-async function ask<Answer>(url: string, method: string, command: string, body?: object): Promise<Answer> {
+async function ask<Answer>(
+  url: string,
+  control_token: string,
+  method: string,
+  command: string,
+  body?: object,
+): Promise<Answer> {
   const response = await fetch(`${url}/_sandbox/${command}`, {
     method,
+    headers: { authorization: `Bearer ${control_token}` },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)

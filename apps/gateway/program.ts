@@ -1,19 +1,19 @@
 /** The gateway as a process of its own. Says on its first line where it listens. */
 import type { AddressInfo } from 'node:net'
-import { PORT_TAKEN, readArguments } from './options.ts'
+import { API_KEY, PORT_TAKEN, readArguments } from './options.ts'
 import { GatewayServer } from './server.ts'
 
 /** How long requests may still take once it was told to end. */
 const DRAIN_MAX_MS = 1_000
 
 async function main(): Promise<void> {
-  const { host, port, with_parent, ...options } = readArguments(process.argv.slice(2))
+  const { host, port, with_parent, ...options } = readArguments(process.argv.slice(2), process.env)
   const gateway = new GatewayServer(options)
   const server = await gateway.listen(host, port)
   const { address, port: bound } = server.address() as AddressInfo
-  process.stdout.write(
-    `The sandbox gateway listens on http://${address}:${bound}, API key ${options.api_key}\n`,
-  )
+  // A key that was given is a secret; the usual one is in the README.
+  const key = options.api_key === API_KEY ? API_KEY : 'that of its environment'
+  process.stdout.write(`The sandbox gateway listens on http://${address}:${bound}, API key ${key}\n`)
   const end = () => {
     // What is held, or waits for a clock, is answered by nobody: its connection ends, as when a process dies.
     setTimeout(() => server.closeAllConnections(), DRAIN_MAX_MS).unref()

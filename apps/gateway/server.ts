@@ -12,6 +12,7 @@ import type { ServerOptions } from './options.ts'
 import { Processor } from './processor.ts'
 import { findRoute, type Route } from './routes.ts'
 import { SeenRequests } from './seen.ts'
+import { keepToken } from './token.ts'
 import type { GatewayState, SeenRequest, Target } from './wire.ts'
 
 /** How often it looks for holds that have run out, when nobody asks for anything. */
@@ -30,14 +31,14 @@ export class GatewayServer {
   #expiry: NodeJS.Timeout | undefined
 
   constructor(options: ServerOptions) {
-    mkdirSync(options.folder, { recursive: true })
+    mkdirSync(options.folder, { recursive: true, mode: 0o700 })
     this.#options = options
     this.processor = new Processor(options)
     this.faults = new Faults(options.seed)
     this.seen = new SeenRequests(
       new Journal<SeenRequest>(join(options.folder, 'requests.jsonl'), { synced: false }),
     )
-    this.#control = new Control(this)
+    this.#control = new Control(this, keepToken(options.folder, options.control_token))
   }
 
   /** Keeps idle connections open: one that is closed while a request is on its way would be a fault that nobody asked for. */

@@ -1,7 +1,13 @@
 /** The sandbox processor of a development's folder, for processes that did not start it. */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type GatewayOptions, type GatewayProcess, startGateway as start } from '../gateway/index.ts'
+import {
+  type GatewayOptions,
+  type GatewayProcess,
+  readToken,
+  startGateway as start,
+  TOKEN_FILE,
+} from '../gateway/index.ts'
 
 const ANSWER_MAX_MS = 5_000
 
@@ -27,7 +33,8 @@ export async function findGateway(folder: string): Promise<string | null> {
   if (url === null) return null
   // The note of one that was killed is still there, and nobody answers.
   const signal = AbortSignal.timeout(ANSWER_MAX_MS)
-  const answer = await fetch(`${url}/_sandbox/state`, { signal }).catch(() => null)
+  const headers = { authorization: `Bearer ${readToken(join(folder, TOKEN_FILE))}` }
+  const answer = await fetch(`${url}/_sandbox/state`, { signal, headers }).catch(() => null)
   await answer?.body?.cancel()
   return answer?.ok ? url : null
 }

@@ -209,6 +209,7 @@ describe('faults are meant', () => {
     for (const rule of wrong) {
       const response = await fetch(`${gateway.url}/_sandbox/faults`, {
         method: 'POST',
+        headers: { authorization: `Bearer ${gateway.control_token}` },
         body: JSON.stringify(rule),
       })
       expect(response.status).toBe(400)

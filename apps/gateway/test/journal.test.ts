@@ -42,7 +42,11 @@ describe('after SIGKILL', async () => {
       refunds: (await stripe.refunds.list()).data,
       events: (await stripe.events.list({ limit: 100 })).data,
       found: (await stripe.paymentIntents.search({ query: "metadata['a']:'b'" })).data,
-      journal: await (await fetch(`${gateway.url}/_sandbox/journal`)).json(),
+      journal: await (
+        await fetch(`${gateway.url}/_sandbox/journal`, {
+          headers: { authorization: `Bearer ${gateway.control_token}` },
+        })
+      ).json(),
     })
     const before = await look()
     const { now, movements } = await gateway.state()

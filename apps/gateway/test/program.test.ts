@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,7 +34,8 @@ function newFolder(): string {
 }
 
 it('runs by itself, for whoever has curl, until it is told to end', async () => {
-  const child = run(PROGRAM, '--port', '0', '--folder', newFolder())
+  const folder = newFolder()
+  const child = run(PROGRAM, '--port', '0', '--folder', folder)
   const [, url, api_key] = /(http:\S+), API key (\S+)$/.exec(await firstLine(child))!
   const post = (path: string, body: string, headers: Record<string, string> = {}) =>
     fetch(`${url}${path}`, {
@@ -48,7 +49,10 @@ it('runs by itself, for whoever has curl, until it is told to end', async () => 
   expect(await (await post('/v1/payment_intents', order, keyed)).json()).toMatchObject({
     status: 'succeeded',
   })
-  const read = async (what: string) => (await fetch(`${url}/_sandbox/${what}`)).json()
+  // Drawn, and kept where only its owner can read it.
+  const token = readFileSync(join(folder, 'control-token'), 'utf8').trim()
+  const control = { authorization: `Bearer ${token}` }
+  const read = async (what: string) => (await fetch(`${url}/_sandbox/${what}`, { headers: control })).json()
   expect(await read('journal')).toMatchObject([{ kind: 'capture', key: 'k 1', amount: 500 }])
   expect(await read('requests?key=k+1')).toMatchObject([{ outcome: 'executed' }, { outcome: 'replayed' }])
   expect(await read('state')).toMatchObject({ received: { create: 2 }, movements: { capture: 1 } })
@@ -59,9 +63,9 @@ it('runs by itself, for whoever has curl, until it is told to end', async () => 
     ['release', '{"key":1}'],
     ['faults', 'null'],
   ] as const) {
-    expect((await post(`/_sandbox/${path}`, body)).status).toBe(400)
+    expect((await post(`/_sandbox/${path}`, body, control)).status).toBe(400)
   }
-  expect((await fetch(`${url}/_sandbox/nonsense`)).status).toBe(404)
+  expect((await fetch(`${url}/_sandbox/nonsense`, { headers: control })).status).toBe(404)
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([0, null])
 })
@@ -103,10 +107,51 @@ it('says what is wrong with how it is called', async () => {
   const wrong: [string[], RegExp][] = [
     [[], /--folder/],
     [[...folder, '--port', 'many'], /--port/],
-    [[...folder, '--api-key', 'sk_live_1'], /sk_test_/],
     [[...folder, '--webhook-url', 'http://a'], /belong together/],
-    [[...folder, '--webhook-url', 'ftp://a', '--webhook-secret', 's'], /http:/],
+    [[...folder, '--webhook-secret', 's'], /--webhook-secret/],
+    [[...folder, '--api-key', 'sk_test_1'], /--api-key/],
     [[...folder, '--colour', 'red'], /--colour/],
   ]
   for (const [args, message] of wrong) expect(() => readArguments(args)).toThrow(message)
+  expect(() => readArguments(folder, { SANDBOX_API_KEY: 'sk_live_1' })).toThrow(/sk_test_/)
+  expect(() => readArguments(folder, { SANDBOX_CONTROL_TOKEN: '' })).toThrow(/SANDBOX_CONTROL_TOKEN/)
+  const hook = { SANDBOX_WEBHOOK_SECRET: 's' }
+  expect(() => readArguments([...folder, '--webhook-url', 'ftp://a'], hook)).toThrow(/http:/)
+})
+
+it('gives its secrets to nobody: not on its command line, not in its files, not without its token', async () => {
+  const folder = newFolder()
+  const secrets = { api_key: 'sk_test_of_this_test', control_token: 'token-of-this-test-0123456789' }
+  const webhook = { url: 'http://127.0.0.1:9/hooks', secret: 'whsec_of_this_test' }
+  const { gateway, stripe } = await openGateway({ folder, webhook, ...secrets })
+  await stripe.paymentIntents.create(TEA)
+  await gateway.advance(1_000)
+  const line = readFileSync(`/proc/${gateway.pid}/cmdline`, 'utf8')
+  expect(line).toContain('--webhook-url')
+  for (const secret of [...Object.values(secrets), webhook.secret]) expect(line).not.toContain(secret)
+  const files = readdirSync(folder)
+  expect(files.length).toBeGreaterThan(3)
+  for (const file of files) expect([file, statSync(join(folder, file)).mode & 0o077]).toEqual([file, 0])
+  expect(statSync(folder).mode & 0o077).toBe(0)
+  for (const authorization of [
+    '',
+    'Bearer ',
+    `Bearer ${secrets.api_key}`,
+    `Bearer ${secrets.control_token}x`,
+  ]) {
+    for (const [method, path] of [
+      ['GET', 'state'],
+      ['GET', 'journal'],
+      ['POST', 'clock'],
+      ['DELETE', 'faults'],
+      ['GET', 'nonsense'],
+    ]) {
+      const answer = await fetch(`${gateway.url}/_sandbox/${path}`, {
+        method: method!,
+        headers: { authorization },
+      })
+      expect([path, answer.status]).toEqual([path, 401])
+      expect(await answer.text()).not.toMatch(/whsec|capture/)
+    }
+  }
 })
