@@ -67,6 +67,22 @@ function drainOnSignals(started: Promise<Running>, waiting: AbortController): vo
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, onSignal)
 }
 
+/** What people can mend is told in a line; the rest with all that is known of it. */
+function explain(error: unknown): unknown {
+  if (error instanceof ConfigError || error instanceof NotReached) return error.message
+  const { code, syscall, address, port } = error as NodeJS.ErrnoException & {
+    address?: string
+    port?: number
+  }
+  if (syscall !== 'listen') return error
+  const place = `${address}${port === undefined ? '' : `:${port}`}`
+  if (code === 'EADDRINUSE')
+    return `${place} is in use by another process. Set PORT to another one, or stop that process.`
+  if (code === 'EACCES') return `${place} may not be used by this user. Set PORT to 1024 or more.`
+  if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine. Set HOST to one.`
+  return error
+}
+
 const waiting = new AbortController()
 const started = start(waiting.signal)
 drainOnSignals(started, waiting)
@@ -75,6 +91,6 @@ try {
   console.log(welcome(service, address))
 } catch (error) {
   if (error instanceof Interrupted) process.exit(0)
-  console.error(error instanceof ConfigError || error instanceof NotReached ? error.message : error)
+  console.error(explain(error))
   process.exit(1)
 }

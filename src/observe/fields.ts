@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { maskCardNumbers } from '../key/index.ts'
+import { maskBeginning } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
 import type { Failure, RecordId } from '../record/index.ts'
 import type { Signal } from './signals.ts'
@@ -24,7 +24,7 @@ export function digestKey(key: string): string {
 
 /** A text of somebody else's, as it may be shown: without card numbers, and short. */
 export function showText(text: string): string {
-  return maskCardNumbers(text).slice(0, LIMITS.error_message_length_max)
+  return maskBeginning(text, LIMITS.error_message_length_max)
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { refuseUnknown } from '../options.ts'
+import { BoundedLabels } from './bounded-labels.ts'
 import { digestKey, showText } from './fields.ts'
 import { type Labels, METRICS, type MetricKey, measure } from './metrics.ts'
 import { RetryRate } from './retry-rate.ts'
@@ -36,13 +37,14 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Observer {
   const tracer = options.tracer ?? trace.getTracer('onlyonce')
   const meter = options.meter ?? metrics.getMeter('onlyonce')
   const retry_rate = new RetryRate()
+  const bounded = new BoundedLabels()
   const takes = Object.fromEntries(
     Object.keys(METRICS).map((key) => [key, instrument(key as MetricKey, meter, retry_rate)]),
   ) as Record<MetricKey, Take>
   return {
     signal(signal) {
       retry_rate.hear(signal)
-      for (const { metric, value, labels } of measure(signal)) takes[metric](value, labels)
+      for (const { metric, value, labels } of measure(signal)) takes[metric](value, bounded.of(labels))
     },
     trace: (call) => traceOf(tracer, call),
   }

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client'
 import { refuseUnknown } from '../options.ts'
+import { BoundedLabels } from './bounded-labels.ts'
 import { type Labels, METRICS, type MetricKey, measure, prometheusName } from './metrics.ts'
 import { RetryRate } from './retry-rate.ts'
 import type { Observer } from './signals.ts'
@@ -22,13 +23,14 @@ export function prometheus(options: PrometheusOptions = {}): Observer {
   refuseUnknown('prometheus()', options, { registry: true })
   const registry = options.registry ?? register
   const retry_rate = new RetryRate()
+  const bounded = new BoundedLabels()
   const takes = Object.fromEntries(
     Object.keys(METRICS).map((key) => [key, registerOne(key as MetricKey, registry, retry_rate)]),
   ) as Record<MetricKey, Take>
   return {
     signal(signal) {
       retry_rate.hear(signal)
-      for (const { metric, value, labels } of measure(signal)) takes[metric](value, labels)
+      for (const { metric, value, labels } of measure(signal)) takes[metric](value, bounded.of(labels))
     },
   }
 }

@@ -1,6 +1,8 @@
 import { randomInt } from 'node:crypto'
+import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { listening } from '../../../test/adapters/servers/listen.ts'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
 import { freshDatabase } from '../../../test/setup/database.ts'
 import { waitUntil } from '../../../test/setup/wait.ts'
@@ -48,6 +50,20 @@ describe('processes side by side', () => {
 
     await untilDrained(service)
     expect(await worker.stop(), worker.output()).toBe(0)
+  })
+
+  it('say in one line that their port is taken, and end', async () => {
+    const { port, close } = await listening(createServer())
+    cleanUpLater(close)
+    const taken = startServiceProcess({ database, role: 'api', env: { ...env, PORT: `${port}` } })
+    const { message } = await taken.then(
+      () => new Error('it started'),
+      (error: Error) => error,
+    )
+    const [, ...told] = message.trim().split('\n')
+    expect(told).toEqual([
+      `127.0.0.1:${port} is in use by another process. Set PORT to another one, or stop that process.`,
+    ])
   })
 
   it('say what is wrong, and end', async () => {
