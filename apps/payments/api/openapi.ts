@@ -1,13 +1,30 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifySchema, RouteOptions } from 'fastify'
+import type { Config } from '../config.ts'
 import { isKeyed } from './answers.ts'
 import { describeAnswers } from './openapi-answers.ts'
 import { Problem } from './schemas.ts'
 import type { Api } from './type.ts'
 
+/**
+ * What the page of the documentation may load, and where it may send: nothing but what comes from here. Its styles are written by its
+ * own program; images of it are in its stylesheet.
+ */
+const DOCS_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
 /** Describes the routes from the very schemas that validate. Add it before them. */
-export async function describeRoutes(app: Api): Promise<void> {
+export async function describeRoutes(app: Api, { docs }: Pick<Config, 'docs'>): Promise<void> {
   app.addSchema({ ...Problem, $id: 'Problem' })
   await app.register(swagger, {
     openapi: {
@@ -27,7 +44,7 @@ export async function describeRoutes(app: Api): Promise<void> {
     refResolver: { buildLocalReference: (json) => `${json.$id}` },
     transform: ({ schema, url, route }) => ({ url, schema: completed(schema, url, route) }),
   })
-  await app.register(swaggerUi, { routePrefix: '/docs' })
+  if (docs) await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: DOCS_POLICY })
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
 }
 
