@@ -223,6 +223,8 @@ export const TABLE = {
   ...final(409, 'unknown', {
     webhook_endpoint_disabled: 'The webhook endpoint is disabled. Enable it first.',
     webhook_endpoints_too_many: 'The account has as many webhook endpoints as it may have. Remove one first.',
+    webhook_url_taken:
+      'The account has a webhook endpoint with this URL already. Change that one, or remove it first.',
   }),
   ...final(500, 'unknown', {
     webhook_body_not_raw:

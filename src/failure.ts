@@ -1,4 +1,4 @@
-import { maskCardNumbers } from './key/index.ts'
+import { maskBeginning } from './key/index.ts'
 import { LIMITS } from './limits.ts'
 import type { Failure } from './record/index.ts'
 
@@ -24,7 +24,7 @@ function describe(error: unknown): Failure {
   }
 }
 
-/** Masked before it is cut: half a card number is none that could be recognised. PostgreSQL's text holds no NUL. */
+/** PostgreSQL's text holds no NUL. */
 function storable(text: string, length_max: number): string {
-  return maskCardNumbers(text.replaceAll('\0', '')).slice(0, length_max)
+  return maskBeginning(text.replaceAll('\0', ''), length_max)
 }

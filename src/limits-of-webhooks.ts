@@ -16,6 +16,8 @@ export const WEBHOOK_LIMITS = {
   webhook_timeout_ms: 15_000,
   /** Interim answers (1xx) before the real one: a few are usual, and a flood of them would keep a process busy. */
   webhook_interim_max: 20,
+  /** An address that is refused is told as refused so long after the attempt began, and not sooner. */
+  webhook_refused_after_ms: 1_000,
   /** How long one server of names is waited for, and how often it is asked. */
   webhook_dns_timeout_ms: 3_000,
   webhook_dns_tries: 2,

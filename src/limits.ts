@@ -183,8 +183,9 @@ export const LIMITS = {
   /** The retry rate is that of the last minute, counted in stretches of a second. */
   retry_rate_window_ms: 60_000,
   retry_rate_slots: 60,
-  /** Hexadecimal characters of a key's digest in logs and spans: chance does not make two of them equal. */
+  /** Hexadecimal characters of a key's digest in logs and spans (chance makes no two equal), and values of one label of the metrics. */
   key_digest_length: 12,
+  label_values_max: 500,
 
   /** An operation that so many owners have left unfinished is not tried again: it may be what ended them. */
   owners_max: 50,
@@ -261,15 +262,13 @@ export const LIMITS = {
   /** After trouble with a subject its limiter does not ask about it for so long, and so for at most so many subjects at once. */
   limit_pause_ms: 1_000,
   limit_paused_max: 10_000,
-  /** Points of one window; together with the takes of one statement they stay an integer of the database. */
+  /** Points of one window, and takes of it in one statement; together they stay an integer of the database. */
   limit_points_max: 1_000_000,
-  /** Takes of one window in one statement. */
   limit_batch_max: 1_000,
   /** No window is longer; what is to be remembered for longer is not a limit of speed. */
   limit_window_max_ms: 31 * 24 * 3_600_000,
-  /** Windows of one subject; each is a statement. */
+  /** Windows of one subject, each a statement; and the name of a limiter, in front of a digest in a column of 255 characters. */
   limit_rules_max: 8,
-  /** Names of limiters stand in front of a digest, in a column of 255 characters. */
   limit_name_length_max: 64,
   /** How long a full window is known to be full without asking: another process may have given points back. */
   limit_full_kept_ms: 100,

@@ -11,9 +11,12 @@ import {
 } from 'onlyonce/limits'
 import type { Caller } from './accounts/index.ts'
 import type { LimitsConfig } from './config.ts'
+import { tooMany } from './database/reads.ts'
 import type { Mode } from './gateway/index.ts'
 import { LIMITS } from './limits.ts'
 import { Refused } from './problems.ts'
+
+const DAY_MS = 86_400_000
 
 export interface ServiceLimits {
   /** Makes the tables where they are missing. The first request would, but is not counted where that takes too long. */
@@ -22,8 +25,10 @@ export interface ServiceLimits {
   limitRate(caller: Caller, reply: FastifyReply): Promise<void>
   /** For every request under /v1, before anything is asked of the database: throws while nobody gets a connection in time. */
   refuseWhenStalled(): void
+  /** Throws where too many requests of the account are under way; else counts this one until it is answered. */
+  limitAtOnce(caller: Caller, reply: FastifyReply): void
   /** For work that would begin. Replays are not asked about. */
-  readonly admitWork: () => Admission
+  readonly admitWork: (asked: Asked) => Promise<Admission>
   /** The same for a payment, and how often its card and its account were charged. */
   readonly admitPayment: (asked: Asked) => Promise<Admission>
   /** Counts what is under way. */
@@ -58,9 +63,21 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
   })
   const { in_flight_max, lag_max_ms, queue_max_ms } = config
   const load = overload({ in_flight_max, lag_max_ms, queue_max_ms, pool: work_pool })
+  // Not worth a flush to the disk each: after a crash of the database the day begins anew.
+  const quotas = {
+    live: rateLimit({ ...shared, name: 'quota_live', points: config.quota_live, per_ms: DAY_MS }),
+    test: rateLimit({ ...shared, name: 'quota_test', points: config.quota_test, per_ms: DAY_MS }),
+  } satisfies Record<Mode, unknown>
+  const at_once = new Map<string, number>()
+  const admitWork = async ({ account }: Pick<Asked, 'account'>) => {
+    orRefuse(load.admit())
+    const quota = await quotas[account.endsWith(':live') ? 'live' : 'test'].take(account)
+    return orRefuse(admissionOf(quota, { code: 'quota_exceeded', reason: 'daily-quota' }))
+  }
   return {
     async start() {
-      await Promise.all([rates.live, rates.test, cards, accounts].map((limiter) => limiter.start()))
+      const all = [rates.live, rates.test, quotas.live, quotas.test, cards, accounts]
+      await Promise.all(all.map((limiter) => limiter.start()))
     },
     async limitRate({ account, mode }, reply) {
       const verdict = await rates[mode].take(account)
@@ -70,9 +87,19 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
     refuseWhenStalled() {
       if (load.queue_ms > queue_max_ms * LIMITS.overload_stalled_times) orRefuse(load.admit())
     },
-    admitWork: () => orRefuse(load.admit()),
+    limitAtOnce({ account }, reply) {
+      const count = at_once.get(account) ?? 0
+      if (count >= config.account_at_once_max) throw tooMany()
+      at_once.set(account, count + 1)
+      reply.raw.once('close', () => {
+        const left = at_once.get(account)! - 1
+        if (left === 0) at_once.delete(account)
+        else at_once.set(account, left)
+      })
+    },
+    admitWork,
     async admitPayment(asked) {
-      orRefuse(load.admit())
+      await admitWork(asked)
       const { payment_method } = asked.body() as { payment_method: string }
       const card = await cards.take(asked.account, payment_method)
       orRefuse(admissionOf(card, { code: 'velocity_limited', reason: 'card-velocity' }))
@@ -91,7 +118,7 @@ function orRefuse(admission: Admission): Admission {
   if (admission.admit) return admission
   const { code, retry_after_ms = 1, headers } = admission
   const retry_after = `${Math.max(1, Math.ceil(retry_after_ms / 1_000))}`
-  throw new Refused(code as 'overloaded' | 'velocity_limited' | 'limits_unavailable', {
+  throw new Refused(code as 'overloaded' | 'velocity_limited' | 'limits_unavailable' | 'quota_exceeded', {
     headers: { 'Retry-After': retry_after, ...headers },
   })
 }

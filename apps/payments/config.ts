@@ -41,6 +41,8 @@ export interface Config {
   readonly log_level: LogLevel
   /** Addresses and networks of proxies, whose word about a client's address is taken. */
   readonly trusted_proxies: readonly string[]
+  /** Whether /docs is there. */
+  readonly docs: boolean
   /** An account whose API key everybody knows. */
   readonly demo: boolean
   /** How long a start waits for a database that is away; without `--wait`, as long as it takes. */
@@ -55,6 +57,7 @@ export type Database =
       readonly kind: 'url'
       readonly url: string
       readonly pool_size: number
+      readonly reads_pool_size: number
       readonly pooler: 'none' | 'transaction'
     }
 
@@ -93,6 +96,11 @@ export interface LimitsConfig {
   readonly velocity_wait_max_ms: number
   /** Connections to the database that count, and do nothing else. */
   readonly pool_size: number
+  /** New writes of an account in a day. */
+  readonly quota_live: number
+  readonly quota_test: number
+  /** Requests of one account under way at once. */
+  readonly account_at_once_max: number
   /** Tries of one address in a minute without a credential that is known. */
   readonly strangers_per_minute: number
 }
@@ -150,6 +158,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     log_level: read.oneOf('LOG_LEVEL', LOG_LEVELS) ?? (development ? 'warn' : 'info'),
     // Its key is in the source for everybody to read, so a database that may be real never has it unasked.
     demo: read.flag('DEMO_ACCOUNT') ?? development,
+    docs: read.flag('DOCS') ?? production === null,
     trusted_proxies: readProxies(read),
     wait_max_ms,
     folder: read.text('DATA_FOLDER') ?? './data',
@@ -213,8 +222,9 @@ function readArguments(read: Reader, args: readonly string[]): Pick<Config, 'rol
 function readDatabase(read: Reader): Database {
   const url = read.url('DATABASE_URL', ['postgres:', 'postgresql:'])
   const pool_size = read.whole('DATABASE_POOL_SIZE', 3, POOL_SIZE_MAX) ?? POOL_SIZE_DEFAULT
+  const reads_pool_size = read.whole('READS_POOL_SIZE', 2, POOL_SIZE_MAX) ?? SERVICE_LIMITS.reads_pool_size
   const pooler = read.oneOf('DATABASE_POOLER', POOLERS) ?? 'none'
-  return url === null ? { kind: 'embedded' } : { kind: 'url', url, pool_size, pooler }
+  return url === null ? { kind: 'embedded' } : { kind: 'url', url, pool_size, reads_pool_size, pooler }
 }
 
 function readStripe(read: Reader): Stripe | null {
@@ -254,6 +264,10 @@ function readLimits(read: Reader): LimitsConfig {
     wait_max_ms: read.whole('LIMITS_WAIT_MS', 1, DAY_MS) ?? LIMITS.limit_wait_max_ms,
     velocity_wait_max_ms: read.whole('VELOCITY_WAIT_MS', 1, DAY_MS) ?? SERVICE_LIMITS.velocity_wait_max_ms,
     pool_size: read.whole('LIMITS_POOL_SIZE', 1, POOL_SIZE_MAX) ?? SERVICE_LIMITS.limits_pool_size,
+    quota_live: read.whole('QUOTA_LIVE', 1, RATE_MAX) ?? SERVICE_LIMITS.quota_live,
+    quota_test: read.whole('QUOTA_TEST', 1, RATE_MAX) ?? SERVICE_LIMITS.quota_test,
+    account_at_once_max:
+      read.whole('REQUESTS_PER_ACCOUNT', 1, RATE_MAX) ?? SERVICE_LIMITS.account_at_once_max,
     strangers_per_minute:
       read.whole('STRANGERS_PER_MINUTE', 1, RATE_MAX) ?? SERVICE_LIMITS.strangers_per_minute,
   }

@@ -25,6 +25,16 @@ export const LIMITS = {
   expiry_retry_hours: 24,
   /** How long a payment waits for its card to be counted. It is refused then, so this is longer than an ordinary stall of a disk. */
   velocity_wait_max_ms: 2_000,
+  /** How long a read of the API may take the database; then it is ended there, and answered with 503. */
+  read_max_ms: 5_000,
+  /** Connections of one process that only read, and the reads of one account that wait for its half of them. */
+  reads_pool_size: 6,
+  reads_waiting_max: 200,
+  /** Requests of one account under way in one process. */
+  account_at_once_max: 200,
+  /** New writes of one account in a day: what it can have us keep. */
+  quota_live: 1_000_000,
+  quota_test: 50_000,
   /** Connections of one process that only count. Takes of one subject share a statement, so a few serve thousands a second. */
   limits_pool_size: 4,
   /** What a statement of the limits may take beyond the wait of a request: sweeps of ended windows are longer than takes. */

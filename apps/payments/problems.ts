@@ -48,6 +48,11 @@ export const PROBLEMS = {
     status: 429,
     message: 'Too many payments in a short time. Try again after Retry-After.',
   },
+  quota_exceeded: {
+    status: 429,
+    message:
+      'The account has begun as many writes as it may in a day. Send the same key again after Retry-After.',
+  },
   limits_unavailable: {
     status: 503,
     message:

@@ -17,8 +17,9 @@ import { openLimits, type ServiceLimits } from './admission.ts'
 import { Strangers } from './api/strangers.ts'
 import type { Config } from './config.ts'
 import { migrate } from './database/migrate.ts'
-import { limitsPoolOptions, poolerOf, poolOptions } from './database/pools.ts'
+import { limitsPoolOptions, poolerOf, poolOptions, readsPoolOptions } from './database/pools.ts'
 import { Reach } from './database/reach.ts'
+import { Reads } from './database/reads.ts'
 import { type OpenGateways, openGateways } from './gateways.ts'
 import { keptSecret } from './kept-secret.ts'
 import { LIMITS as SERVICE_LIMITS } from './limits.ts'
@@ -30,6 +31,8 @@ import type { Gateways } from './payments/index.ts'
 export interface Service {
   readonly config: Config
   readonly pool: pg.Pool
+  /** For routes that only read. */
+  readonly reads: Reads
   readonly once: Onlyonce<PostgresTx>
   /** Without one for its mode, a request is refused as `mode_unavailable`. */
   readonly gateways: Gateways
@@ -118,6 +121,9 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     return {
       config,
       pool,
+      reads: new Reads(openPool(readsPoolOptions(config, url), log, opened), {
+        pooled: poolerOf(config) !== 'none',
+      }),
       once,
       gateways,
       webhook_secrets,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isCardNumber, maskCardNumbers } from './card.ts'
+import { isCardNumber, maskBeginning, maskCardNumbers } from './card.ts'
 
 /** An oracle that shares nothing with the source: digits from the right, one at a time. */
 function passesLuhn(digits: string): boolean {
@@ -94,5 +94,22 @@ describe('maskCardNumbers', () => {
     const start = performance.now()
     for (const text of ['4', '4 ', '42-', '4242 ', '- ', '4...']) maskCardNumbers(text.repeat(300_000))
     expect(performance.now() - start).toBeLessThan(10_000)
+  })
+})
+
+describe('the masked beginning of a text', () => {
+  it('is that of the whole text, masked, wherever the cut is', () => {
+    const card = '4242 - 4242 - 4242 - 4242'
+    for (let at = 0; at < 120; at += 1) {
+      const text = `${'a'.repeat(at)} ${card} and more`
+      expect(maskBeginning(text, 100)).toBe(maskCardNumbers(text).slice(0, 100))
+    }
+  })
+
+  it('costs what it shows, and not what the text is long', () => {
+    const text = '4 '.repeat(5_000_000)
+    const start = performance.now()
+    for (let i = 0; i < 1_000; i += 1) maskBeginning(text, 300)
+    expect(performance.now() - start).toBeLessThan(5_000)
   })
 })

@@ -41,6 +41,20 @@ export function maskCardNumbers(text: string): string {
   return copied === 0 ? text : masked + text.slice(copied)
 }
 
+/** The longest that a card number can be written. */
+const SPAN_MAX = DIGITS_MAX + (DIGITS_MAX - 1) * SEPARATORS_MAX
+
+/**
+ * The beginning of a text, without card numbers. Only that much of it is looked at: a text may be of any length, and somebody waits. Masked
+ * before it is cut: half a card number is none that could be recognised.
+ *
+ * @example
+ * maskBeginning(error.message, 300)
+ */
+export function maskBeginning(text: string, length_max: number): string {
+  return maskCardNumbers(text.slice(0, length_max + SPAN_MAX)).slice(0, length_max)
+}
+
 /**
  * Where the longest card number that starts here ends, or -1. It ends where a group of digits ends: cutting
  * a longer number into windows would find a valid one by chance in almost every long number.

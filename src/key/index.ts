@@ -1,6 +1,6 @@
 /** Keys: header syntax, rules, scopes, business keys, issued keys and the keys of foreign calls. No I/O. */
 export { businessKey } from './business.ts'
-export { maskCardNumbers } from './card.ts'
+export { maskBeginning, maskCardNumbers } from './card.ts'
 export { holdsCardNumber } from './card-inside.ts'
 export { checkKey } from './check.ts'
 export { derivedKey } from './derived.ts'

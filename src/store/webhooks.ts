@@ -135,12 +135,20 @@ export interface ReplayRange {
 }
 
 export interface WebhookStore {
-  /** Null: the account has as many as it may have. */
-  createEndpoint(draft: EndpointDraft, secret: Sealed, count_max: number): Promise<WebhookEndpoint | null>
+  /** Or why not: the account has as many as it may have, or one with this URL. */
+  createEndpoint(
+    draft: EndpointDraft,
+    secret: Sealed,
+    count_max: number,
+  ): Promise<WebhookEndpoint | 'too_many' | 'url_taken'>
   /** In the order of their making; there is a bounded number of them. */
   listEndpoints(account: string): Promise<readonly WebhookEndpoint[]>
   getEndpoint(account: string, id: string): Promise<WebhookEndpoint | null>
-  changeEndpoint(account: string, id: string, changes: EndpointChanges): Promise<WebhookEndpoint | null>
+  changeEndpoint(
+    account: string,
+    id: string,
+    changes: EndpointChanges,
+  ): Promise<WebhookEndpoint | 'url_taken' | null>
   removeEndpoint(account: string, id: string): Promise<boolean>
   /** The new secret is the current one; the others sign beside it for so long. */
   rotateSecret(account: string, id: string, secret: Sealed, keep_ms: number): Promise<boolean>

@@ -50,8 +50,15 @@ export async function attempt(
     if (status === GONE) return endWith({ end: 'failed', status, failure }, delivery.url)
     return endWith({ end: nextOf(attempts, settings), status, failure })
   } catch (error) {
+    if ((error as { code?: unknown }).code === 'webhook_url_refused') await settle(start_ms)
     return endWith({ end: nextOf(attempts, settings), status: null, failure: failureOf(error) })
   }
+}
+
+/** How long our servers of names took would tell what they know: a name that they have is refused sooner than one that they ask about. */
+async function settle(start_ms: number): Promise<void> {
+  const left_ms = start_ms + LIMITS.webhook_refused_after_ms - monotonicMs()
+  if (left_ms > 0) await new Promise((resolve) => setTimeout(resolve, left_ms))
 }
 
 async function send(delivery: TakenDelivery, settings: WebhooksSettings): Promise<number> {

@@ -25,7 +25,8 @@ export interface UpdateEndpoint extends EndpointName {
 
 export interface Endpoints {
   /**
-   * The secret is shown here, and never again. Throws `webhook_url_refused` where webhooks are not sent to.
+   * The secret is shown here, and never again. Throws `webhook_url_refused` where webhooks are not sent to, and
+   * `webhook_url_taken` where the account has an endpoint with this URL.
    *
    * @example
    * const { endpoint, secret } = await endpoints.create({ account, url: 'https://shop.example/hooks', types: ['payment.*'] })
@@ -61,7 +62,9 @@ export function endpointsOf(
   const change = async ({ account, id }: EndpointName, changes: EndpointChanges) => {
     checkAccount(account)
     await ready()
-    return known(isEndpointId(id) ? await store.changeEndpoint(account, id, changes) : null)
+    const changed = isEndpointId(id) ? await store.changeEndpoint(account, id, changes) : null
+    if (changed === 'url_taken') throw new OnlyonceError('webhook_url_taken')
+    return known(changed)
   }
   return {
     async create(call) {
@@ -78,7 +81,8 @@ export function endpointsOf(
       const secret = newSecret()
       const stored = { bytes: secret, sealed_by: null }
       const endpoint = await store.createEndpoint(draft, stored, LIMITS.webhook_endpoints_max)
-      if (endpoint === null) throw new OnlyonceError('webhook_endpoints_too_many')
+      if (endpoint === 'too_many') throw new OnlyonceError('webhook_endpoints_too_many')
+      if (endpoint === 'url_taken') throw new OnlyonceError('webhook_url_taken')
       return { endpoint, secret: showSecret(secret) }
     },
     async list(call) {

@@ -35,6 +35,12 @@ export function askDns(servers?: readonly string[]): ResolveName {
   }
 }
 
+/**
+ * One sentence for a name that is not there, for one that cannot be resolved now and for an address that is not public: what differs
+ * would tell the owner of an endpoint about a network that is not theirs.
+ */
+const NOT_PUBLIC = 'Webhooks are sent to public addresses alone. This one is none, or cannot be found.'
+
 /** Names that never mean a host of somebody else. What they resolve to is refused too; this says so at once. */
 const OWN_NAMES = /(?:^|\.)(?:localhost|local|internal|home\.arpa|lan|intranet|corp|private)$/
 
@@ -61,8 +67,8 @@ export function checkUrl(given: unknown, { allow_private }: Pick<TargetRules, 'a
   const host = hostOf(url)
   if (isIP(host) === 0) {
     const name = host.replace(/\.$/, '')
-    if (!name.includes('.') || OWN_NAMES.test(name)) refuse(`${host} is no public name.`)
-  } else if (!isPublicAddress(host)) refuse(`${host} is no public address.`)
+    if (!name.includes('.') || OWN_NAMES.test(name)) refuse(NOT_PUBLIC)
+  } else if (!isPublicAddress(host)) refuse(NOT_PUBLIC)
   return url
 }
 
@@ -72,14 +78,25 @@ export function checkUrl(given: unknown, { allow_private }: Pick<TargetRules, 'a
  */
 export async function resolveTarget(url: URL, rules: TargetRules): Promise<readonly string[]> {
   const host = hostOf(url)
-  const addresses = isIP(host) === 0 ? await rules.resolve(host) : [host]
-  if (addresses.length === 0 || addresses.some((address) => isIP(address) === 0)) {
-    refuse(`${host} resolves to nothing.`)
-  }
-  const wrong = rules.allow_private ? undefined : addresses.find((address) => !isPublicAddress(address))
-  // Which one is not told: the owner of an endpoint would learn about a network that is not theirs.
-  if (wrong !== undefined) refuse(`${host} resolves to an address that is not public.`)
+  const addresses = isIP(host) === 0 ? await resolveName(host, rules) : [host]
+  const wrong =
+    addresses.length === 0 ||
+    addresses.some((address) => isIP(address) === 0 || !(rules.allow_private || isPublicAddress(address)))
+  if (wrong) refuse(NOT_PUBLIC)
   return addresses
+}
+
+/** In development the reason helps. Elsewhere it would tell which names our own servers of names know. */
+async function resolveName(
+  host: string,
+  { allow_private, resolve }: TargetRules,
+): Promise<readonly string[]> {
+  try {
+    return await resolve(host)
+  } catch (error) {
+    if (allow_private) throw error
+    return refuse(NOT_PUBLIC)
+  }
 }
 
 /** A lookup for sockets that knows these addresses and asks nobody. */

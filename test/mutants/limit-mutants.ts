@@ -80,4 +80,30 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     edits: [{ from: ` || queueMs() > queue_max_ms * part`, to: `` }],
     tests: ['test/limits/overload.test.ts'],
   },
+  {
+    name: 'let one account have all connections that read',
+    file: 'apps/payments/database/reads.ts',
+    edits: [{ from: `Math.floor(pool.options.max / 2)`, to: `pool.options.max` }],
+    tests: ['apps/payments/test/hostile-storage.test.ts'],
+    only: 'half of its connections',
+  },
+  {
+    name: 'let reads take as long as they like',
+    file: 'apps/payments/database/pools.ts',
+    edits: [{ from: `      statement_timeout: SERVICE_LIMITS.read_max_ms,\n`, to: `` }],
+    tests: ['apps/payments/test/hostile-storage.test.ts'],
+    only: 'ended by the server',
+  },
+  {
+    name: 'look for card numbers behind the claim of the key',
+    file: 'apps/payments/api/index.ts',
+    edits: [{ from: `    refuseCardNumbers(request.body)\n`, to: `` }],
+    tests: ['apps/payments/test/hostile-cards.test.ts'],
+  },
+  {
+    name: 'take an empty variable for none',
+    file: 'apps/payments/environment.ts',
+    edits: [{ from: `if (text === undefined) return null`, to: `if (!text) return null` }],
+    tests: ['apps/payments/test/config.test.ts'],
+  },
 ]

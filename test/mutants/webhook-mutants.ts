@@ -153,4 +153,18 @@ WHERE $1 <> '' AND m.id = $3::uuid`,
     ],
     tests: ['test/webhooks/history.test.ts'],
   },
+  {
+    name: 'tell an owner why a name cannot be resolved',
+    file: 'src/webhooks/target.ts',
+    edits: [{ from: `    return refuse(NOT_PUBLIC)\n`, to: `    throw error\n` }],
+    tests: ['test/webhooks/addresses.test.ts'],
+    only: 'the refusal is the same',
+  },
+  {
+    name: 'let two endpoints that are made at once both find the last place',
+    file: 'src/store/postgres/sql/webhooks.ts',
+    edits: [{ from: `SELECT pg_advisory_xact_lock(hashtextextended`, to: `SELECT (hashtextextended` }],
+    tests: ['test/webhooks/endpoints.test.ts'],
+    only: 'too many',
+  },
 ]

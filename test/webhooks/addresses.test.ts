@@ -103,12 +103,28 @@ describe('a name is refused by what it resolves to', () => {
     }
   })
 
-  it('the refusal does not tell which address it was', async () => {
-    const told = await send('https://shop.example/', resolvingTo('10.20.30.40')).catch(
-      (error) => error.message,
+  it('the refusal is the same for a private address, for a name that is not there, and for servers that do not answer', async () => {
+    const failing = (code: string): TargetRules => ({
+      ...strict,
+      resolve: async () => {
+        throw Object.assign(new Error(`query ${code} intranet.shop.example`), { code })
+      },
+    })
+    const codes = ['ENOTFOUND', 'ENODATA', 'ESERVFAIL', 'ETIMEOUT', 'EREFUSED', 'ECONNREFUSED']
+    const rules = [resolvingTo('10.20.30.40'), resolvingTo('::1'), resolvingTo(), ...codes.map(failing)]
+    const told = rules.map(async (one) =>
+      send('https://shop.example/', one).then(
+        () => 'sent',
+        ({ code, message }) => ({ code, message }),
+      ),
     )
-    expect(told).toContain('shop.example')
-    expect(told).not.toContain('10.20')
+    const own = ['https://10.20.30.40/', 'https://localhost/', 'https://intranet/'].map((url) =>
+      send(url, strict).catch(({ code, message }) => ({ code, message })),
+    )
+    const all = await Promise.all([...told, ...own])
+    expect(all[0]).toMatchObject({ code: 'webhook_url_refused' })
+    for (const one of all) expect(one).toEqual(all[0])
+    expect(JSON.stringify(all[0])).not.toMatch(/10\.20|shop\.example|ENOTFOUND/)
   })
 
   it('a resolver that never answers is given up in time', async () => {

@@ -255,7 +255,7 @@ it('an account all of whose endpoints hang keeps others waiting for one post, an
   const desk = await openDesk({ timeout_ms: 300, at_once: 4, per_endpoint: 1 })
   const [dead, alive] = [await openReceiver(), await openReceiver()]
   dead.answer = () => {}
-  for (let n = 0; n < 5; n += 1) await desk.hooks.endpoints.create({ account, url: dead.url })
+  for (let n = 0; n < 5; n += 1) await desk.hooks.endpoints.create({ account, url: `${dead.url}?${n}` })
   await desk.emit(20)
   await desk.fanOut()
   const other = 'acct_2:test'

@@ -108,12 +108,45 @@ describe('endpoints', () => {
     const { endpoint } = await endpoints.create({ account, url })
     const update = endpoints.update({ account, id: endpoint.id, url: 'https://127.0.0.1/' })
     await expect(update).rejects.toMatchObject({ code: 'webhook_url_refused' })
-    for (let n = 1; n < LIMITS.webhook_endpoints_max; n += 1) await endpoints.create({ account, url })
-    const more = endpoints.create({ account, url })
+    // At once: those that come together do not all find the last place.
+    const rest = Array.from({ length: LIMITS.webhook_endpoints_max + 10 }, (_, n) =>
+      endpoints.create({ account, url: `${url}/${n}` }),
+    )
+    const made = (await Promise.allSettled(rest)).filter(({ status }) => status === 'fulfilled')
+    expect(made).toHaveLength(LIMITS.webhook_endpoints_max - 1)
+    const more = endpoints.create({ account, url: `${url}/more` })
     await expect(more).rejects.toMatchObject({ code: 'webhook_endpoints_too_many', status: 409 })
     await endpoints.create({ account: other, url })
     await endpoints.remove({ account, id: endpoint.id })
     await endpoints.create({ account, url })
+  })
+})
+
+describe('a URL', () => {
+  const taken = { code: 'webhook_url_taken', status: 409 }
+
+  it('has one endpoint in an account, however it is written and however many ask at once', async () => {
+    const { endpoints } = webhooks((await openShop()).open())
+    const asked = await Promise.allSettled(
+      Array.from({ length: 8 }, () => endpoints.create({ account, url: 'https://shop.example/one' })),
+    )
+    expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    for (const same of [
+      'https://SHOP.example/one',
+      'https://shop.example:443/one',
+      'https://shop.example/a/../one',
+    ]) {
+      await expect(endpoints.create({ account, url: same })).rejects.toMatchObject(taken)
+    }
+    await endpoints.create({ account: other, url: 'https://shop.example/one' })
+    const { endpoint } = await endpoints.create({ account, url: 'https://shop.example/two' })
+    const name = { account, id: endpoint.id }
+    await expect(endpoints.update({ ...name, url: 'https://shop.example/one' })).rejects.toMatchObject(taken)
+    expect(await endpoints.update({ ...name, url: 'https://shop.example/two' })).toMatchObject({
+      id: endpoint.id,
+    })
+    await endpoints.remove(name)
+    await endpoints.create({ account, url: 'https://shop.example/two' })
   })
 })
 
@@ -166,7 +199,7 @@ describe('secrets', () => {
     const desk = await openDesk({}, { encryption })
     const receiver = await openReceiver()
     const { secret } = await desk.hooks.endpoints.create({ account, url: receiver.url })
-    const { endpoint: second } = await desk.hooks.endpoints.create({ account, url: receiver.url })
+    const { endpoint: second } = await desk.hooks.endpoints.create({ account, url: `${receiver.url}?2` })
     await desk.hooks.endpoints.disable({ account, id: second.id })
     const [row] = await desk.rows('webhook_secrets')
     expect(row!.key_id).toBe('a')

@@ -65,7 +65,7 @@ describe('deliveries', () => {
     const receiver = await openReceiver()
     const [one, two] = [
       await desk.hooks.endpoints.create({ account, url: receiver.url }),
-      await desk.hooks.endpoints.create({ account, url: receiver.url }),
+      await desk.hooks.endpoints.create({ account, url: `${receiver.url}?two` }),
     ].map(({ endpoint }) => endpoint.id)
     const ids = await desk.send(3)
     const { list, attempts } = desk.hooks.deliveries
@@ -205,7 +205,7 @@ it('a secret that was rotated out is removed when its time is over, and no other
   const desk = await openDesk()
   const receiver = await openReceiver()
   for (const keep_ms of [1, 3_600_000]) {
-    const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
+    const { endpoint } = await desk.hooks.endpoints.create({ account, url: `${receiver.url}?${keep_ms}` })
     await desk.hooks.endpoints.rotateSecret({ account, id: endpoint.id, keep_ms })
   }
   expect(await desk.rows('webhook_secrets')).toHaveLength(4)

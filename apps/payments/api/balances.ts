@@ -9,7 +9,7 @@ const Balance = Type.Object({
   pending: Type.Integer({ description: 'What is held for it and not yet taken.' }),
 })
 
-export const balanceRoutes: Routes = async (app, { pool }) => {
+export const balanceRoutes: Routes = async (app, { reads }) => {
   app.get(
     '/v1/balances',
     {
@@ -22,7 +22,8 @@ export const balanceRoutes: Routes = async (app, { pool }) => {
       },
     },
     async (request, reply) => {
-      const found = await balances(pool, callerOf(request).account)
+      const { account } = callerOf(request)
+      const found = await balances(reads.of(account), account)
       // Written out: a sum may be more than a number of JavaScript's can say, and is exact all the same.
       const data = found.map(
         ({ currency, available, pending }) =>

@@ -39,7 +39,7 @@ export function answerError(
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return sendProblem(request, reply, 'invalid_request')
   }
-  const code = isDatabaseAway(error) ? 'unavailable' : 'internal'
+  const code = isDatabaseAway(error) || isTooSlow(error) ? 'unavailable' : 'internal'
   request.log.error({ err: error }, 'a request failed')
   return sendProblem(request, reply, code)
 }
@@ -71,4 +71,9 @@ function send(request: FastifyRequest, reply: FastifyReply, body: Told): Fastify
     .header('content-type', PROBLEM_TYPE)
     .header('cache-control', 'no-store')
     .send(Buffer.from(JSON.stringify({ ...body, request_id: request.id })))
+}
+
+/** A read that took so long that the server has ended it. */
+function isTooSlow(error: Error): boolean {
+  return (error as { code?: unknown }).code === '57014'
 }

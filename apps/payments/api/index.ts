@@ -11,6 +11,7 @@ import { healthRoutes } from './health.ts'
 import { readJsonOnly, refuseUnasked } from './json.ts'
 import { requireKey } from './key.ts'
 import { API_LIMITS } from './limits.ts'
+import { refuseLargeMetadata } from './metadata.ts'
 import { answerUnknownRoutes } from './not-found.ts'
 import { answerClientError, answerExpectations, noteRequest, refuseAmbiguous } from './not-http.ts'
 import { describeRoutes } from './openapi.ts'
@@ -54,9 +55,10 @@ export async function buildApi(service: Service): Promise<Api> {
     refuseUnasked(request)
     // Before schemas, whose complaints name members as the client wrote them.
     refuseCardNumbers(request.body)
+    refuseLargeMetadata(request.body)
     done()
   })
-  await describeRoutes(app)
+  await describeRoutes(app, service.config)
   // A worker with a port is there for those who watch it.
   const listens = service.config.role !== 'worker'
   await addRoutes(app, service, listens ? OTHER_ROUTES : [healthRoutes])
@@ -72,6 +74,7 @@ function doorOfV1({ pool, limits, strangers }: Service): Door {
     limits.refuseWhenStalled()
     await requireCaller(request, reply)
     limits.countRequest(request, reply)
+    limits.limitAtOnce(callerOf(request), reply)
     await limits.limitRate(callerOf(request), reply)
   }
 }

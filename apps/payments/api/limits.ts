@@ -3,6 +3,8 @@ export const API_LIMITS = {
   body_size_max_bytes: 65_536,
   /** What the processor tells at once; an intent with all that is expanded in it stays far below. */
   gateway_webhook_max_bytes: 1_048_576,
+  /** All of it, as JSON: room for twenty texts of 500 ASCII characters and their names. */
+  metadata_max_bytes: 12_288,
   json_depth_max: 16,
   json_members_max: 1_000,
   /** Keys, of which each character may be written as three. */

@@ -56,6 +56,8 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
   const { createPayment, capturePayment, cancelPayment, refundPayment } = service.operations
   const { admitPayment } = service.limits
   const admitWork = ofPayment(service)
+  const find = (account: string, id: string) =>
+    findPayment({ once: service.once, pool: service.reads.of(account) }, account, id)
   app.addHook('preHandler', requireGateway(service))
 
   app.post(
@@ -93,7 +95,8 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
       const { limit, after } = readPage(PAYMENTS, request.query)
       const filter = readFilter(request.query)
       const before = after?.[0] ?? null
-      const found = await listPayments(service.pool, callerOf(request).account, filter, before, limit + 1)
+      const { account } = callerOf(request)
+      const found = await listPayments(service.reads.of(account), account, filter, before, limit + 1)
       return pageOf(PAYMENTS, found, limit, ({ id }) => [id])
     },
   )
@@ -102,7 +105,7 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
     '/v1/payments/:payment',
     { schema: { summary: 'Get a payment', params: Params, response: { 200: Payment }, tags: ['payments'] } },
     async (request) => {
-      const found = await findPayment(service, callerOf(request).account, request.params.payment)
+      const found = await find(callerOf(request).account, request.params.payment)
       if (found === null) throw new Refused('not_found')
       return found
     },
@@ -188,9 +191,15 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
     async (request) => {
       const { payment } = request.params
       const account = callerOf(request).account
-      if ((await findPayment(service, account, payment)) === null) throw new Refused('not_found')
+      if ((await find(account, payment)) === null) throw new Refused('not_found')
       const { limit, after } = readPage(REFUNDS, request.query)
-      const found = await listRefunds(service.pool, account, payment, after?.[0] ?? null, limit + 1)
+      const found = await listRefunds(
+        service.reads.of(account),
+        account,
+        payment,
+        after?.[0] ?? null,
+        limit + 1,
+      )
       return pageOf(REFUNDS, found, limit, ({ id }) => [id])
     },
   )
@@ -207,7 +216,8 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
     },
     async (request) => {
       const { payment, refund } = request.params
-      const found = await findRefund(service.pool, callerOf(request).account, payment, refund)
+      const { account } = callerOf(request)
+      const found = await findRefund(service.reads.of(account), account, payment, refund)
       if (found === null) throw new Refused('not_found')
       return found
     },
@@ -220,7 +230,7 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
  */
 function ofPayment({ limits, pool }: Service): Admit {
   return async (asked) => {
-    const admission = limits.admitWork()
+    const admission = await limits.admitWork(asked)
     const currency = await findCurrency(pool, asked.account, asked.path_params.payment!)
     if (currency === null) throw new Refused('not_found')
     const { amount } = asked.body() as { amount?: unknown }

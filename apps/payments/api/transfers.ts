@@ -76,7 +76,8 @@ export async function transferRoutes(app: Api, service: Service): Promise<void> 
       },
     },
     async (request) => {
-      const found = await findTransfer(service.pool, callerOf(request).account, request.params.transfer)
+      const { account } = callerOf(request)
+      const found = await findTransfer(service.reads.of(account), account, request.params.transfer)
       if (found === null) throw new Refused('not_found')
       return presentTransfer(found)
     },

@@ -1,4 +1,4 @@
-/** The service's connections to its database: one pool for its work, and a small one for its limits alone. */
+/** The service's connections to its database: one pool for its work, one for what only reads, and a small one for its limits alone. */
 import { LIMITS } from 'onlyonce'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
@@ -18,6 +18,22 @@ export function poolOptions(config: Config, url: string): pg.PoolConfig {
     ...sessionOptions(config, {
       lock_timeout: LIMITS.lock_wait_max_ms,
       idle_in_transaction_session_timeout: LIMITS.idle_in_transaction_max_ms,
+    }),
+  }
+}
+
+/** What only reads: the server ends what takes too long. */
+export function readsPoolOptions(config: Config, url: string): pg.PoolConfig {
+  const { database } = config
+  return {
+    connectionString: url,
+    max: database.kind === 'url' ? database.reads_pool_size : SERVICE_LIMITS.reads_pool_size,
+    connectionTimeoutMillis: LIMITS.connection_wait_max_ms,
+    keepAlive: true,
+    ...sessionOptions(config, {
+      statement_timeout: SERVICE_LIMITS.read_max_ms,
+      lock_timeout: LIMITS.lock_wait_max_ms,
+      default_transaction_read_only: 'on',
     }),
   }
 }
@@ -42,7 +58,7 @@ export function limitsPoolOptions(config: Config, url: string): pg.PoolConfig {
 }
 
 /** As settings of the session these cost nothing; otherwise each transaction has to set them. A pooler may refuse them. */
-function sessionOptions(config: Config, settings: Readonly<Record<string, number>>) {
+function sessionOptions(config: Config, settings: Readonly<Record<string, number | string>>) {
   if (poolerOf(config) !== 'none') return {}
   return {
     options: Object.entries(settings)

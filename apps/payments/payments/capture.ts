@@ -8,7 +8,7 @@ import { boundsOf, gatewayOf } from './gateways.ts'
 import { releaseHeld } from './held.ts'
 import { closingBy, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
 import { freeCaptures, freeClosing, type Settling } from './reservations.ts'
-import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
+import { type PaymentRow, presentPayment, viewDecline, withoutMetadata } from './rows.ts'
 import { RESERVE_CAPTURE, SETTLE_CAPTURE } from './sql.ts'
 import { afterCapture } from './state.ts'
 
@@ -121,7 +121,7 @@ export async function settleCapture(
   const lines = captureLines({ amount: captured, currency })
   await post(tx, { account, kind: 'capture', source, state: 'posted', lines })
   if (released > 0) await releaseHeld(tx, { account, payment: id, source, amount: released })
-  await by.emit(tx, 'payment.captured', view, { aggregate: `payment:${id}` })
+  await by.emit(tx, 'payment.captured', withoutMetadata(view), { aggregate: `payment:${id}` })
   return reply(200, view)
 }
 

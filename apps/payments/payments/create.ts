@@ -8,7 +8,7 @@ import type { PaymentDoors } from './doors.ts'
 import { type Earlier, findEarlier, makeRoom, refuseDuplicate, windowOf } from './duplicates.ts'
 import { boundsOf, gatewayOf } from './gateways.ts'
 import type { Settling } from './reservations.ts'
-import { type Metadata, type PaymentRow, presentPayment, viewDecline } from './rows.ts'
+import { type Metadata, type PaymentRow, presentPayment, viewDecline, withoutMetadata } from './rows.ts'
 import { INSERT_PAYMENT, SETTLE_PAYMENT } from './sql.ts'
 
 /** What a client asks for, checked. */
@@ -149,8 +149,14 @@ export async function settlePayment(
   }
   const view = presentPayment(payment)
   const aggregate = `payment:${id}`
-  await by.emit(tx, `payment.${status === 'requires_capture' ? 'authorized' : status}`, view, { aggregate })
-  if (payment.duplicate_of !== null) await by.emit(tx, 'payment.duplicate_suspected', view, { aggregate })
+  await by.emit(
+    tx,
+    `payment.${status === 'requires_capture' ? 'authorized' : status}`,
+    withoutMetadata(view),
+    { aggregate },
+  )
+  if (payment.duplicate_of !== null)
+    await by.emit(tx, 'payment.duplicate_suspected', withoutMetadata(view), { aggregate })
   if (!declined) return reply(201, view, { location: `/v1/payments/${id}` })
   return problemReply('payment_declined', {
     detail: result.message,

@@ -4,7 +4,7 @@ import { LIMITS } from '../limits.ts'
 import { problemReply } from '../problems.ts'
 import type { CreatePayment } from './create.ts'
 import { giveUp, NOT_EXECUTED } from './giving-up.ts'
-import { type PaymentRow, presentPayment } from './rows.ts'
+import { type PaymentRow, presentPayment, withoutMetadata } from './rows.ts'
 import { FIND_EARLIER, FORGET_INTENT } from './sql.ts'
 import { DROP_PAYMENT } from './sql-unsettled.ts'
 
@@ -54,7 +54,7 @@ export async function makeRoom(tx: Queryable, op: Op, desk: Operator, earlier: E
   if (!(await giveUp(tx, desk, record, `${op.operation} ${op.key}`))) return false
   const { rows } = await tx.query(DROP_PAYMENT, [account, id, NOT_EXECUTED])
   const view = presentPayment(rows[0] as PaymentRow)
-  await op.emit(tx, 'payment.failed', view, { aggregate: `payment:${id}` })
+  await op.emit(tx, 'payment.failed', withoutMetadata(view), { aggregate: `payment:${id}` })
   return true
 }
 

@@ -7,7 +7,7 @@ import { boundsOf, gatewayOf } from './gateways.ts'
 import { releaseHeld } from './held.ts'
 import { closingBy, isOpen, lockPayment, ONE_AT_A_TIME, paymentNotFound, refuseClosed } from './locked.ts'
 import { freeCaptures, freeClosing, type Settling } from './reservations.ts'
-import { type PaymentRow, presentPayment, viewDecline } from './rows.ts'
+import { type PaymentRow, presentPayment, viewDecline, withoutMetadata } from './rows.ts'
 import { CLOSE_PAYMENT, REOPEN_PAYMENT, SETTLE_VOID } from './sql.ts'
 import { afterLettingGo } from './state.ts'
 
@@ -85,6 +85,6 @@ export async function settleLettingGo(
   const { rows } = await tx.query(SETTLE_VOID, [account, id, afterLettingGo(before.captured, why)])
   await releaseHeld(tx, { account, payment: id, source: id, amount: before.held })
   const view = presentPayment(rows[0] as PaymentRow)
-  await by.emit(tx, `payment.${why}`, view, { aggregate: `payment:${id}` })
+  await by.emit(tx, `payment.${why}`, withoutMetadata(view), { aggregate: `payment:${id}` })
   return reply(200, view)
 }

@@ -7,7 +7,14 @@ import type { PaymentDoors } from './doors.ts'
 import { boundsOf, gatewayOf } from './gateways.ts'
 import { lockPayment, ONE_AT_A_TIME, paymentNotFound } from './locked.ts'
 import { freeRefunds, type Settling } from './reservations.ts'
-import { type Metadata, type PaymentRow, presentRefund, type RefundRow, viewDecline } from './rows.ts'
+import {
+  type Metadata,
+  type PaymentRow,
+  presentRefund,
+  type RefundRow,
+  viewDecline,
+  withoutMetadata,
+} from './rows.ts'
 import { RESERVE_REFUND, SETTLE_REFUND } from './sql.ts'
 
 export interface RefundPayment {
@@ -103,7 +110,7 @@ export async function settleRefund(
   const view = presentRefund(rows[0] as RefundRow)
   const aggregate = `payment:${id}`
   if (declined) {
-    await by.emit(tx, 'refund.failed', view, { aggregate })
+    await by.emit(tx, 'refund.failed', withoutMetadata(view), { aggregate })
     return problemReply('refund_failed', {
       detail: result.message,
       more: { decline: view.decline, refund: view },
@@ -116,6 +123,6 @@ export async function settleRefund(
     state: 'posted',
     lines: refundLines({ amount, currency }),
   })
-  await by.emit(tx, 'payment.refunded', view, { aggregate })
+  await by.emit(tx, 'payment.refunded', withoutMetadata(view), { aggregate })
   return reply(201, view, { location: `/v1/payments/${id}/refunds/${source}` })
 }

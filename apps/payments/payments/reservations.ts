@@ -3,7 +3,7 @@ import type { Op, Operator, Queryable } from 'onlyonce'
 import { LIMITS } from '../limits.ts'
 import { giveUp, NOT_EXECUTED } from './giving-up.ts'
 import { closingBy, isOpen, lockPayment } from './locked.ts'
-import { type PaymentRow, presentRefund, type RefundRow } from './rows.ts'
+import { type PaymentRow, presentRefund, type RefundRow, withoutMetadata } from './rows.ts'
 import * as sql from './sql-unsettled.ts'
 
 /** Whose books something is settled in, and how it is told. An operation is one. */
@@ -126,7 +126,7 @@ export async function dropRefund(tx: Queryable, by: Settling, payment: string, i
   const { rows } = await tx.query(sql.DROP_REFUND, [by.account, payment, id, NOT_EXECUTED])
   const row = rows[0] as RefundRow | undefined
   if (row === undefined) return
-  await by.emit(tx, 'refund.failed', presentRefund(row), { aggregate: `payment:${payment}` })
+  await by.emit(tx, 'refund.failed', withoutMetadata(presentRefund(row)), { aggregate: `payment:${payment}` })
 }
 
 /** A worker that let go of a payment whose time was over tries again later, under another key. */

@@ -100,6 +100,14 @@ export function presentPayment(row: PaymentRow) {
   }
 }
 
+/**
+ * What an event tells of it: all but the account's own notes. Those are kept with the payment alone, and not once more with each event and
+ * each message.
+ */
+export function withoutMetadata<T extends { readonly metadata: unknown }>({ metadata, ...rest }: T) {
+  return rest
+}
+
 export type Payment = ReturnType<typeof presentPayment>
 
 /** A refund as clients see it. */

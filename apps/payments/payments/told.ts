@@ -7,7 +7,7 @@ import { NOT_EXECUTED } from './giving-up.ts'
 import { settleLettingGo } from './let-go.ts'
 import { settleRefund } from './refund.ts'
 import { dropCapture, dropClosing, dropRefund, type Settling } from './reservations.ts'
-import { type PaymentRow, presentPayment } from './rows.ts'
+import { type PaymentRow, presentPayment, withoutMetadata } from './rows.ts'
 import * as sql from './sql-unsettled.ts'
 
 /** It happened at the processor, under this name there; or it did not. */
@@ -160,7 +160,7 @@ export async function releaseHeld(
     case 'payments.create': {
       const { rows } = await tx.query(sql.DROP_PAYMENT, [by.account, payment, NOT_EXECUTED])
       const view = presentPayment(rows[0] as PaymentRow)
-      await by.emit(tx, 'payment.failed', view, { aggregate: `payment:${payment}` })
+      await by.emit(tx, 'payment.failed', withoutMetadata(view), { aggregate: `payment:${payment}` })
       return
     }
     case 'payments.capture':

@@ -13,7 +13,7 @@ import { LIMITS } from '../limits.ts'
 import { giveUp } from './giving-up.ts'
 import type { expirePaymentWith } from './let-go.ts'
 import type { Settling } from './reservations.ts'
-import { type PaymentRow, presentPayment } from './rows.ts'
+import { type PaymentRow, presentPayment, withoutMetadata } from './rows.ts'
 import * as sql from './sql-unsettled.ts'
 import { releaseHeld, settleTold, type Told } from './told.ts'
 
@@ -61,7 +61,7 @@ export function marker({ once, pool }: Doors): Worker {
       const row = (await tx.query(sql.MARK_UNKNOWN, [account, id])).rows[0] as PaymentRow | undefined
       if (row === undefined) return
       const told = { aggregate: `payment:${id}` }
-      await settling(account).emit(tx, 'payment.unknown', presentPayment(row), told)
+      await settling(account).emit(tx, 'payment.unknown', withoutMetadata(presentPayment(row)), told)
     })
   const nextPage = pagesOf(pool, sql.UNSETTLED_PAYMENTS)
   return {

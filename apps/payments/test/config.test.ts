@@ -83,7 +83,8 @@ describe('the configuration', () => {
     const sandbox = { ...PRODUCTION, STRIPE_SECRET_KEY: undefined, GATEWAY_URL: 'http://127.0.0.1:1', ...env }
     expect(messageOf(() => readConfig(sandbox))).toMatch(/GATEWAY_URL/)
     expect(readConfig({ ...PRODUCTION, ...env }).production).not.toBeNull()
-    expect(readConfig({ ...PRODUCTION, ...env }).demo).toBe(false)
+    expect(readConfig({ ...PRODUCTION, ...env })).toMatchObject({ demo: false, docs: false })
+    expect(readConfig({ ...PRODUCTION, ...env, DOCS: '1' }).docs).toBe(true)
   })
 
   it.each(['127.0.0.1', '127.8.9.1', 'localhost', '::1'])('may be that of development on %s', (HOST) => {

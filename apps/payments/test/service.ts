@@ -30,6 +30,9 @@ export const UNLIMITED = {
   LIMITS_WAIT_MS: '20000',
   VELOCITY_WAIT_MS: '20000',
   STRANGERS_PER_MINUTE: '1000000',
+  QUOTA_TEST: '1000000',
+  QUOTA_LIVE: '1000000',
+  REQUESTS_PER_ACCOUNT: '1000000',
 }
 
 /** A caller with a key of its own. */

@@ -10,6 +10,7 @@ import {
   transferOutLines,
 } from '../ledger/index.ts'
 import type { Money } from '../money/index.ts'
+import { withoutMetadata } from '../payments/rows.ts'
 import { type ProblemCode, problemReply } from '../problems.ts'
 import { END_TRANSFER, INSERT_TRANSFER } from './sql.ts'
 import { presentReceived, presentTransfer, type TransferRow, type TransferStatus } from './transfer.ts'
@@ -45,7 +46,7 @@ export function makeCreateTransfer({ emit }: Pick<Outbox, 'emit'>): Operation<Cr
     op.compensate('debit_undone', async (tx) => {
       await reverse(tx, { account, kind: 'transfer_return', source: id, of: { kind: OUT, source: id } })
       const row = await end(tx, account, id, 'failed', failure_code)
-      await op.emit(tx, 'transfer.failed', presentTransfer(row), { aggregate })
+      await op.emit(tx, 'transfer.failed', withoutMetadata(presentTransfer(row)), { aggregate })
     })
 
     // The receiver hears of it in the commit in which it arrives, as its account is not touched again.
@@ -75,7 +76,7 @@ export function makeCreateTransfer({ emit }: Pick<Outbox, 'emit'>): Operation<Cr
 
     return await op.atomic('settled', async (tx) => {
       const transfer = presentTransfer(await end(tx, account, id, 'succeeded', null))
-      await op.emit(tx, 'transfer.succeeded', transfer, { aggregate })
+      await op.emit(tx, 'transfer.succeeded', withoutMetadata(transfer), { aggregate })
       return reply(201, transfer, { location: `/v1/transfers/${id}` })
     })
   })

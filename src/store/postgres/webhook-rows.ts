@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import type { Failure } from '../../record/index.ts'
-import { withPrefix } from '../event-id.ts'
+import type { Sealed } from '../../seal/index.ts'
+import { withoutPrefix, withPrefix } from '../event-id.ts'
 import type {
+  DeliveryId,
   StoredMessage,
   TakenDelivery,
   WebhookAttempt,
@@ -79,4 +82,18 @@ function numberOf(text: string | null | undefined): number | null {
 
 function failureOf(code: string | null | undefined, message: string | null | undefined): Failure | null {
   return code == null ? null : { code, message: message ?? '' }
+}
+
+export function secretValues({ bytes, sealed_by }: Sealed): [string, Buffer, string | null] {
+  return [randomUUID(), bytes, sealed_by]
+}
+
+export function idValues({ account, endpoint, message }: DeliveryId): [string, string, string] {
+  return [account, withoutPrefix(endpoint), withoutPrefix(message)]
+}
+
+export function afterValues(
+  after: { created_at: number; id: string } | null,
+): [string | null, string | null] {
+  return after === null ? [null, null] : [`${after.created_at}`, withoutPrefix(after.id)]
 }

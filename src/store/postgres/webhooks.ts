@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { LIMITS } from '../../limits.ts'
 import type { Sealed } from '../../seal/index.ts'
 import { withoutPrefix, withPrefix } from '../event-id.ts'
@@ -21,12 +20,22 @@ import type {
   WebhookStore,
 } from '../webhooks.ts'
 import type { Connections } from './connections.ts'
-import { bind, type Statement, statement } from './flush.ts'
+import { type Bound, bind, type Statement, statement } from './flush.ts'
 import { BY_INDEX } from './outbox-statements.ts'
 import { arrayLiteral } from './rows.ts'
 import * as deliveries from './sql/webhook-deliveries.ts'
 import * as endpoints from './sql/webhooks.ts'
-import { readDelivery, readDeliveryAttempt, readEndpoint, readMessage, readTaken } from './webhook-rows.ts'
+import { askDeliveries, askMessages } from './webhook-lists.ts'
+import {
+  afterValues,
+  idValues,
+  readDelivery,
+  readDeliveryAttempt,
+  readEndpoint,
+  readMessage,
+  readTaken,
+  secretValues,
+} from './webhook-rows.ts'
 
 const TEXTS = { ...endpoints, ...deliveries }
 type WebhookStatements = Readonly<Record<keyof typeof TEXTS, Statement>>
@@ -47,14 +56,18 @@ export class PostgresWebhooks implements WebhookStore {
     draft: EndpointDraft,
     secret: Sealed,
     count_max: number,
-  ): Promise<WebhookEndpoint | null> {
+  ): Promise<WebhookEndpoint | 'too_many' | 'url_taken'> {
     const { account, id, url, types, description } = draft
+    const { lockEndpoints, insertEndpoint, findUrl } = this.#statements
     const values = [account, withoutPrefix(id), url, types === null ? null : arrayLiteral(types), description]
     const { rows } = await this.#connections.run(
-      bind(this.#statements.insertEndpoint, ...values, ...secretValues(secret), `${count_max}`),
+      bind(lockEndpoints, account),
+      bind(insertEndpoint, ...values, ...secretValues(secret), `${count_max}`),
+      bind(findUrl, account, url),
     )
-    const row = rows[0]![0]
-    return row === undefined ? null : readEndpoint(row)
+    const row = rows[1]![0]
+    if (row !== undefined) return readEndpoint(row)
+    return rows[2]!.length > 0 ? 'url_taken' : 'too_many'
   }
 
   async listEndpoints(account: string): Promise<readonly WebhookEndpoint[]> {
@@ -74,9 +87,9 @@ export class PostgresWebhooks implements WebhookStore {
     account: string,
     id: string,
     { url, types, description, state }: EndpointChanges,
-  ): Promise<WebhookEndpoint | null> {
+  ): Promise<WebhookEndpoint | 'url_taken' | null> {
     const change = (value: string | null | undefined) => [`${value !== undefined}`, value ?? null]
-    const { rows } = await this.#connections.runBounded(
+    const changing = this.#connections.runBounded(
       bind(
         this.#statements.changeEndpoint,
         account,
@@ -87,8 +100,13 @@ export class PostgresWebhooks implements WebhookStore {
         ...change(state),
       ),
     )
-    const row = rows.at(-1)![0]
-    return row === undefined ? null : readEndpoint(row)
+    try {
+      const row = (await changing).rows.at(-1)![0]
+      return row === undefined ? null : readEndpoint(row)
+    } catch (error) {
+      if ((error as { constraint?: unknown }).constraint === 'webhook_endpoints_url') return 'url_taken'
+      throw error
+    }
   }
 
   async removeEndpoint(account: string, id: string): Promise<boolean> {
@@ -203,26 +221,16 @@ export class PostgresWebhooks implements WebhookStore {
     }))
   }
 
-  async listMessages({
-    account,
-    types,
-    from,
-    to,
-    after,
-    limit,
-  }: MessageList): Promise<readonly StoredMessage[]> {
-    const { rows } = await this.#connections.run(
-      bind(
-        this.#statements.listMessages,
-        account,
-        types === null ? null : arrayLiteral(types),
-        from === null ? null : `${from}`,
-        to === null ? null : `${to}`,
-        ...afterValues(after),
-        `${limit}`,
-      ),
-    )
-    return rows[0]!.map(readMessage)
+  async listMessages(list: MessageList): Promise<readonly StoredMessage[]> {
+    return (await this.#read(askMessages(this.#statements, list))).map(readMessage)
+  }
+
+  /** A list that an account asks for ends on the server too: a connection that is only given up here goes on reading there. */
+  async #read(list: Bound) {
+    // Before the connection is given up, so that the error is the server's.
+    const max_ms = Math.ceil(this.#connections.settings.statement_max_ms / 2)
+    const { rows } = await this.#connections.run(bind(this.#statements.boundRead, `${max_ms}`), list)
+    return rows[1]!
   }
 
   async getMessage(account: string, id: string): Promise<StoredMessage | null> {
@@ -234,19 +242,7 @@ export class PostgresWebhooks implements WebhookStore {
   }
 
   async listDeliveries(list: DeliveryList): Promise<readonly WebhookDelivery[]> {
-    const { listDeliveries, listDeliveriesTo, listDeliveriesOf } = this.#statements
-    const { account, after, limit } = list
-    const endpoint = list.endpoint === null ? null : withoutPrefix(list.endpoint)
-    const behind =
-      after === null ? [null, null] : [withoutPrefix(after.message), withoutPrefix(after.endpoint)]
-    const values = [account, ...behind, `${limit}`]
-    const asked =
-      list.message !== null
-        ? bind(listDeliveriesOf, ...values, endpoint, withoutPrefix(list.message))
-        : endpoint !== null
-          ? bind(listDeliveriesTo, ...values, endpoint)
-          : bind(listDeliveries, ...values)
-    return (await this.#connections.run(asked)).rows[0]!.map(readDelivery)
+    return (await this.#read(askDeliveries(this.#statements, list))).map(readDelivery)
   }
 
   async listAttempts(delivery: DeliveryId): Promise<readonly WebhookAttempt[]> {
@@ -283,16 +279,4 @@ export class PostgresWebhooks implements WebhookStore {
     )
     return rows.slice(1).some((counted) => Number(counted[0]![0]) >= count_max)
   }
-}
-
-function secretValues({ bytes, sealed_by }: Sealed): [string, Buffer, string | null] {
-  return [randomUUID(), bytes, sealed_by]
-}
-
-function idValues({ account, endpoint, message }: DeliveryId): [string, string, string] {
-  return [account, withoutPrefix(endpoint), withoutPrefix(message)]
-}
-
-function afterValues(after: { created_at: number; id: string } | null): [string | null, string | null] {
-  return after === null ? [null, null] : [`${after.created_at}`, withoutPrefix(after.id)]
 }

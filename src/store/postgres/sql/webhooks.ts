@@ -10,14 +10,19 @@ import {
 
 const SHOWN = `e.account = $1 AND e.id = $2::uuid AND e.state <> 'removed'`
 
-/** Two that come at once may both find room: the bound is there for the sake of order, and a few more do no harm.
+/** Endpoints of one account are made one after the other, until the transaction ends: otherwise two that come at once would both find
+ * room. Parameters: 1 account. */
+export const lockEndpoints = (schema: string) => `
+SELECT pg_advisory_xact_lock(hashtextextended('${schema} webhook endpoints ' || $1::text, 0))`
+
+/** In a statement of its own behind the lock, so that it sees what the one before has made.
  * Parameters: 1 account, 2 id, 3 url, 4 types, 5 description, 6 secret id, 7 secret, 8 key id, 9 endpoints at most. */
 export const insertEndpoint = (schema: string) => `
 WITH e AS (
   INSERT INTO ${schema}.webhook_endpoints (account, id, url, types, description)
   SELECT $1::text, $2::uuid, $3::text, $4::text[], $5::text
   WHERE (SELECT count(*) FROM ${schema}.webhook_endpoints WHERE account = $1 AND state <> 'removed') < $9::int
-  ON CONFLICT (account, id) DO NOTHING
+  ON CONFLICT DO NOTHING
   RETURNING *
 ),
 s AS (
@@ -25,6 +30,11 @@ s AS (
   SELECT account, id, $6::uuid, $7::bytea, $8::text FROM e
 )
 SELECT ${ENDPOINT_COLUMNS.join(', ')} FROM e`
+
+/** Parameters: 1 account, 2 url. */
+export const findUrl = (schema: string) => `
+SELECT 1 FROM ${schema}.webhook_endpoints AS e
+WHERE e.account = $1 AND md5(e.url) = md5($2::text) AND e.url = $2::text AND e.state <> 'removed'`
 
 export const listEndpoints = (schema: string) => `
 SELECT ${ENDPOINT_COLUMNS.join(', ')} FROM ${schema}.webhook_endpoints AS e
@@ -84,10 +94,28 @@ INSERT INTO ${schema}.webhook_secrets (account, endpoint, id, secret, key_id)
 SELECT e.account, e.id, $3::uuid, $4::bytea, $5::text FROM ${schema}.webhook_endpoints AS e WHERE ${SHOWN}
 RETURNING 1`
 
-/** Parameters: 1 account, 2 types, 3 from, 4 to, 5-6 behind this time and id, 7 messages at most; times in ms. */
+/** How long a list may take, and that it goes by the index that has its order: a plan that does not know the values takes the time from the
+ * beginning of the account for as good, and sorts. Goes before the list, in the same flush. Parameters: 1 milliseconds. */
+export const boundRead = () => `
+SELECT set_config('statement_timeout', $1::text, true), set_config('enable_incremental_sort', 'off', true),
+  set_config('enable_seqscan', 'off', true)`
+
+/** Of some types: for each of them its newest, by its index. Whole rows are compared and ordered, because only that index has them. One statement for both questions would read all messages of the
+ * account for a type that is rare. Parameters: as of listMessages. */
+export const listMessagesOf = (schema: string) => `
+SELECT ${MESSAGE_COLUMNS.join(', ')} FROM unnest($2::text[]) AS wanted (type) CROSS JOIN LATERAL (
+  SELECT * FROM ${schema}.webhook_messages AS one
+  WHERE (one.account, one.type, one.created_at) >= ($1, wanted.type, coalesce(to_timestamp($3::float8 / 1000), '-infinity'))
+    AND (one.account, one.type, one.created_at) < ($1, wanted.type, coalesce(to_timestamp($4::float8 / 1000), 'infinity'))
+    AND (one.account, one.type, one.created_at, one.id)
+      < ($1, wanted.type, coalesce(to_timestamp($5::float8 / 1000), 'infinity'), coalesce($6::uuid, ${LAST_ID}))
+  ORDER BY one.account DESC, one.type DESC, one.created_at DESC, one.id DESC LIMIT $7::int
+) AS m ORDER BY m.created_at DESC, m.id DESC LIMIT $7::int`
+
+/** Parameters: 1 account, 2 types, which are not looked at, 3 from, 4 to, 5-6 behind this time and id, 7 messages at most; times in ms. */
 export const listMessages = (schema: string) => `
 SELECT ${MESSAGE_COLUMNS.join(', ')} FROM ${schema}.webhook_messages AS m
-WHERE m.account = $1 AND ($2::text[] IS NULL OR m.type = ANY ($2::text[]))
+WHERE m.account = $1 AND $2::text[] IS NULL
   AND m.created_at >= coalesce(to_timestamp($3::float8 / 1000), '-infinity')
   AND m.created_at < coalesce(to_timestamp($4::float8 / 1000), 'infinity')
   AND (m.created_at, m.id) < (coalesce(to_timestamp($5::float8 / 1000), 'infinity'), coalesce($6::uuid, ${LAST_ID}))
