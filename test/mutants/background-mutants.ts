@@ -149,4 +149,18 @@ const NO_REPLY =`,
     edits: [{ from: '!NAME.test(name) || isNeverKept(name)', to: '!NAME.test(name)' }],
     tests: ['test/contract/operator.test.ts'],
   },
+  {
+    name: 'leave an embedded server behind a process that was killed',
+    file: 'src/store/embedded/watchdog.ts',
+    edits: [{ from: `    signal('SIGINT')\n`, to: `` }],
+    tests: ['src/store/embedded/watchdog.test.ts'],
+    only: 'ends soon',
+  },
+  {
+    name: 'end an embedded server that the next start has adopted',
+    file: 'src/store/embedded/watchdog.ts',
+    edits: [{ from: `if (isAdopted() || !isServer())`, to: `if (!isServer())` }],
+    tests: ['src/store/embedded/watchdog.test.ts'],
+    only: 'ends soon',
+  },
 ]

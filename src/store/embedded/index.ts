@@ -5,6 +5,7 @@ import { ownerOf } from './owner.ts'
 import { isPostmaster, sendSignal } from './process.ts'
 import { type Running, runServer, type Wanted } from './run.ts'
 import { killProcess, stopProcess } from './stop.ts'
+import { watchOver } from './watchdog.ts'
 
 export type { EmbeddedOptions } from './options.ts'
 
@@ -29,7 +30,8 @@ export interface EmbeddedServer {
  * brings. It listens on loopback alone and asks for a password, which is kept in the folder. Data are durable and
  * are there again at the next start.
  *
- * The server outlives a process that is killed; the next start in the folder adopts it. No signal handlers are
+ * The server outlives a process that is killed for some seconds, in which the next start in the folder adopts it; then a
+ * small process that watches over it ends it. No signal handlers are
  * installed: stop it when your service has drained. When the process exits without that, the server is told to stop.
  *
  * @example
@@ -53,20 +55,25 @@ function handle(cluster: Cluster, settings: Wanted['settings'], first: Running):
     const owner_pid = ownerOf(cluster.folder, running.pid, running.started_by_pid)
     return owner_pid === undefined || owner_pid === process.pid
   }
+  const watch = () => (isOurs() ? watchOver({ server_pid: running.pid, ...cluster }) : null)
+  let watchdog = watch()
   const stopAtExit = () => {
     if (isOurs() && isPostmaster(running.pid, cluster.data)) sendSignal(running.pid, 'SIGINT')
   }
   const stop = async () => {
     process.off('exit', stopAtExit)
     if (isOurs()) await stopProcess(running.pid, cluster.data)
+    watchdog?.dismiss()
   }
   const kill = async () => {
     process.off('exit', stopAtExit)
     await killProcess(running.pid, cluster.data)
+    watchdog?.dismiss()
   }
   const restart = async () => {
     await stop()
     running = await runServer(cluster, { port, settings })
+    watchdog = watch()
     process.on('exit', stopAtExit)
   }
   process.on('exit', stopAtExit)

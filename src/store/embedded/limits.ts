@@ -10,6 +10,8 @@ export const EMBEDDED_LIMITS = {
   stop_max_ms: 30_000,
   /** After SIGQUIT the server gives its children five seconds and then kills them itself. */
   quit_max_ms: 10_000,
+  /** How long a server whose process was killed waits for the next start in its folder to adopt it. */
+  orphan_grace_ms: 15_000,
   /** After SIGKILL only the kernel has work left. */
   kill_max_ms: 10_000,
   /** One attempt to connect; an answer on loopback takes a few milliseconds. */

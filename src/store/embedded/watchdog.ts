@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { EMBEDDED_LIMITS } from './limits.ts'
+
+/** A process that ends a server when the process which started it is gone. */
+export interface Watchdog {
+  /** The server is ended by somebody else, or belongs to somebody else. */
+  dismiss(): void
+}
+
+/**
+ * Watches over a server in a process of its own, which holds a pipe to this one. The kernel closes the pipe however this process ends, also by
+ * SIGKILL. Then the server is given a while to be adopted by the next start in its folder, and is ended if it was not.
+ *
+ * @example
+ * const watchdog = watchOver({ server_pid: 4711, folder: '/var/lib/onlyonce', data: '/var/lib/onlyonce/data' })
+ */
+export function watchOver(of: {
+  readonly server_pid: number
+  readonly folder: string
+  readonly data: string
+}): Watchdog {
+  const { orphan_grace_ms, stop_max_ms } = EMBEDDED_LIMITS
+  const settings = { ...of, parent_pid: process.pid, orphan_grace_ms, stop_max_ms }
+  const child: ChildProcess = spawn(process.execPath, ['--eval', PROGRAM, JSON.stringify(settings)], {
+    // A group of its own: Ctrl-C at a terminal is for the service, which ends its server itself.
+    detached: true,
+    env: {},
+    cwd: '/',
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  // Without it the server is as it was before there were watchdogs: the next start adopts it.
+  child.on('error', () => {})
+  child.stdin!.on('error', () => {})
+  child.unref()
+  ;(child.stdin as { unref?: () => void }).unref?.()
+  return {
+    dismiss() {
+      child.stdin!.end('dismissed')
+    },
+  }
+}
+
+/**
+ * Plain JavaScript without imports of ours, because a process that was started by a loader may watch, or none. It looks at PostgreSQL's own lock
+ * file, and not at the process id alone, which may be somebody else's by now.
+ */
+const PROGRAM = `
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
+const { server_pid, parent_pid, folder, data, orphan_grace_ms, stop_max_ms } = JSON.parse(process.argv[1])
+const read = (file) => { try { return readFileSync(file, 'utf8') } catch { return '' } }
+const lives = (pid) => { try { process.kill(pid, 0); return true } catch (error) { return error.code === 'EPERM' } }
+const isServer = () => lives(server_pid) && Number(read(join(data, 'postmaster.pid')).split('\\n')[0]) === server_pid
+const isAdopted = () => {
+  const [server, owner] = read(join(folder, 'owner')).split(' ').map(Number)
+  return server === server_pid && owner !== parent_pid && lives(owner)
+}
+const signal = (name) => { try { process.kill(server_pid, name) } catch {} }
+let told = ''
+process.stdin.setEncoding('utf8').on('data', (text) => { told += text }).on('error', () => {}).on('close', () => {
+  if (told === 'dismissed') process.exit()
+  setTimeout(() => {
+    if (isAdopted() || !isServer()) process.exit()
+    signal('SIGINT')
+    setTimeout(() => { if (isServer()) signal('SIGQUIT'); process.exit() }, stop_max_ms)
+    setInterval(() => { if (!isServer()) process.exit() }, 100)
+  }, orphan_grace_ms)
+})
+for (const name of ['SIGINT', 'SIGHUP', 'SIGTERM']) process.on(name, () => {})
+`
