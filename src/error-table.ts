@@ -203,7 +203,6 @@ export const TABLE = {
     limits_unavailable:
       'The limits of this request cannot be counted now; this request started nothing. An earlier request with this key may have. Send the same request with the same key again after Retry-After.',
   }),
-
   // Webhooks, on their way in and out.
   ...final(400, 'unknown', {
     webhook_unsigned: 'The webhook carries no signature of the expected form. Send its signature headers.',
@@ -223,8 +222,7 @@ export const TABLE = {
   ...final(409, 'unknown', {
     webhook_endpoint_disabled: 'The webhook endpoint is disabled. Enable it first.',
     webhook_endpoints_too_many: 'The account has as many webhook endpoints as it may have. Remove one first.',
-    webhook_url_taken:
-      'The account has a webhook endpoint with this URL already. Change that one, or remove it first.',
+    webhook_url_taken: 'This URL has a webhook endpoint already. Change that one, or remove it first.',
   }),
   ...final(500, 'unknown', {
     webhook_body_not_raw:

@@ -28,7 +28,7 @@ export interface ServiceLimits {
   /** Throws where too many requests of the account are under way; else counts this one until it is answered. */
   limitAtOnce(caller: Caller, reply: FastifyReply): void
   /** For work that would begin. Replays are not asked about. */
-  readonly admitWork: (asked: Asked) => Promise<Admission>
+  readonly admitWork: (asked: Pick<Asked, 'account'>) => Promise<Admission>
   /** The same for a payment, and how often its card and its account were charged. */
   readonly admitPayment: (asked: Asked) => Promise<Admission>
   /** Counts what is under way. */

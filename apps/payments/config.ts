@@ -6,7 +6,7 @@ import { type Env, Reader } from './environment.ts'
 import type { Mode } from './gateway/index.ts'
 import { type KeySettings, readKeySettings } from './key-settings.ts'
 import { LIMITS as SERVICE_LIMITS } from './limits.ts'
-import { refuseDevelopment, refuseShared, whyProduction } from './production.ts'
+import { refuseDevelopment, refuseShared, secretsOf, whyProduction } from './production.ts'
 
 export { ConfigError } from './environment.ts'
 
@@ -179,25 +179,6 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
   }
   read.finish()
   return config
-}
-
-/** Every secret that this process is given, by its variable. */
-function secretsOf({ secret, encryption, ops_token, stripe, webhook_secrets, database }: Config) {
-  const given = database.kind === 'url' && URL.canParse(database.url) ? new URL(database.url).password : ''
-  return {
-    ONLYONCE_SECRET: valuesOf(secret),
-    ENCRYPTION_KEY: valuesOf(encryption),
-    OPS_TOKEN: ops_token === null ? [] : [ops_token],
-    STRIPE_SECRET_KEY: stripe === null ? [] : [stripe.secret_key],
-    STRIPE_WEBHOOK_SECRET: webhook_secrets,
-    DATABASE_URL: given === '' ? [] : [decodeURIComponent(given)],
-  }
-}
-
-function valuesOf(secret: Secret | null): readonly string[] {
-  if (secret === null) return []
-  if (typeof secret === 'string' || secret instanceof Uint8Array) return [`${secret}`]
-  return Object.values(secret.keys).map((key) => `${key}`)
 }
 
 function readArguments(read: Reader, args: readonly string[]): Pick<Config, 'role' | 'wait_max_ms'> {

@@ -1,3 +1,4 @@
+import type { Secret } from 'onlyonce'
 import type { Config } from './config.ts'
 import type { Reader } from './environment.ts'
 
@@ -52,4 +53,23 @@ export function refuseShared(secrets: Readonly<Record<string, readonly string[]>
 /** Whether only programs on this machine can reach what listens there. */
 export function isLoopback(host: string): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
+}
+
+/** Every secret that this process is given, by its variable. */
+export function secretsOf({ secret, encryption, ops_token, stripe, webhook_secrets, database }: Config) {
+  const given = database.kind === 'url' && URL.canParse(database.url) ? new URL(database.url).password : ''
+  return {
+    ONLYONCE_SECRET: valuesOf(secret),
+    ENCRYPTION_KEY: valuesOf(encryption),
+    OPS_TOKEN: ops_token === null ? [] : [ops_token],
+    STRIPE_SECRET_KEY: stripe === null ? [] : [stripe.secret_key],
+    STRIPE_WEBHOOK_SECRET: webhook_secrets,
+    DATABASE_URL: given === '' ? [] : [decodeURIComponent(given)],
+  }
+}
+
+function valuesOf(secret: Secret | null): readonly string[] {
+  if (secret === null) return []
+  if (typeof secret === 'string' || secret instanceof Uint8Array) return [`${secret}`]
+  return Object.values(secret.keys).map((key) => `${key}`)
 }

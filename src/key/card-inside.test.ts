@@ -40,6 +40,7 @@ describe('a card number inside text', () => {
     '{"pan":"4242424242424242"}',
     'https://shop.example/hooks?pan=4242424242424242&a=b',
     'tel:12 4242424242424242',
+    '+4242424242424242',
   ])('is found: %j', (text) => expect(holdsCardNumber(text)).toBe(true))
 
   it.each([
@@ -57,6 +58,8 @@ describe('a card number inside text', () => {
     '4242424242424242b7',
     'order 4242, 4242 pieces, 42424242 euro',
     'DE89370400440532013000',
+    '+4222222222222',
+    'call +378282246310005',
   ])('is not seen in %j', (text) => expect(holdsCardNumber(text)).toBe(false))
 
   it('is never seen in a UUID, a digest, a ULID or a time in milliseconds', () => {

@@ -6,6 +6,7 @@
 
 const DIGITS_MIN = 13
 const DIGITS_MAX = 19
+const PHONE_DIGITS_MAX = 15
 /** `4242 - 4242` is still one number. */
 const SEPARATORS_MAX = 3
 
@@ -85,6 +86,8 @@ function isCardAt(text: string, start: number): boolean {
     digits += text[i]
     groups[groups.length - 1]! += 1
     if (digits.length < DIGITS_MIN || isDigit(text, i + 1)) continue
+    // `+49 151 …` is a telephone number, which has fifteen digits at most.
+    if (text[start - 1] === '+' && digits.length <= PHONE_DIGITS_MAX) continue
     if (isCard(digits) && isWrittenSo(groups) && isFreeAfter(text, i)) return true
   }
   return false

@@ -36,8 +36,8 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'src/webhooks/target.ts',
     edits: [
       {
-        from: `addresses.find((address) => !isPublicAddress(address))`,
-        to: `addresses.slice(0, 1).find((address) => !isPublicAddress(address))`,
+        from: `addresses.some((address) => isIP(address) === 0`,
+        to: `addresses.slice(0, 1).some((address) => isIP(address) === 0`,
       },
     ],
     tests: [ADDRESSES],

@@ -63,6 +63,7 @@ const KEY: readonly Code[] = [
   'parked',
   'reply_not_kept',
   'overloaded',
+  'quota_exceeded',
   'not_executed',
   'not_applied',
   'unfinished',
@@ -77,7 +78,11 @@ const KEY: readonly Code[] = [
 /** Of a payment that exists. */
 const OF_PAYMENT: readonly Code[] = ['not_found', 'mode_unavailable', 'payment_state', 'request_given_up']
 const ENDPOINT: readonly Code[] = ['webhook_endpoint_unknown']
-const ENDPOINT_GIVEN: readonly Code[] = ['webhook_url_refused', 'webhook_endpoint_invalid']
+const ENDPOINT_GIVEN: readonly Code[] = [
+  'webhook_url_refused',
+  'webhook_url_taken',
+  'webhook_endpoint_invalid',
+]
 
 /** What is beside what holds for all routes of a kind. */
 const OWN: Readonly<Record<string, readonly Code[]>> = {

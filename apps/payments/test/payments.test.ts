@@ -107,7 +107,7 @@ describe('a payment', () => {
   it('with the number of a card is refused, and the number is repeated to nobody', async () => {
     for (const payment_method of ['4242424242424242', 'card_4242424242424242', '378282246310005']) {
       const { status, body, text } = await shop.post('/v1/payments', { ...TEA, payment_method })
-      expect([status, body.code, body.field]).toEqual([400, 'invalid_request', 'payment_method'])
+      expect([status, body.code, body.field]).toEqual([400, 'card_number', 'payment_method'])
       expect(text).not.toContain(payment_method)
     }
   })
