@@ -52,6 +52,8 @@ describe('a form', () => {
       `--x\n${disposition('a')}\n\n1\n--x--`,
       `${part}\n--x\r\n--x--`,
       `${part}--x--`,
+      `${part}234--x--`,
+      `${part}234\n--x--`,
       `${part}\r\n--xy\r\n--x--`,
       `--x\r\n--x--`,
       `--x\r\n\r\n1\r\n--x--`,
