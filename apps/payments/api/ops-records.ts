@@ -36,6 +36,12 @@ const DecisionBody = Type.Object(
     fence: Type.Optional(
       Type.Integer({ minimum: 1, description: 'As it was seen; refused if it is another by now.' }),
     ),
+    earlier_call_is_void: Type.Optional(
+      Type.Literal(true, {
+        description:
+          'With retry alone: the call that was in doubt was not carried out and never will be. The next one gets a new key.',
+      }),
+    ),
     ...FOUND,
     reply: Type.Optional(
       Type.Object(
@@ -181,6 +187,10 @@ export const opsRecordRoutes: Routes = async (app, service) => {
 }
 
 function readDecision({ reply, ...rest }: Omit<DecisionBody, keyof typeof RECORD>): Decision {
+  if (rest.earlier_call_is_void && rest.decision !== 'retry') {
+    const detail = 'earlier_call_is_void goes with the decision retry, and with no other.'
+    throw new Refused('invalid_request', { field: 'earlier_call_is_void', detail })
+  }
   if (reply === undefined) return rest as Decision
   const { status, headers = {}, body } = reply
   const typed = { 'content-type': 'application/json; charset=utf-8', ...headers }

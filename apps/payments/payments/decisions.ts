@@ -25,7 +25,12 @@ interface Signed {
 
 export type Decision = Signed &
   (
-    | { readonly decision: 'park' | 'unpark' | 'retry' }
+    | { readonly decision: 'park' | 'unpark' }
+    | {
+        readonly decision: 'retry'
+        /** The call that was in doubt was not carried out and never will be: the next one gets a new key. */
+        readonly earlier_call_is_void?: true
+      }
     | {
         /** It was found out at the processor that it happened, or that it did not. */
         readonly decision: 'executed' | 'not_executed'
@@ -59,7 +64,11 @@ export async function decide(
     case 'unpark':
       return await desk.unpark(record, signed)
     case 'retry':
-      return await desk.resolve(record, { ...signed, allow_retry: true })
+      return await desk.resolve(record, {
+        ...signed,
+        allow_retry: true,
+        ...(given.earlier_call_is_void && { earlier_call_is_void: true }),
+      })
     default: {
       const told = toldBy(record, given)
       await refuseEnded(desk, record)

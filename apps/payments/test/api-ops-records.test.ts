@@ -84,6 +84,24 @@ describe('a record', () => {
     expect(payment).toMatchObject({ amount_capturable: 1_000 })
   })
 
+  it('is tried again under a new key, where the earlier call is declared void', async () => {
+    const { record, send, balance } = await parked('refunds', { amount: 200 })
+    const call_key = (await ops(`/ops/record?${queryOf(record)}`)).body.record.waits_for
+    const decision = { ...record, ...SIGNED, decision: 'retry', earlier_call_is_void: true }
+    const misplaced = await opsPost('/ops/record/decisions', { ...decision, decision: 'not_executed' })
+    expect(misplaced.body).toMatchObject({ status: 400, field: 'earlier_call_is_void' })
+    const untrue = await opsPost('/ops/record/decisions', { ...decision, earlier_call_is_void: false })
+    expect(untrue.body).toMatchObject({ status: 400, code: 'invalid_request' })
+    const decided = await opsPost('/ops/record/decisions', decision)
+    expect(decided.body).toMatchObject({
+      state: 'retryable',
+      record: { void_calls: [call_key] },
+      audit: [{ ...SIGNED, action: 'void_call', call_key }],
+    })
+    expect((await send()).status).toBe(201)
+    expect(await balance()).toMatchObject({ available: 800 })
+  })
+
   it('of a request that moves nothing needs a reply', async () => {
     const record = { account: shop.account, operation: 'orders.create', key: 'a-handler-of-old' }
     await shop.service.pool.query(
