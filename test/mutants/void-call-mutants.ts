@@ -8,6 +8,7 @@ const SQL = 'src/store/postgres/sql/operations.ts'
 const CALLS = 'test/operations/void-calls.test.ts'
 const HAPPENED = 'test/operations/void-happened.test.ts'
 const DECISION = 'test/operations/void-decision.test.ts'
+const EARLIER = 'test/operations/earlier-version.test.ts'
 
 /** Faults in what becomes of a call that an operator has declared void, and of the call in its place. */
 export const VOID_CALL_MUTANTS: readonly Mutant[] = [
@@ -152,5 +153,59 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `void_calls.length >= LIMITS.void_calls_max`, to: `void_calls.length < 0` }],
     tests: [DECISION],
     only: 'has a bound',
+  },
+  {
+    name: 'void call: let an earlier version take such a record',
+    file: 'migrations/0008_void_calls.sql',
+    edits: [{ from: `AND taken_by IS DISTINCT FROM attempt_id THEN`, to: `AND attempt_id IS NULL THEN` }],
+    tests: [EARLIER],
+    only: 'when it is retryable',
+  },
+  {
+    name: 'void call: let an earlier version take such a record from an owner of this one',
+    file: 'migrations/0008_void_calls.sql',
+    edits: [{ from: `AND taken_by IS DISTINCT FROM attempt_id THEN`, to: `AND taken_by IS NULL THEN` }],
+    tests: [EARLIER],
+    only: 'has vanished',
+  },
+  {
+    name: 'void call: refuse an earlier version by an error that it does not know',
+    file: 'migrations/0008_void_calls.sql',
+    edits: [{ from: `USING ERRCODE = '55P03'`, to: `USING ERRCODE = '23514'` }],
+    tests: [EARLIER],
+    only: 'left for that of this version',
+  },
+  {
+    name: 'void call: keep an earlier version from starting',
+    file: 'migrations/0008_void_calls.sql',
+    edits: [{ from: `-- requires: 1\n`, to: `-- requires: 8\n` }],
+    tests: [EARLIER],
+    only: 'lets it in',
+  },
+  {
+    name: 'void call: keep the voids of an earlier life in a handler',
+    file: 'src/store/postgres/sql/claim.ts',
+    edits: [
+      {
+        from: `void_calls = CASE WHEN r.state = 'expired' THEN NULL ELSE r.void_calls END`,
+        to: `void_calls = r.void_calls`,
+      },
+    ],
+    tests: [EARLIER],
+    only: 'later life',
+  },
+  {
+    name: 'void call: take the kind of an attempt for that of an earlier version behind it',
+    file: 'src/store/postgres/sql/columns.ts',
+    edits: [{ from: ` AND (\${r}.fence = 1 OR \${r}.taken_by = \${r}.attempt_id)`, to: `` }],
+    tests: [EARLIER],
+    only: 'what the attempt before it',
+  },
+  {
+    name: 'void call: drop what an operator says over HTTP',
+    file: 'apps/payments/payments/decisions.ts',
+    edits: [{ from: `given.earlier_call_is_void && {`, to: `given.fence && {` }],
+    tests: ['apps/payments/test/api-ops-records.test.ts'],
+    only: 'under a new key',
   },
 ]

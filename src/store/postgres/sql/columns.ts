@@ -10,6 +10,14 @@ const fastMilliseconds = (expression: string) => `floor(date_part('epoch', ${exp
 /** Not bytea's own text form: that depends on a setting of the session. */
 const hex = (column: string) => `encode(${column}, 'hex')`
 
+/**
+ * What protects the work of the present attempt. A version before the column writes no kind, and leaves the one of an earlier
+ * attempt where it takes a record over: its own may be one that must not run again.
+ */
+export const presentKind = (r: string) => `CASE
+  WHEN ${r}.kind IS NOT NULL AND (${r}.fence = 1 OR ${r}.taken_by = ${r}.attempt_id) THEN ${r}.kind::text
+  WHEN ${r}.version IS NULL THEN 'h' ELSE 'o' END`
+
 /** The columns of one record, in the order that `readRecord` expects. */
 const RECORD_COLUMNS = [
   'r.state',
@@ -33,8 +41,7 @@ const RECORD_COLUMNS = [
   'r.reply_key_id',
   'r.trace',
   milliseconds('r.look_at'),
-  // A version before the column wrote no kind.
-  `CASE WHEN r.kind IS NOT NULL THEN r.kind::text WHEN r.version IS NULL THEN 'h' ELSE 'o' END`,
+  presentKind('r'),
   'r.looks',
   'r.decided',
 ]

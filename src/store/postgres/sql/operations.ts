@@ -119,6 +119,7 @@ WITH previous AS (
       lease_until = clock_timestamp() + ${interval('$11')}, expires_at = NULL,
       reply_status = NULL, reply_headers = NULL, reply_body = NULL, reply_schema = NULL, reply_key_id = NULL,
       error_code = NULL, error_message = NULL, waits_for = NULL, look_at = NULL, kind = 'o', decided = NULL,
+      taken_by = $6::uuid,
       void_calls = CASE WHEN r.state = 'expired' THEN NULL ELSE r.void_calls END,
       version = CASE WHEN r.state = 'expired' THEN $12 ELSE coalesce(r.version, $12) END,
       input = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $13::bytea ELSE r.input END,
