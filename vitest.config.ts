@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'apps/**/*.test.ts'],
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'apps/**/*.test.ts', 'torture/**/*.test.ts'],
     exclude: ['test/debian/**', 'test/pgbouncer/**', '**/node_modules/**'],
     globalSetup: ['test/setup/cluster.ts'],
     testTimeout: 60_000,

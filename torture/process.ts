@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import type { ProcessLife } from './judge/history.ts'
+
+const OUTPUT_MAX = 400_000
+const READY_MAX_MS = 60_000
+const RESTART_PAUSE_MS = 300
+
+export interface ProgramOptions {
+  readonly name: string
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  /** Its first line of this form says that it is ready. */
+  readonly ready: RegExp
+}
+
+/** A process that is killed, stopped and started again, and whose every life is noted for the judge. */
+export class Program {
+  readonly name: string
+  readonly lives: ProcessLife[] = []
+  readonly #options: ProgramOptions
+  #child: ChildProcess | null = null
+  #output = ''
+  #samples: { rss_mb: number; descriptors: number }[] = []
+  #ended_by_driver = false
+  #closed = false
+
+  constructor(options: ProgramOptions) {
+    this.name = options.name
+    this.#options = options
+  }
+
+  get pid(): number | null {
+    return this.#child?.pid ?? null
+  }
+
+  get alive(): boolean {
+    return this.#child !== null
+  }
+
+  /** Starts it and waits until it is ready, or for a bounded time: while the database is away it may wait for it. */
+  async start(): Promise<void> {
+    if (this.#child !== null || this.#closed) return
+    const { args, env, ready } = this.#options
+    const child = spawn(process.execPath, args, {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    this.#child = child
+    this.#output = ''
+    this.#samples = []
+    this.#ended_by_driver = false
+    child.stdin?.on('error', () => {})
+    child.once('exit', () => this.#over(child))
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, READY_MAX_MS)
+      const finish = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      const read = (text: string) => {
+        this.#output = (this.#output + text).slice(-OUTPUT_MAX)
+        if (ready.test(this.#output)) finish()
+      }
+      for (const stream of [child.stdout!, child.stderr!]) stream.setEncoding('utf8').on('data', read)
+      child.once('exit', finish)
+    })
+  }
+
+  /** Sends a signal that ends it, and waits until it is gone. */
+  async end(signal: 'SIGKILL' | 'SIGTERM', max_ms = 40_000): Promise<void> {
+    const child = this.#child
+    if (child === null) return
+    this.#ended_by_driver = true
+    const gone = once(child, 'exit')
+    child.kill('SIGCONT')
+    child.kill(signal)
+    const timer = setTimeout(() => child.kill('SIGKILL'), max_ms)
+    await gone
+    clearTimeout(timer)
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal)
+  }
+
+  sample(): void {
+    const { pid } = this
+    if (pid === null) return
+    try {
+      const rss_kb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
+      this.#samples.push({
+        rss_mb: Math.round(rss_kb / 1_024),
+        descriptors: readdirSync(`/proc/${pid}/fd`).length,
+      })
+    } catch {
+      // It ended in this moment.
+    }
+  }
+
+  /** The run is over: it is ended for good. */
+  async close(): Promise<void> {
+    this.#closed = true
+    const child = this.#child
+    if (child === null) return
+    this.lives.push(this.#life('alive'))
+    this.#child = null
+    child.kill('SIGCONT')
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
+
+  #over(child: ChildProcess): void {
+    if (this.#child !== child) return
+    this.lives.push(this.#life(this.#ended_by_driver ? 'by_driver' : 'by_itself'))
+    this.#child = null
+    // A supervisor of the field restarts what ended by itself; so does the driver, and the judge hears of it.
+    if (!this.#ended_by_driver && !this.#closed) setTimeout(() => void this.start(), RESTART_PAUSE_MS).unref()
+  }
+
+  #life(end: ProcessLife['end']): ProcessLife {
+    return { name: this.name, end, output: this.#output, samples: this.#samples }
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * npm run torture [-- --scenario links,commits] [--seconds 60] [--seed 42] [--faults server_kill,…] [--json]
+ *
+ * Runs the payment service as real processes under faults, and lets a judge that shares no code with it decide whether
+ * every promise held. Exits with 0 if it did, 1 if not, 2 if it could not run.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { random } from 'onlyonce/testing'
+import { readOptions } from './options.ts'
+import { runScenario, type Summary } from './scenario.ts'
+import { renderTable } from './table.ts'
+
+const options = readOptions(process.argv.slice(2))
+const summaries: Summary[] = []
+for (const [index, scenario] of options.scenarios.entries()) {
+  const seed = random(options.seed)
+    .fork(index)
+    .integer(2 ** 31)
+  const summary = await runScenario(scenario, {
+    ...options,
+    seed: options.scenarios.length === 1 ? options.seed : seed,
+    say: (line) => process.stderr.write(`${line}\n`),
+  })
+  summaries.push(summary)
+  if (summary.violations.length > 0) keep(summary)
+}
+console.log(renderTable(summaries))
+if (options.json) {
+  const scenarios = summaries.map(({ history: _, violations, ...rest }) => ({
+    ...rest,
+    violations: violations.length,
+  }))
+  console.log(JSON.stringify({ scenarios }))
+}
+process.exit(summaries.every(({ violations }) => violations.length === 0) ? 0 : 1)
+
+/** What was wrong is kept with its history, for whoever looks into it. */
+function keep(summary: Summary): void {
+  const folder = fileURLToPath(new URL('./.findings/', import.meta.url))
+  mkdirSync(folder, { recursive: true })
+  const file = `${folder}${summary.name}-${summary.seed}.json`
+  const { documented: _, park_reasons: __, ...history } = summary.history
+  writeFileSync(file, JSON.stringify({ violations: summary.violations, ...history }, null, 1))
+  process.stderr.write(`The history of ${summary.name} is in ${file}\n`)
+}

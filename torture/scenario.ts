@@ -1,0 +1,160 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Random, random } from 'onlyonce/testing'
+import { FAULTS } from './faults.ts'
+import { gather, livesOf, placesIn } from './gather.ts'
+import type { Attempt, History, Violation } from './judge/history.ts'
+import { judge } from './judge/judge.ts'
+import { runPhones } from './phones.ts'
+import type { Scenario } from './scenarios.ts'
+import { openSite, type Site } from './site.ts'
+
+export interface Summary {
+  readonly name: string
+  readonly seed: number
+  readonly requests: number
+  readonly charges: number
+  readonly faults: number
+  readonly violations: readonly Violation[]
+  readonly parked: number
+  readonly quiet_s: number | null
+  readonly history: History
+}
+
+interface RunOptions {
+  readonly seconds: number
+  readonly seed: number
+  readonly postgres: 'embedded' | 'debian'
+  readonly say: (line: string) => void
+}
+
+const DOCS = fileURLToPath(new URL('../docs', import.meta.url))
+/** Leases, grace, the whole schedule of looks at what is in doubt, and room for a busy machine. */
+const QUIET_LIMIT_S = 150
+const SAMPLE_EVERY_MS = 1_000
+const TELL_EVERY_MS = 10_000
+
+/** Runs one scenario on a site of its own, and judges it. */
+export async function runScenario(scenario: Scenario, options: RunOptions): Promise<Summary> {
+  const { seconds, seed, say } = options
+  const source = random(seed)
+  say(`${scenario.name} (seed ${seed}): ${scenario.about}`)
+  const site = await openSite({ random: source.fork(0), postgres: options.postgres, ...scenario.site })
+  let history: History
+  let faults: number
+  try {
+    const began = performance.now()
+    const over = () => performance.now() - began > seconds * 1_000
+    const log: Attempt[] = []
+    const watching = watch(site, () => log.length, say)
+    const phones = runPhones({
+      site,
+      random: source.fork(1),
+      name: scenario.name,
+      count: scenario.phones,
+      mix: scenario.mix,
+      until: over,
+      log,
+    })
+    faults = await strikeUntil(over, site, scenario, source.fork(2), say)
+    await phones
+    const quiet_s = await untilQuiet(site)
+    watching.stop()
+    const gathered = await gather(site, {
+      scenario: scenario.name,
+      seed,
+      log,
+      quiet_s,
+      quiet_limit_s: QUIET_LIMIT_S,
+      docs: DOCS,
+    })
+    await Promise.all([...site.servers, ...site.workers, site.processor].map((program) => program.close()))
+    const processes = livesOf(site)
+    const canary_seen_in = [
+      ...gathered.canary_seen_in,
+      ...processes.flatMap(({ name, output }) => placesIn(`the log of ${name}`, [output])),
+    ]
+    history = { ...gathered, canary_seen_in, processes }
+  } finally {
+    await site.close()
+  }
+  const charges = history.journal.filter(({ kind }) => kind === 'authorization' || kind === 'capture').length
+  return {
+    name: scenario.name,
+    seed,
+    requests: history.attempts.length,
+    charges,
+    faults,
+    violations: judge(history),
+    parked: history.database.records.filter(({ state }) => state === 'parked').length,
+    quiet_s: history.quiet_s,
+    history,
+  }
+}
+
+/** One fault after the other, each chosen by the seed. Two at a time, as troubles come in the field. */
+async function strikeUntil(
+  over: () => boolean,
+  site: Site,
+  scenario: Scenario,
+  source: Random,
+  say: (line: string) => void,
+): Promise<number> {
+  const faults = FAULTS.filter(({ name }) => scenario.faults.includes(name))
+  let struck = 0
+  /** Two faults of one thing at once would undo each other's healing. */
+  const busy = new Set<string>()
+  const lane = async (random: Random) => {
+    while (!over()) {
+      await sleep(random.integer(scenario.pause_max_ms))
+      const fault = random.pick(faults)
+      const thing = fault.name.split('_')[0]!
+      if (busy.has(thing)) continue
+      busy.add(thing)
+      await fault
+        .strike(site, random)
+        .catch((error: Error) => say(`  ${fault.name} could not strike: ${error.message}`))
+      busy.delete(thing)
+      struck += 1
+    }
+  }
+  await Promise.all([lane(source.fork(0)), lane(source.fork(1))])
+  return struck
+}
+
+/** Waits until everything is terminal or parked and all events are out. How long that took, or null. */
+async function untilQuiet(site: Site): Promise<number | null> {
+  const began = performance.now()
+  await Promise.all([...site.servers, ...site.workers, site.processor].map((program) => program.start()))
+  for (;;) {
+    const took_s = (performance.now() - began) / 1_000
+    const open = await site.database.query(OPEN).then(
+      ({ rows }) => Number((rows[0] as { count: string }).count),
+      () => Number.NaN,
+    )
+    if (open === 0) return took_s
+    if (took_s > QUIET_LIMIT_S) return null
+    await sleep(250)
+  }
+}
+
+const OPEN = `SELECT (SELECT count(*) FROM onlyonce.records WHERE state IN ('in_progress', 'unknown'))
+  + (SELECT count(*) FROM onlyonce.events AS event WHERE NOT EXISTS
+      (SELECT FROM onlyonce.webhook_messages AS told WHERE told.account = event.account AND told.id = event.id))
+  + (SELECT count(*) FROM onlyonce.webhook_deliveries WHERE state = 'pending' AND attempts = 0) AS count`
+
+function watch(site: Site, requests: () => number, say: (line: string) => void): { stop(): void } {
+  const samples = setInterval(() => {
+    for (const program of [...site.servers, ...site.workers, site.processor]) program.sample()
+  }, SAMPLE_EVERY_MS)
+  const tells = setInterval(
+    () => say(`  ${requests()} requests, ${site.sink.deliveries.length} webhooks`),
+    TELL_EVERY_MS,
+  )
+  return {
+    stop() {
+      clearInterval(samples)
+      clearInterval(tells)
+    },
+  }
+}

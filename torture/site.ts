@@ -1,0 +1,251 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type FaultProxy, type Random, startFaultProxy } from 'onlyonce/testing'
+import { compile } from './compile.ts'
+import type { Movement } from './judge/history.ts'
+import { type Database, openDatabase } from './postgres.ts'
+import { Program } from './process.ts'
+import { openSink, type Sink } from './sink.ts'
+
+/** Everything that runs: three servers, two workers, the processor, the database, and a proxy on every link. */
+export interface Site {
+  readonly database: Database
+  readonly sink: Sink
+  readonly processor: Program
+  readonly servers: readonly Program[]
+  readonly workers: readonly Program[]
+  /** From clients to each server. */
+  readonly front: readonly FaultProxy[]
+  /** From each server and worker to the database, and to the processor. */
+  readonly to_database: readonly FaultProxy[]
+  readonly to_processor: readonly FaultProxy[]
+  readonly accounts: readonly SiteAccount[]
+  /** Commands to the processor: its faults. */
+  command(method: string, path: string, body?: unknown): Promise<void>
+  journal(): Movement[]
+  /** Puts the clock of one process forward or back, by libfaketime; it reads the file again at every call. */
+  setClock(program: Program, offset_s: number): void
+  close(): Promise<void>
+}
+
+export interface SiteAccount {
+  readonly account: string
+  readonly account_id: string
+  readonly api_key: string
+  /** Where its webhooks arrive. */
+  readonly path: string
+}
+
+export interface SiteOptions {
+  readonly random: Random
+  readonly postgres: 'embedded' | 'debian'
+  readonly settings?: Readonly<Record<string, string>>
+  /** Put in front of the database, such as a pooler; is given its address. */
+  readonly pooler?: (url: string) => Promise<{ readonly url: string; stop(): Promise<void> }>
+  readonly pool_size?: number
+}
+
+const SERVERS = 3
+const WORKERS = 2
+const ACCOUNTS = 3
+const OPS_TOKEN = 'the-token-of-operators-under-torture'
+const WEBHOOK_SECRET = 'whsec_b25seW9uY2UtdG9ydHVyZS1zZWNyZXQtMDE='
+const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
+
+/** Short, so that a run sees many leases end. */
+const TIMING = {
+  LEASE_MS: '3000',
+  GRACE_MS: '1000',
+  GATEWAY_TIMEOUT_MS: '1500',
+  GATEWAY_SETTLE_MS: '3000',
+  RECONCILE_AFTER_SECONDS: '1,2,3,4,5,5,5,5,5,5,5,5,5,5,10,10,10,10,10,10',
+}
+const UNLIMITED = {
+  RATE_LIMIT_TEST: '1000000',
+  VELOCITY_CARD: '1000000/60',
+  VELOCITY_ACCOUNT: '1000000/60',
+}
+
+export async function openSite({
+  random,
+  postgres,
+  settings = {},
+  pooler,
+  pool_size = 8,
+}: SiteOptions): Promise<Site> {
+  const folder = mkdtempSync(join(tmpdir(), 'onlyonce-torture-site-'))
+  const closers: (() => Promise<void> | void)[] = [() => rmSync(folder, { recursive: true, force: true })]
+  const later = <T extends { close(): Promise<void> }>(thing: T): T => {
+    closers.push(() => thing.close())
+    return thing
+  }
+  const close = async () => {
+    for (const each of closers.reverse()) await Promise.resolve(each()).catch(() => {})
+  }
+  try {
+    const database = later(await openDatabase(postgres, settings))
+    const pooled = await pooler?.(database.url)
+    if (pooled !== undefined) closers.push(() => pooled.stop())
+    const database_url = pooled?.url ?? database.url
+    const sink = later(await openSink(random.fork(1)))
+    const proxy = async (port: number, stream: number) =>
+      later(
+        await startFaultProxy({
+          target: { host: '127.0.0.1', port },
+          seed: random.fork(stream).integer(2 ** 31),
+        }),
+      )
+
+    const ports = await freePorts(SERVERS + 1)
+    const front = await each(SERVERS, (n) => proxy(ports[n]!, 10 + n))
+    const processor_port = ports[SERVERS]!
+    const to_processor = await each(SERVERS + WORKERS, (n) => proxy(processor_port, 20 + n))
+    const to_database = await each(SERVERS + WORKERS, (n) =>
+      proxy(Number(new URL(database_url).port), 40 + n),
+    )
+
+    const processor = later(
+      new Program({
+        name: 'processor',
+        args: [
+          compile(new URL('../apps/gateway/program.ts', import.meta.url)),
+          '--with-parent',
+          `--folder=${join(folder)}`,
+          `--port=${processor_port}`,
+          `--webhook-url=${front[0]!.url('/webhooks/stripe')}`,
+          `--webhook-secret=${WEBHOOK_SECRET}`,
+          `--seed=${random.fork(2).integer(2 ** 31)}`,
+        ],
+        env: {},
+        ready: /./,
+      }),
+    )
+    await processor.start()
+
+    const main = compile(new URL('../apps/payments/main.ts', import.meta.url))
+    const service = (role: 'api' | 'worker', n: number) => {
+      const name = `${role}-${n}`
+      const link = role === 'api' ? n : SERVERS + n
+      writeFileSync(join(folder, `${name}.clock`), '+0\n')
+      return later(
+        new Program({
+          name,
+          args: [main, '--role', role],
+          env: {
+            ...TIMING,
+            ...UNLIMITED,
+            DATABASE_URL: to_database[link]!.url(database_url),
+            DATABASE_POOL_SIZE: `${pool_size}`,
+            ...(pooled !== undefined && { DATABASE_POOLER: 'transaction' }),
+            GATEWAY_URL: to_processor[link]!.url('/').replace(/\/$/, ''),
+            STRIPE_WEBHOOK_SECRET: WEBHOOK_SECRET,
+            ONLYONCE_SECRET: 'the-secret-of-the-service-under-torture-0123',
+            ENCRYPTION_KEY: 'the-encryption-key-of-the-service-under-torture',
+            OPS_TOKEN,
+            WEBHOOKS_ALLOW_PRIVATE: '1',
+            LOG_LEVEL: 'warn',
+            ...(role === 'api' && { PORT: `${ports[n]}` }),
+            LD_PRELOAD: FAKETIME,
+            FAKETIME_TIMESTAMP_FILE: join(folder, `${name}.clock`),
+            FAKETIME_NO_CACHE: '1',
+            FAKETIME_DONT_FAKE_MONOTONIC: '1',
+          },
+          ready: /^Ready/m,
+        }),
+      )
+    }
+    const servers = await each(SERVERS, (n) => service('api', n))
+    const workers = await each(WORKERS, (n) => service('worker', n))
+    // The first one migrates.
+    await servers[0]!.start()
+    if (!servers[0]!.alive) throw new Error(`The service did not start:\n${servers[0]!.lives[0]?.output}`)
+    await Promise.all([...servers, ...workers].map((program) => program.start()))
+    const accounts = await each(ACCOUNTS, (n) => openAccount(`http://127.0.0.1:${ports[0]}`, sink, n))
+    return {
+      database,
+      sink,
+      processor,
+      servers,
+      workers,
+      front,
+      to_database,
+      to_processor,
+      accounts,
+      async command(method, path, body) {
+        await fetch(`http://127.0.0.1:${processor_port}/_sandbox/${path}`, {
+          method,
+          ...(body !== undefined && { body: JSON.stringify(body) }),
+          signal: AbortSignal.timeout(5_000),
+        }).catch(() => {})
+      },
+      journal: () => readJournal(join(folder, 'journal.jsonl')),
+      setClock(program, offset_s) {
+        writeFileSync(join(folder, `${program.name}.clock`), `${offset_s < 0 ? '' : '+'}${offset_s}\n`)
+      },
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function openAccount(url: string, sink: Sink, n: number): Promise<SiteAccount> {
+  const ops = { authorization: `Bearer ${OPS_TOKEN}` }
+  const { id: account_id } = await post(`${url}/ops/accounts`, ops, { name: `Torture ${n}` })
+  const { api_key } = await post(`${url}/ops/accounts/${account_id}/api-keys`, ops, { mode: 'test' })
+  const path = `/hooks/${n}`
+  await post(
+    `${url}/v1/webhook-endpoints`,
+    { authorization: `Bearer ${api_key}`, 'idempotency-key': `torture-endpoint-${n}` },
+    { url: `${sink.url}${path}` },
+  )
+  return { account: `${account_id}:test`, account_id: account_id!, api_key: api_key!, path }
+}
+
+async function post(
+  url: string,
+  headers: Record<string, string>,
+  body: unknown,
+): Promise<Record<string, string>> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`)
+  return (await response.json()) as Record<string, string>
+}
+
+/** The processor may be dead, and its last line torn. */
+function readJournal(path: string): Movement[] {
+  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1)
+  return lines
+    .map((line) => JSON.parse(line) as Movement | { kind: 'refusal' })
+    .filter((line): line is Movement => line.kind !== 'refusal')
+}
+
+async function each<T>(count: number, make: (n: number) => T | Promise<T>): Promise<T[]> {
+  const made: T[] = []
+  for (let n = 0; n < count; n += 1) made.push(await make(n))
+  return made
+}
+
+/** Ports that stay the same when a process starts again. Below the range that systems give to connections. */
+async function freePorts(count: number): Promise<number[]> {
+  const ports: number[] = []
+  for (let port = 18_000 + (process.pid % 5_000); ports.length < count && port < 32_000; port += 1) {
+    if (await isFree(port)) ports.push(port)
+  }
+  return ports
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+  })
+}
