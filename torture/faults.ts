@@ -65,6 +65,15 @@ export const FAULTS: readonly TortureFault[] = [
     },
   },
   ...['53200', '53100', '57014', '58030', '40001', 'XX000'].map((code) => raised(code)),
+  {
+    name: 'upgrade',
+    async strike(site, random) {
+      const program = random.pick([...site.servers, ...site.workers])
+      await program.end('SIGTERM')
+      site.setVersion(program, random.pick(['present', 'earlier'] as const))
+      await program.start()
+    },
+  },
   ...links('database_link', (site) => site.to_database),
   ...links('processor_link', (site) => site.to_processor),
   ...links('client_link', (site) => site.front),

@@ -9,7 +9,8 @@ const RESTART_PAUSE_MS = 300
 
 export interface ProgramOptions {
   readonly name: string
-  readonly args: readonly string[]
+  /** What Node.js runs; asked at every start, so that another version can be started. */
+  readonly args: () => readonly string[]
   readonly env: Readonly<Record<string, string>>
   /** Its first line of this form says that it is ready. */
   readonly ready: RegExp
@@ -43,7 +44,7 @@ export class Program {
   async start(): Promise<void> {
     if (this.#child !== null || this.#closed) return
     const { args, env, ready } = this.#options
-    const child = spawn(process.execPath, args, {
+    const child = spawn(process.execPath, args(), {
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
       stdio: ['pipe', 'pipe', 'pipe'],
     })

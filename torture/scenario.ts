@@ -57,8 +57,9 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
       log,
     })
     faults = await strikeUntil(over, site, scenario, source.fork(2), say)
+    const healed_at = performance.now()
     await phones
-    const quiet_s = await untilQuiet(site)
+    const quiet_s = await untilQuiet(site, healed_at)
     watching.stop()
     const gathered = await gather(site, {
       scenario: scenario.name,
@@ -123,11 +124,10 @@ async function strikeUntil(
 }
 
 /** Waits until everything is terminal or parked and all events are out. How long that took, or null. */
-async function untilQuiet(site: Site): Promise<number | null> {
-  const began = performance.now()
+async function untilQuiet(site: Site, healed_at: number): Promise<number | null> {
   await Promise.all([...site.servers, ...site.workers, site.processor].map((program) => program.start()))
   for (;;) {
-    const took_s = (performance.now() - began) / 1_000
+    const took_s = (performance.now() - healed_at) / 1_000
     const open = await site.database.query(OPEN).then(
       ({ rows }) => Number((rows[0] as { count: string }).count),
       () => Number.NaN,

@@ -12,7 +12,7 @@ export interface Scenario {
   readonly phones: number
   /** The longest pause between two faults. */
   readonly pause_max_ms: number
-  readonly site?: Pick<SiteOptions, 'settings' | 'pooler' | 'pool_size'>
+  readonly site?: Pick<SiteOptions, 'settings' | 'pooler' | 'pool_size' | 'with_earlier'>
 }
 
 const names = (...patterns: RegExp[]) =>

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type FaultProxy, type Random, startFaultProxy } from 'onlyonce/testing'
 import { compile } from './compile.ts'
+import { unpackEarlier } from './earlier.ts'
 import type { Movement } from './judge/history.ts'
 import { type Database, openDatabase } from './postgres.ts'
 import { Program } from './process.ts'
@@ -27,8 +28,12 @@ export interface Site {
   journal(): Movement[]
   /** Puts the clock of one process forward or back, by libfaketime; it reads the file again at every call. */
   setClock(program: Program, offset_s: number): void
+  /** From its next start on, a program runs this version. */
+  setVersion(program: Program, version: Version): void
   close(): Promise<void>
 }
+
+export type Version = 'present' | 'earlier'
 
 export interface SiteAccount {
   readonly account: string
@@ -45,6 +50,8 @@ export interface SiteOptions {
   /** Put in front of the database, such as a pooler; is given its address. */
   readonly pooler?: (url: string) => Promise<{ readonly url: string; stop(): Promise<void> }>
   readonly pool_size?: number
+  /** Whether programs can be started in the earlier version, too. */
+  readonly with_earlier?: boolean
 }
 
 const SERVERS = 3
@@ -74,6 +81,7 @@ export async function openSite({
   settings = {},
   pooler,
   pool_size = 8,
+  with_earlier = false,
 }: SiteOptions): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'onlyonce-torture-site-'))
   const closers: (() => Promise<void> | void)[] = [() => rmSync(folder, { recursive: true, force: true })]
@@ -106,11 +114,12 @@ export async function openSite({
       proxy(Number(new URL(database_url).port), 40 + n),
     )
 
+    const gateway = compile(new URL('../apps/gateway/program.ts', import.meta.url))
     const processor = later(
       new Program({
         name: 'processor',
-        args: [
-          compile(new URL('../apps/gateway/program.ts', import.meta.url)),
+        args: () => [
+          gateway,
           '--with-parent',
           `--folder=${join(folder)}`,
           `--port=${processor_port}`,
@@ -125,6 +134,8 @@ export async function openSite({
     await processor.start()
 
     const main = compile(new URL('../apps/payments/main.ts', import.meta.url))
+    const earlier = with_earlier ? unpackEarlier() : null
+    const versions = new Map<string, Version>()
     const service = (role: 'api' | 'worker', n: number) => {
       const name = `${role}-${n}`
       const link = role === 'api' ? n : SERVERS + n
@@ -132,7 +143,7 @@ export async function openSite({
       return later(
         new Program({
           name,
-          args: [main, '--role', role],
+          args: () => [versions.get(name) === 'earlier' ? earlier! : main, '--role', role],
           env: {
             ...TIMING,
             ...UNLIMITED,
@@ -184,6 +195,7 @@ export async function openSite({
       setClock(program, offset_s) {
         writeFileSync(join(folder, `${program.name}.clock`), `${offset_s < 0 ? '' : '+'}${offset_s}\n`)
       },
+      setVersion: (program, version) => versions.set(program.name, version),
       close,
     }
   } catch (error) {

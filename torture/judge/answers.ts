@@ -61,25 +61,33 @@ export function repliesAgree({ attempts, database, journal }: History): string[]
 /**
  * Rule 3: "not executed" speaks for the key. It is false if an effect of the key is older than the request, or if it came
  * while this request was the only one of its key: a "not executed" that is true leaves the record retryable, and then
- * only another request can make the effect.
+ * only another request can make the effect. "This request started nothing" is false if the effect came while no other
+ * request of the key had been sent.
  */
 export function notExecutedIsTrue(history: History): string[] {
   const effects = effectsByKey(history)
-  const found: string[] = []
-  for (const [name, group] of byKey(history.attempts)) {
+  return [...byKey(history.attempts)].flatMap(([name, group]) => {
     const times = effects.get(name) ?? []
-    for (const attempt of group) {
-      if (!saysNotExecuted(attempt)) continue
-      const alone = !group.some((other) => other !== attempt && overlap(other, attempt))
-      const false_since = times.find((at) => at < attempt.sent_at || (alone && at <= attempt.ended_at))
-      if (false_since !== undefined)
-        found.push(
-          `${name} was told ${attempt.status} ${problemOf(attempt)?.code} (not executed) ` +
-            `${Math.round(attempt.ended_at - false_since)} ms after its effect.`,
-        )
-    }
+    return group.flatMap((attempt) => {
+      const at = times.find((time) => isDenied(attempt, group, time))
+      if (at === undefined) return []
+      const after_ms = Math.round(attempt.ended_at - at)
+      return [
+        `${name} was told ${attempt.status} ${problemOf(attempt)?.code} ${after_ms} ms after its effect.`,
+      ]
+    })
+  })
+}
+
+/** Whether an answer denies an effect that was there. */
+function isDenied(attempt: Attempt, group: readonly Attempt[], effect_at: number): boolean {
+  if (effect_at > attempt.ended_at) return false
+  const others = group.filter((other) => other !== attempt)
+  if (saysNotExecuted(attempt)) {
+    return effect_at < attempt.sent_at || !others.some((other) => overlap(other, attempt))
   }
-  return found
+  const started_nothing = problemOf(attempt)?.members.executed === 'not_by_this_request'
+  return started_nothing && others.every((other) => other.sent_at > attempt.ended_at)
 }
 
 /** By the member for machines, and by the words: a person reads those. */

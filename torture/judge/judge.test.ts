@@ -294,6 +294,15 @@ describe('the judge', () => {
     expect(judge({ ...SOUND, attempts: [overtaken, answer({ sent_at: 1_020 })] })).toEqual([])
   })
 
+  it('lets a request say that it started nothing when an earlier one of its key did', () => {
+    const refused = answer({
+      sent_at: 2_000,
+      ended_at: 2_100,
+      ...problem(503, { code: 'store_unavailable', detail: '', executed: 'not_by_this_request' }),
+    })
+    expect(judge({ ...SOUND, attempts: [answer(), refused] })).toEqual([])
+  })
+
   it('leaves what is parked out of the comparison of ledger and journal', () => {
     const parked = database({
       records: [{ ...record, state: 'parked', error_code: 'call_in_doubt' }],
