@@ -1,28 +1,44 @@
 /**
- * npm run mutants [-- part of a name]
+ * npm run mutants [-- part of a name] [--times 5] [--control]
  *
  * Builds each fault of mutants.ts into a copy of the project and runs the tests that must notice. A fault that
- * nothing notices is a hole in the tests, and ends this with an error.
+ * nothing notices is a hole in the tests, and ends this with an error. `--times` repeats the whole table: a fault that is
+ * noticed in some runs only is caught by luck. `--control` runs the same tests without any fault: they have to pass.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { openServer } from '../setup/cluster.ts'
 import { buildIn } from './build-in.ts'
 import { MUTANTS, type Mutant } from './mutants.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const RUN_MAX_MS = 300_000
-const wanted = MUTANTS.filter(({ name }) => name.includes(process.argv[2] ?? ''))
+const { values: given, positionals } = parseArgs({
+  options: { times: { type: 'string', default: '1' }, control: { type: 'boolean', default: false } },
+  allowPositionals: true,
+})
+const times = Number(given.times)
+if (!(Number.isInteger(times) && times >= 1)) throw new Error('--times is a whole number of at least 1.')
+const wanted = MUTANTS.filter(({ name }) => name.includes(positionals[0] ?? ''))
 // Before minutes are spent: does each still fit?
 for (const mutant of wanted) buildIn(mutant, readFileSync(join(ROOT, mutant.file), 'utf8'))
-const waiting = [...wanted]
-let survivors = 0
+const tried = given.control ? controls(wanted) : wanted
+const waiting = Array.from({ length: times }, () => tried).flat()
+const all = waiting.length
+let wrong = 0
 await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, workThrough))
-console.log(`\n${wanted.length - survivors} of ${wanted.length} mutants caught`)
-process.exitCode = survivors === 0 && wanted.length > 0 ? 0 : 1
+console.log(`\n${all - wrong} of ${all} ${given.control ? 'controls passed' : 'mutants caught'}`)
+process.exitCode = wrong === 0 && all > 0 ? 0 : 1
+
+/** The tests of the table, each set of them once. */
+function controls(mutants: readonly Mutant[]): readonly Mutant[] {
+  const sets = new Map(mutants.map((mutant) => [`${mutant.tests.join()} ${mutant.only ?? ''}`, mutant]))
+  return [...sets.values()].map((mutant) => ({ ...mutant, name: mutant.tests.join(), edits: [] }))
+}
 
 /** Where one mutant after the other is tried: a copy of the project, and a server that nobody else disturbs. */
 interface Bench {
@@ -36,12 +52,12 @@ async function workThrough(): Promise<void> {
   try {
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
       const began = performance.now()
-      const caught_by = await tryMutant({ copy, database_url: server.url }, mutant)
-      if (caught_by === null) survivors += 1
+      const failure = await tryMutant({ copy, database_url: server.url }, mutant)
+      const good = given.control ? failure === null : failure !== null
+      if (!good) wrong += 1
+      const verdict = given.control ? (good ? 'passed  ' : 'FAILED  ') : good ? 'caught  ' : 'SURVIVED'
       const seconds = ((performance.now() - began) / 1_000).toFixed(1).padStart(5)
-      console.log(
-        `${caught_by === null ? 'SURVIVED' : 'caught  '} ${seconds} s  ${mutant.name}\n                  ${caught_by ?? mutant.file}`,
-      )
+      console.log(`${verdict} ${seconds} s  ${mutant.name}\n                  ${failure ?? mutant.file}`)
     }
   } finally {
     await server.close()
@@ -65,7 +81,7 @@ function copyProject(): string {
 async function tryMutant(bench: Bench, mutant: Mutant): Promise<string | null> {
   const path = join(bench.copy, mutant.file)
   const sound = readFileSync(path, 'utf8')
-  writeFileSync(path, buildIn(mutant, sound))
+  if (mutant.edits.length > 0) writeFileSync(path, buildIn(mutant, sound))
   try {
     return await firstFailure(bench, mutant)
   } finally {
