@@ -57,6 +57,38 @@ describe('a rate limit', () => {
     expect([allowed, told]).toEqual([20, []])
   })
 
+  it('takes again what collided with another transaction, and tells of no trouble', async () => {
+    const told: unknown[] = []
+    const pool = database.direct({ max: 2, options: '-c default_transaction_isolation=serializable' })
+    const limit = rateLimit({
+      pool,
+      name: `limit_${++names}`,
+      points: 20,
+      per_ms: 60_000,
+      wait_max_ms: 20_000,
+      on_trouble: (error) => void told.push(error),
+    })
+    expect(await limit.take('acct_1')).toMatchObject({ remaining: 19 })
+    const other = await database.direct({ max: 1 }).connect()
+    try {
+      // The take waits for this row. When it is written behind the take's snapshot, the take has to fail once.
+      await other.query('BEGIN')
+      await other.query('UPDATE onlyonce.rate_limits SET over = over')
+      const taken = limit.take('acct_1')
+      await waitUntil('the take waits for the row', async () => {
+        const { rows } = await other.query(
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+        return rows.length > 0
+      })
+      await other.query('COMMIT')
+      expect(await taken).toMatchObject({ allowed: true, counted: true, remaining: 18 })
+      expect(told).toEqual([])
+    } finally {
+      other.release()
+    }
+  })
+
   it('begins anew when its window ends, and not before', async () => {
     const [one, two] = both({ points: 3, per_ms: 400 })
     for (const left of [2, 1, 0]) {

@@ -29,6 +29,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     file: 'src/limits/windows.ts',
     edits: [{ from: `classify(error) !== 'collision'`, to: `classify(error) !== 'connection'` }],
     tests: ['test/limits/rate-limit.test.ts'],
+    only: 'takes again what collided',
   },
   {
     name: 'let everybody of a group pass where some of it fits',
