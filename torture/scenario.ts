@@ -141,7 +141,7 @@ async function untilQuiet(site: Site, healed_at: number): Promise<number | null>
 const OPEN = `SELECT (SELECT count(*) FROM onlyonce.records WHERE state IN ('in_progress', 'unknown'))
   + (SELECT count(*) FROM onlyonce.events AS event WHERE NOT EXISTS
       (SELECT FROM onlyonce.webhook_messages AS told WHERE told.account = event.account AND told.id = event.id))
-  + (SELECT count(*) FROM onlyonce.webhook_deliveries WHERE state = 'pending' AND attempts = 0) AS count`
+  + (SELECT count(*) FROM onlyonce.webhook_deliveries WHERE due_at < now() + interval '15 seconds') AS count`
 
 function watch(site: Site, requests: () => number, say: (line: string) => void): { stop(): void } {
   const samples = setInterval(() => {
