@@ -58,6 +58,7 @@ const SERVERS = 3
 const WORKERS = 2
 const ACCOUNTS = 3
 const OPS_TOKEN = 'the-token-of-operators-under-torture'
+const CONTROL_TOKEN = 'the-token-of-the-sandbox-under-torture'
 const WEBHOOK_SECRET = 'whsec_b25seW9uY2UtdG9ydHVyZS1zZWNyZXQtMDE='
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
 
@@ -124,10 +125,9 @@ export async function openSite({
           `--folder=${join(folder)}`,
           `--port=${processor_port}`,
           `--webhook-url=${front[0]!.url('/webhooks/stripe')}`,
-          `--webhook-secret=${WEBHOOK_SECRET}`,
           `--seed=${random.fork(2).integer(2 ** 31)}`,
         ],
-        env: {},
+        env: { SANDBOX_CONTROL_TOKEN: CONTROL_TOKEN, SANDBOX_WEBHOOK_SECRET: WEBHOOK_SECRET },
         ready: /./,
       }),
     )
@@ -187,6 +187,7 @@ export async function openSite({
       async command(method, path, body) {
         await fetch(`http://127.0.0.1:${processor_port}/_sandbox/${path}`, {
           method,
+          headers: { authorization: `Bearer ${CONTROL_TOKEN}` },
           ...(body !== undefined && { body: JSON.stringify(body) }),
           signal: AbortSignal.timeout(5_000),
         }).catch(() => {})

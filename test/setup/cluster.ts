@@ -58,7 +58,8 @@ export async function openServer(): Promise<{ url: string; lent: boolean; close(
   try {
     // Nobody cuts the power of this server: tests that do start a durable one of their own.
     const settings = { max_connections: '400', max_wal_size: '256MB', fsync: 'off', full_page_writes: 'off' }
-    const server = await startEmbeddedPostgres({ folder, settings })
+    const binaries = process.env.ONLYONCE_TEST_BINARIES
+    const server = await startEmbeddedPostgres({ folder, settings, ...(binaries && { binaries }) })
     return { url: server.url, lent: false, close: () => server.stop().finally(remove) }
   } catch (error) {
     await remove()
