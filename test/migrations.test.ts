@@ -192,7 +192,10 @@ describe('migrations', () => {
     await rotated.start()
     expect((await client.query(`SELECT key_id FROM ${SCHEMA}.key_ids`)).rows).toEqual([{ key_id: 'next' }])
     const denied = onlyonce({ store: postgres({ pool, pooler: POOLER, schema: 'another_schema' }), secret })
-    await expect(denied.start()).rejects.toMatchObject({ code: '42501' })
+    await expect(denied.start()).rejects.toMatchObject({
+      code: 'store_misconfigured',
+      cause: expect.objectContaining({ code: '42501' }),
+    })
   })
 
   it('list the keys that older records name', async () => {

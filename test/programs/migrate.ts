@@ -12,7 +12,10 @@ const once = onlyonce({
 await once.start()
 const { outcome } = await once.transaction(
   { account: 'a', operation: 'o', key: `key-of-${process.pid}` },
-  async () => 1,
+  async (tx) => {
+    await tx.query('SELECT 1')
+    return 1
+  },
 )
 process.stdout.write(outcome)
 await once.close()
