@@ -35,6 +35,8 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     addEvidence: () => root.addEvidence(once, any({ account: 'acme', key: 'k', result: 1, ...STRAY })),
     assertFence: NO_OPTIONS,
     businessKey: NO_OPTIONS,
+    holdsCardNumber: NO_OPTIONS,
+    maskCardNumbers: NO_OPTIONS,
     callRefused: NO_OPTIONS,
     completer: () => root.completer(once, any(STRAY)),
     derivedKey: NO_OPTIONS,

@@ -133,6 +133,7 @@ async function settledAs(
   await waitUntil('the record is there', async () => {
     const { rowCount } = await observer.query(
       `UPDATE onlyonce.records SET state = $2, expires_at = NULL, reply_status = NULL, reply_headers = NULL,
+         look_at = CASE WHEN $2 = 'unknown' THEN now() + interval '1 minute' END,
          reply_body = NULL, reply_schema = NULL, error_code = 'lost', error_message = 'Lost.' WHERE key = $1`,
       [key, state],
     )
