@@ -165,6 +165,6 @@ WHERE $1 <> '' AND m.id = $3::uuid`,
     file: 'src/store/postgres/sql/webhooks.ts',
     edits: [{ from: `SELECT pg_advisory_xact_lock(hashtextextended`, to: `SELECT (hashtextextended` }],
     tests: ['test/webhooks/endpoints.test.ts'],
-    only: 'too many',
+    only: 'one after the other',
   },
 ]

@@ -5,6 +5,7 @@ import { LIMITS } from '../../src/index.ts'
 import { webhooks } from '../../src/webhooks/index.ts'
 import { openShop } from '../contract/shop.ts'
 import { runDry } from '../outbox/office.ts'
+import { waitUntil } from '../setup/wait.ts'
 import { account, type Got, openDesk, openReceiver } from './desk.ts'
 
 const other = 'acct_2:test'
@@ -120,6 +121,29 @@ describe('endpoints', () => {
     await endpoints.remove({ account, id: endpoint.id })
     await endpoints.create({ account, url })
   })
+})
+
+it('endpoints of an account are made one after the other: the second sees what the first has made', async () => {
+  const shop = await openShop()
+  const once = shop.open()
+  await once.start()
+  const { endpoints } = webhooks(once)
+  const holder = await shop.database.direct({ max: 1 }).connect()
+  const name = `hashtextextended('onlyonce webhook endpoints ${account}', 0)`
+  await holder.query(`SELECT pg_advisory_lock(${name})`)
+  const made = endpoints.create({ account, url })
+  await waitUntil('it waits for its turn', async () => {
+    const { rows } = await shop.observer.query(
+      `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    )
+    return rows.length === 1
+  })
+  // Another account has a turn of its own.
+  await endpoints.create({ account: other, url })
+  await holder.query(`SELECT pg_advisory_unlock(${name})`)
+  holder.release()
+  expect((await made).endpoint.url).toBe(url)
 })
 
 describe('a URL', () => {
