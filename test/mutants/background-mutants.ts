@@ -152,7 +152,7 @@ const NO_REPLY =`,
   {
     name: 'leave an embedded server behind a process that was killed',
     file: 'src/store/embedded/watchdog.ts',
-    edits: [{ from: `    signal('SIGINT')\n`, to: `` }],
+    edits: [{ from: `if (isAdopted() || !isServer()) process.exit()`, to: `process.exit()` }],
     tests: ['src/store/embedded/watchdog.test.ts'],
     only: 'ends soon',
   },
