@@ -14,13 +14,18 @@ export interface Watchdog {
  * @example
  * const watchdog = watchOver({ server_pid: 4711, folder: '/var/lib/onlyonce', data: '/var/lib/onlyonce/data' })
  */
-export function watchOver(of: {
+export function watchOver({
+  server_pid,
+  folder,
+  data,
+}: {
   readonly server_pid: number
   readonly folder: string
   readonly data: string
 }): Watchdog {
   const { orphan_grace_ms, stop_max_ms } = EMBEDDED_LIMITS
-  const settings = { ...of, parent_pid: process.pid, orphan_grace_ms, stop_max_ms }
+  // By name: what else a caller passes, such as the password of the server, must not stand on a command line.
+  const settings = { server_pid, folder, data, parent_pid: process.pid, orphan_grace_ms, stop_max_ms }
   const child: ChildProcess = spawn(process.execPath, ['--eval', PROGRAM, JSON.stringify(settings)], {
     // A group of its own: Ctrl-C at a terminal is for the service, which ends its server itself.
     detached: true,
