@@ -202,6 +202,20 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
     only: 'what the attempt before it',
   },
   {
+    name: 'recover: take the kind of the attempt before for that of a vanished owner',
+    file: 'src/store/postgres/sql/recovery.ts',
+    edits: [{ from: `const KIND = presentKind('r')`, to: `const KIND = 'r.kind::text'` }],
+    tests: [EARLIER],
+    only: 'what the attempt before it',
+  },
+  {
+    name: 'recover: overlook what an earlier version left in doubt',
+    file: 'src/store/postgres/sql/recovery.ts',
+    edits: [{ from: `r.state = 'unknown' AND r.look_at IS NULL)`, to: `r.state = 'expired')` }],
+    tests: [EARLIER],
+    only: 'no time for a look',
+  },
+  {
     name: 'void call: drop what an operator says over HTTP',
     file: 'apps/payments/payments/decisions.ts',
     edits: [{ from: `given.earlier_call_is_void && {`, to: `given.fence && {` }],

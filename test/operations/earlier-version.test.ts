@@ -1,7 +1,7 @@
 /** Processes of version 0.1.0 beside those of this one, on this one's schema: what the earlier version sends is played. */
 import { readdir, readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { completer, notExecuted, operator, reconciler } from '../../src/index.ts'
+import { completer, notExecuted, operator, reconciler, recoverer } from '../../src/index.ts'
 import { engineOf } from '../../src/onlyonce.ts'
 import { catchError, makeCall, openShop, type Shop } from '../contract/shop.ts'
 import { LOOKS, makeMemory, parkedPayment, rowOf, VOID } from './remembered.ts'
@@ -27,7 +27,8 @@ async function allOf(key: string) {
 /** The owner that has it is gone. */
 const lapse = (key: string) =>
   shop.observer.query(
-    `UPDATE onlyonce.records SET lease_until = clock_timestamp() - interval '1 hour' WHERE key = $1`,
+    `UPDATE onlyonce.records SET lease_until = clock_timestamp() - interval '1 hour',
+       attempted_at = clock_timestamp() - interval '2 hours' WHERE key = $1`,
     [key],
   )
 
@@ -152,5 +153,28 @@ describe('any other record', () => {
     expect(await earlier.claim(shop.observer, id)).toBe(1)
     expect(await rowOf(shop, call.key)).toMatchObject({ kind: 'r', state: 'in_progress' })
     expect(await kindNow()).toBe('handler')
+    // Its owner is gone. The work may not be safe to run again, whatever the attempt before it was.
+    await lapse(call.key)
+    await recoverer(once).runOnce()
+    expect((await rowOf(shop, call.key)).state).toBe('parked')
+  })
+
+  test('that it left in doubt is parked by a worker, though it has no time for a look', async () => {
+    const once = shop.open()
+    const call = makeCall()
+    const id = { account: call.account, operation: call.operation, key: call.key }
+    await catchError(
+      once.handler(call, async () => {
+        throw notExecuted(new Error('not now'))
+      }),
+    )
+    await earlier.claim(shop.observer, id)
+    await shop.observer.query(
+      `UPDATE onlyonce.records SET state = 'unknown', lease_until = NULL, error_code = 'owner_vanished',
+         error_message = '', attempted_at = attempted_at - interval '1 hour' WHERE key = $1`,
+      [call.key],
+    )
+    await recoverer(once).runOnce()
+    expect((await rowOf(shop, call.key)).state).toBe('parked')
   })
 })

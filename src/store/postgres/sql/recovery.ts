@@ -1,26 +1,30 @@
-import { interval } from './columns.ts'
+import { interval, presentKind } from './columns.ts'
 
-const KIND = `CASE WHEN kind IS NOT NULL THEN kind::text ELSE 'h' END`
+const KIND = presentKind('r')
 
 /**
  * Over all accounts, and locks nothing: each is taken by its fence afterwards. Both parts are ranges of small indexes.
  * Records in progress by `records_unfinished`: a lease that is over by the grace began at least as long ago, so that what
- * just began is not read. Records in doubt by `records_due`.
+ * just began is not read. Records in doubt by `records_due`; those that version 0.1.0 left in doubt have no time for a look
+ * and are found with the first.
  * Parameters: 1 grace in ms, 2 operations that the asker can ask about, 3 orphaned after ms, 4 limit.
  */
 export const findUnattended = (schema: string) => `
-(SELECT account, operation, key, fence, attempt_id, state, ${KIND}, 0, NULL, NULL
- FROM ${schema}.records
- WHERE expires_at IS NULL AND state = 'in_progress' AND attempted_at <= now() - ${interval('$1')}
-   AND lease_until <= now() - ${interval('$1')} AND version IS NULL
- ORDER BY attempted_at
+(SELECT r.account, r.operation, r.key, r.fence, r.attempt_id, r.state, ${KIND}, coalesce(r.looks, 0),
+   r.error_code, r.error_message
+ FROM ${schema}.records AS r
+ WHERE r.expires_at IS NULL AND r.attempted_at <= now() - ${interval('$1')} AND r.version IS NULL
+   AND (r.state = 'in_progress' AND r.lease_until <= now() - ${interval('$1')}
+     OR r.state = 'unknown' AND r.look_at IS NULL)
+ ORDER BY r.attempted_at
  LIMIT $4)
 UNION ALL
-(SELECT account, operation, key, fence, attempt_id, state, ${KIND}, coalesce(looks, 0), error_code, error_message
- FROM ${schema}.records
- WHERE look_at <= now() AND state = 'unknown' AND version IS NULL
-   AND (kind IS DISTINCT FROM 'c' OR operation = ANY ($2::text[]) OR look_at <= now() - ${interval('$3')})
- ORDER BY look_at
+(SELECT r.account, r.operation, r.key, r.fence, r.attempt_id, r.state, ${KIND}, coalesce(r.looks, 0),
+   r.error_code, r.error_message
+ FROM ${schema}.records AS r
+ WHERE r.look_at <= now() AND r.state = 'unknown' AND r.version IS NULL
+   AND (${KIND} <> 'c' OR r.operation = ANY ($2::text[]) OR r.look_at <= now() - ${interval('$3')})
+ ORDER BY r.look_at
  LIMIT $4)`
 
 const SEEN = `account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint AND attempt_id = $5::uuid`
@@ -30,12 +34,12 @@ const SEEN = `account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigin
  * 8 error code, 9 error message.
  */
 export const vanish = (schema: string) => `
-UPDATE ${schema}.records
-SET state = CASE WHEN kind = 'r' THEN 'retryable' ELSE 'unknown' END,
+UPDATE ${schema}.records AS r
+SET state = CASE WHEN ${KIND} = 'r' THEN 'retryable' ELSE 'unknown' END,
     lease_until = NULL, changed_at = clock_timestamp(), error_code = $8, error_message = $9,
-    look_at = CASE WHEN kind IS DISTINCT FROM 'r' THEN clock_timestamp() END,
-    looks = CASE WHEN kind IS DISTINCT FROM 'r' THEN 0 END,
-    expires_at = CASE WHEN kind = 'r'
+    look_at = CASE WHEN ${KIND} <> 'r' THEN clock_timestamp() END,
+    looks = CASE WHEN ${KIND} <> 'r' THEN 0 END,
+    expires_at = CASE WHEN ${KIND} = 'r'
       THEN clock_timestamp() + coalesce(retention_ms, $7::bigint) * interval '1 millisecond' END
 WHERE ${SEEN} AND state = 'in_progress' AND version IS NULL AND lease_until <= clock_timestamp() - ${interval('$6')}
 RETURNING state`
