@@ -5,7 +5,7 @@ import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import { positive } from '../requests.ts'
 import type { Reaped, ReapRequest } from '../store/contract.ts'
-import { classify } from '../store/postgres/classify.ts'
+import { faultBehind } from '../store/postgres/classify.ts'
 import type { Ran, Worker } from '../worker.ts'
 
 export interface ReaperOptions {
@@ -77,7 +77,7 @@ class BatchSize {
       this.#now = Math.min(this.#max, this.#now + Math.ceil(this.#max / GROWTH_STEPS))
       return reaped
     } catch (error) {
-      const fault = classify(error)
+      const fault = faultBehind(error)
       const smaller = Math.max(this.#min, Math.floor(this.#now / 2))
       if ((fault !== 'too_slow' && fault !== 'lock_wait') || smaller === this.#now) throw error
       this.#now = smaller

@@ -14,7 +14,12 @@ type Run = (once: Door, call: Call, work: () => Promise<unknown>) => Promise<Res
 
 /** The three kinds of protection, called alike. */
 const PROTECTIONS: Readonly<Record<'transaction' | 'within' | 'handler', Run>> = {
-  transaction: (once, call, work) => once.transaction(call, work),
+  // A transaction that is not used is told of too: see unused-tx.test.ts.
+  transaction: (once, call, work) =>
+    once.transaction(call, async (tx) => {
+      await tx.query('SELECT 1')
+      return await work()
+    }),
   handler: (once, call, work) => once.handler(call, work),
   within: async (once, call, work) => {
     const client = await beginCaller(shop)
@@ -89,7 +94,9 @@ describe.each(Object.entries(PROTECTIONS))('%s tells', (protection, run) => {
     for (const state of ['unknown', 'parked']) {
       const call = makeCall()
       await run(once, call, async () => 1)
-      await setState(call, `state = '${state}', ${UNFINISHED}, error_code = 'c', error_message = 'm'`)
+      // A doubt into which somebody will look: without a time for it, the retry would park it.
+      const look = state === 'unknown' ? `look_at = now() + interval '1 hour', ` : ''
+      await setState(call, `state = '${state}', ${look}${UNFINISHED}, error_code = 'c', error_message = 'm'`)
       await run(once, call, async () => 2)
       expect(heard.story(call.key).slice(3)).toEqual([
         'call_started',

@@ -188,7 +188,7 @@ describe('the reaper', () => {
       // 40 rows take longer than a statement may, 20 do not.
       expect(await worker.runOnce()).toEqual({ done: 0, more: true })
       expect(await worker.runOnce()).toEqual({ done: 20, more: true })
-      expect(heard.of('store_error')).toMatchObject([{ step: 'reap', code: '57014' }])
+      expect(heard.of('store_error')).toMatchObject([{ step: 'reap', code: 'store_unavailable' }])
     } finally {
       await shop.observer.query('DROP TRIGGER dawdle ON onlyonce.records; DROP FUNCTION dawdle')
     }

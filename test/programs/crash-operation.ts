@@ -103,7 +103,7 @@ const telling = relay(once, {
   },
 })
 const LEASE = { lease_ms: 300, in_progress_max_ms: 30_000 }
-const bounds = { ...LEASE, grace_ms: 1 }
+const at_once = { ...LEASE, grace_ms: 1 }
 const callOf = (name: string) => ({ account: 'acct_1', key: referenceOf(name), input: { name }, ...LEASE })
 const count = async (condition: string): Promise<number> => {
   const found = await pool.query(`SELECT count(*)::int AS n FROM onlyonce.records WHERE ${condition}`)
@@ -120,13 +120,13 @@ async function walk(): Promise<void> {
   await once.run(pay, { ...callOf('abandoned'), lease_ms: 100, in_progress_max_ms: 100 }).catch(() => {})
   const lapsed = `state = 'in_progress' AND lease_until < clock_timestamp() - interval '2 ms'`
   await waitUntil('the lease is over', async () => (await count(lapsed)) > 0)
-  await completer(once, bounds).runOnce()
+  await completer(once, at_once).runOnce()
   await misbehave('doubtful', 'crash.pay', { fault: 'lose', at: 'after', times: 9 })
   await misbehave('doubtful', 'crash.pay', { fault: 'pending', on: 'lookup', times: 9 })
   await once.run(pay, callOf('doubtful'))
   await control({ behave: true })
   await waitUntil('it is time to look', async () => (await count('look_at < clock_timestamp()')) > 0)
-  await reconciler(once, bounds).runOnce()
+  await reconciler(once, LEASE).runOnce()
   await telling.runOnce()
   await reaper(once, { mode: 'delete' }).runOnce()
 }
@@ -143,8 +143,8 @@ async function control(body: Control): Promise<void> {
 if (MODE === 'work') {
   await control({ behave: true })
   await waitUntil('nothing is unfinished', async () => {
-    await completer(once, bounds).runOnce()
-    await reconciler(once, bounds).runOnce()
+    await completer(once, at_once).runOnce()
+    await reconciler(once, LEASE).runOnce()
     return (await count(`state IN ('in_progress', 'unknown') AND key LIKE '%${RUN}'`)) === 0
   })
   await waitUntil('all events are told', async () => {

@@ -254,10 +254,11 @@ describe('the command', () => {
   const run = (args: readonly string[], cwd?: string) => {
     const program = fileURLToPath(new URL('./verify-cli.ts', import.meta.url))
     const tsx = import.meta.resolve('tsx')
-    const DATABASE_URL = cwd === undefined ? pool.options.connectionString : ''
+    const { DATABASE_URL: _, ...others } = process.env
+    const database = cwd === undefined && { DATABASE_URL: pool.options.connectionString }
     return new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
       const TSX_TSCONFIG_PATH = fileURLToPath(new URL('../../../tsconfig.json', import.meta.url))
-      const env = { ...process.env, DATABASE_URL, TSX_TSCONFIG_PATH }
+      const env = { ...others, ...database, TSX_TSCONFIG_PATH }
       const options = { env, ...(cwd !== undefined && { cwd }) }
       execFile(process.execPath, ['--import', tsx, program, ...args], options, (error, stdout, stderr) =>
         resolve({ code: error?.code ?? 0, stdout, stderr }),

@@ -1,6 +1,7 @@
 /**
  * The one place where errors of the database are understood. Everything else asks here.
  */
+import { OnlyonceError } from '../../errors.ts'
 import { type Meaning, meaningOf } from './sql-states.ts'
 
 export type Fault =
@@ -75,6 +76,11 @@ export function meaningOfError(error: unknown): Meaning | null {
 /** What did not come from PostgreSQL came from pg, or from the socket below it. */
 function classifyByDriver(error: unknown): Fault {
   return property(error, 'message') === 'Query read timeout' ? 'unanswered' : 'connection'
+}
+
+/** The same of an error of ours that was made of the database's: it is told to callers, and carries the other as its cause. */
+export function faultBehind(error: unknown): Fault {
+  return classify(error instanceof OnlyonceError ? (error.cause ?? error) : error)
 }
 
 /** Whether nobody answered who could write: the same may be asked again later. */

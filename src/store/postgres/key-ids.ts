@@ -1,7 +1,7 @@
 import { OnlyonceError } from '../../errors.ts'
 import type { KeyIds } from '../contract.ts'
 import { keyRingIncomplete, lacking, type NamedKey } from '../missing-keys.ts'
-import { classify, sqlState } from './classify.ts'
+import { faultBehind } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { bind, flush, type Row, statement } from './flush.ts'
 import { arrayLiteral } from './rows.ts'
@@ -57,15 +57,14 @@ async function findNamed(
     )
     return rows.at(-1)!.map(readKey)
   } catch (error) {
-    if (classify(error) === 'lock_wait') throw new OnlyonceError('store_unavailable', { cause: error })
-    if (sqlState(error) !== QUERY_CANCELED) throw error
+    const fault = faultBehind(error)
+    if (fault === 'lock_wait') throw new OnlyonceError('store_unavailable', { cause: error })
+    if (fault !== 'too_slow') throw error
     // Not known is not absent: a key too many in the ring does no harm, one too few does.
     const why = ` Whether records still name them could not be found out in ${key_check_max_ms} ms.`
     throw keyRingIncomplete(keys, why, error)
   }
 }
-
-const QUERY_CANCELED = '57014'
 
 /** New records are made with the current keys and no others. */
 function currentOf({ fingerprint, reply }: KeyIds): readonly NamedKey[] {
