@@ -75,12 +75,21 @@ describe('a card number inside text', () => {
     expect(holdsCardNumber('42424242-4242-4242-8242-424242424242')).toBe(false)
   })
 
-  it('is looked for in time in proportion to the text', () => {
-    const start = performance.now()
-    for (const text of ['4', '4 ', '43-', '4243 ', '- ', '4...', 'a4', '4a', 'a', '4242 4242 4242 4241a']) {
-      expect(holdsCardNumber(text.repeat(100_000))).toBe(false)
-      expect(holdsCardNumber(`${text.repeat(100_000)}é`)).toBe(false)
-    }
-    expect(performance.now() - start).toBeLessThan(20_000)
-  })
+  it.each(['4', '4 ', '43-', '4243 ', '- ', '4...', 'a4', '4a', 'a', '4242 4242 4242 4241a'])(
+    'is looked for in time in proportion to the text: %s',
+    (text) => {
+      const timed = (repeats: number) => {
+        const long = `${text.repeat(repeats)}é`
+        const times = Array.from({ length: 5 }, () => {
+          const start = performance.now()
+          expect(holdsCardNumber(long)).toBe(false)
+          return performance.now() - start
+        })
+        return Math.min(...times)
+      }
+      timed(1_000)
+      // Sixteen times the text: sixteen times as long, or 256 times where it is not in proportion.
+      expect(timed(32_000) / timed(2_000)).toBeLessThan(80)
+    },
+  )
 })

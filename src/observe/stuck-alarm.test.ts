@@ -75,7 +75,8 @@ it('asks nothing when nobody observes', async () => {
 it('asks Node.js for no timer that would fire at once', async () => {
   const set = vi.spyOn(globalThis, 'setTimeout')
   const stuck_check_every_ms = Number.MAX_SAFE_INTEGER
-  const once = onlyonce({ store: memory(), secret, observe: makeRecorder(), stuck_check_every_ms })
+  const observe = makeRecorder()
+  const once = onlyonce({ store: memory(), secret, observe, stuck_check_every_ms, background: false })
   await once.start()
   expect(set.mock.calls.map(([, in_ms]) => in_ms)).toEqual([2 ** 31 - 1])
 })

@@ -97,6 +97,8 @@ async function claimBounded(
   try {
     claim = await insertOrDecide(tx, statements, request)
   } catch (error) {
+    // What the claim itself refuses, such as a secret that is missing here, is no error of the database.
+    if (error instanceof OnlyonceError) throw error
     if (cannotNow(error)) throw new OnlyonceError('store_unavailable', { cause: error })
     throw classify(error) === 'lock_wait' ? new LockWait(error) : error
   }
