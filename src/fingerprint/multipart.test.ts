@@ -96,6 +96,11 @@ describe('what is signed of a form', () => {
     fc.uint8Array({ maxLength: 6 }).map((bytes) => Buffer.from(bytes)),
   )
 
+  it('differs where a part has the same bytes under another name', () => {
+    const of = (name: string) => preimageOf('----one', [[disposition(name), Buffer.from('same')]])
+    expect(of('amount')).not.toBe(of('refund'))
+  })
+
   it('is the same under another boundary, and differs whenever a part differs', () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 3 }), fc.array(part, { maxLength: 3 }), (one, other) => {

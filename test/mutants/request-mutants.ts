@@ -71,6 +71,7 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
     file: 'src/fingerprint/prepare.ts',
     edits: [{ from: `...headers.flat(), `, to: `` }],
     tests: ['src/fingerprint/multipart.test.ts'],
+    only: 'under another name',
   },
   {
     name: 'let a part hold the boundary',

@@ -81,8 +81,10 @@ test('a plain handler with the name of an operation is left alone by all who go 
   await setRow(key, `lease_until = clock_timestamp() - interval '1 hour'`)
   expect(await completer(once, { grace_ms: 1 }).runOnce()).toMatchObject({ done: 0 })
   expect(await once.handler(call, async () => ran.push(key))).toMatchObject({ outcome: 'parked' })
-  expect(await reconciler(once).runOnce()).toMatchObject({ done: 0 })
   expect(await rowOf(key)).toEqual({ state: 'parked', fence: '1' })
+  await setRow(key, `state = 'unknown', look_at = clock_timestamp() - interval '1 hour'`)
+  expect(await reconciler(once).runOnce()).toMatchObject({ done: 0 })
+  expect(await rowOf(key)).toEqual({ state: 'unknown', fence: '1' })
   expect(ran).toEqual([])
   gate.open()
   // Nobody has decided about it meanwhile, so the owner's late reply counts.
