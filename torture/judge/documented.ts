@@ -3,6 +3,11 @@ import { readFileSync } from 'node:fs'
 /** Codes of the service's own, by their status. docs/payments.md names them. */
 const OF_THE_SERVICE: Readonly<Record<string, number>> = {
   invalid_request: 400,
+  card_number: 400,
+  duplicate_intent: 409,
+  request_given_up: 422,
+  quota_exceeded: 429,
+  limits_unavailable: 503,
   unauthorized: 401,
   mode_unavailable: 403,
   not_found: 404,
