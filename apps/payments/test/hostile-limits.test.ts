@@ -49,6 +49,27 @@ function askFrom(from: string, url: string, path: string, headers: Record<string
 }
 const bearer = (api_key: string) => ({ authorization: `Bearer ${api_key}` })
 
+/** Counts the pool's queries of one kind: what they asked for, and how many there were at once. The background loop makes others. */
+function watchQueries(service: TestService['service'], isOne: (text: string) => boolean) {
+  const plain = service.pool.query.bind(service.pool)
+  const seen = { values: [] as unknown[][], most: 0, stop: () => spy.mockRestore() }
+  let now = 0
+  const spy = vi.spyOn(service.pool, 'query').mockImplementation((async (
+    ...given: Parameters<typeof plain>
+  ) => {
+    const [query, values] = given as unknown as [string | { text: string; values?: unknown[] }, unknown[]?]
+    if (!isOne(typeof query === 'string' ? query : query.text)) return await plain(...given)
+    seen.values.push(values ?? [])
+    seen.most = Math.max(seen.most, ++now)
+    try {
+      return await plain(...given)
+    } finally {
+      now -= 1
+    }
+  }) as unknown as typeof plain)
+  return seen
+}
+
 /** Locks rows, or a whole table, as a transaction that hangs does. */
 async function hold(statement: string): Promise<() => Promise<void>> {
   const holder = await database.direct({ max: 1 }).connect()
@@ -143,12 +164,14 @@ describe('/readyz', () => {
   it('says no while all connections are taken, and waits for one of them itself at most', async () => {
     const { service, ask } = await open({ DATABASE_POOL_SIZE: '3' })
     const clients = await Promise.all(Array.from({ length: 3 }, () => service.pool.connect()))
-    const asks = Promise.all(Array.from({ length: 50 }, () => ask('/readyz', { api_key: null })))
-    await waitUntil('it waits', () => service.pool.waitingCount > 0)
-    const answers = await asks
-    expect(service.pool.waitingCount).toBe(1)
-    expect(answers.filter(({ status }) => status !== 503)).toEqual([])
-    for (const one of clients) one.release()
+    const looks = watchQueries(service, (text) => text === 'SELECT 1')
+    try {
+      const answers = await Promise.all(Array.from({ length: 50 }, () => ask('/readyz', { api_key: null })))
+      expect(answers.filter(({ status }) => status !== 503)).toEqual([])
+      expect(looks.most).toBe(1)
+    } finally {
+      for (const one of clients) one.release()
+    }
     await waitUntil('it is ready', async () => (await ask('/readyz', { api_key: null })).status === 200)
   })
 })
@@ -156,35 +179,23 @@ describe('/readyz', () => {
 describe('made-up API keys', () => {
   it('are looked up by one query at a time, however many come', async () => {
     const { service, ask } = calm
-    const plain = service.pool.query.bind(service.pool)
-    let [now, most, keys] = [0, 0, 0]
-    const spy = vi.spyOn(service.pool, 'query').mockImplementation((async (
-      ...given: Parameters<typeof plain>
-    ) => {
-      keys += (given[1] as unknown as unknown[][])[0]!.length
-      now += 1
-      most = Math.max(most, now)
-      try {
-        return await plain(...given)
-      } finally {
-        now -= 1
-      }
-    }) as unknown as typeof plain)
+    const lookups = watchQueries(service, (text) => text.includes('api_keys'))
     const asks = Array.from({ length: 400 }, () => ask('/v1/balances', { api_key: bogusKey() }))
     const statuses = (await Promise.all(asks)).map(({ status }) => status)
     expect(new Set(statuses)).toEqual(new Set([401]))
-    expect([most, keys]).toEqual([1, 400])
-    spy.mockRestore()
+    const keys = lookups.values.flatMap(([asked]) => asked as unknown[])
+    expect([lookups.most, keys.length]).toEqual([1, 400])
+    lookups.stop()
   })
 
   it('cost their address its tries before the database is asked; a good key, and other addresses, go on', async () => {
     const { service, url, ask, api_key } = await open({ STRANGERS_PER_MINUTE: '10' })
     expect((await ask('/v1/balances')).status).toBe(200)
-    const query = vi.spyOn(service.pool, 'query')
+    const lookups = watchQueries(service, (text) => text.includes('api_keys'))
     const answers = await Promise.all(
       Array.from({ length: 40 }, () => askFrom('127.0.0.1', url, '/v1/balances', bearer(bogusKey()))),
     )
-    const keys = query.mock.calls.flatMap(([, values]) => (values as unknown as unknown[][])[0] ?? [])
+    const keys = lookups.values.flatMap(([asked]) => asked as unknown[])
     const refused = answers.filter(({ status }) => status === 429)
     // A try comes back every six seconds.
     expect(refused.length).toBeGreaterThanOrEqual(25)
