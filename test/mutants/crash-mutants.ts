@@ -46,14 +46,14 @@ export const CRASH_MUTANTS: readonly Mutant[] = [
     name: 'start services at the level that the session has',
     file: 'src/store/postgres/migrate.ts',
     edits: [{ from: `BEGIN ISOLATION LEVEL READ COMMITTED`, to: `BEGIN` }],
-    tests: ['apps/payments/test/start.test.ts'],
+    tests: ['apps/payments/test/start.faults.test.ts'],
     only: 'twenty services',
   },
   {
     name: 'give up a start at the first refusal of the database',
     file: 'apps/payments/database/reach.ts',
     edits: [{ from: `if (waited_ms + pause_ms > wait_max_ms) throw`, to: `if (pause_ms > 0) throw` }],
-    tests: ['apps/payments/test/start.test.ts'],
+    tests: ['apps/payments/test/start.faults.test.ts'],
     only: 'says so in one line',
   },
   {

@@ -110,7 +110,7 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     name: 'operation: run a step again whose COMMIT was done and not answered',
     file: 'src/store/postgres/operations.ts',
     edits: [{ from: `        if (isDone(row, owned, written)) return 'committed'\n`, to: `` }],
-    tests: ['test/operations/review-cut.test.ts'],
+    tests: ['test/operations/review-cut.faults.test.ts'],
   },
   {
     name: 'operation: give signs of life while a step holds the row',
