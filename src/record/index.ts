@@ -1,4 +1,5 @@
 export { asLongAgain, lookedAtIn } from './come-back.ts'
 export * from './looks.ts'
+export * from './owning.ts'
 export * from './record.ts'
 export * from './transitions.ts'

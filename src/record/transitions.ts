@@ -6,6 +6,7 @@
 import type { Fingerprint } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
 import { afterLook, afterOwner } from './come-back.ts'
+import type { Answerable } from './owning.ts'
 import type {
   Completed,
   Expired,
@@ -172,31 +173,6 @@ export const OWNER_VANISHED: Failure = {
   code: 'owner_vanished',
   message:
     'The lease ran out and the owner had stored no outcome: it crashed, stalled or could not reach the database.',
-}
-
-/** True when `fence` still owns the record: the condition of every write by an owner. */
-export function owns(record: OnceRecord | null, fence: number): record is InProgress {
-  return record !== null && record.state === 'in_progress' && record.fence === fence
-}
-
-/** A record that its owner may still answer. */
-export type Answerable = InProgress | Unknown | Parked
-
-/**
- * True when the owner's own word still counts: under its fence, and as long as nobody has decided in its place. So an owner
- * that stalled for longer than its lease loses no good reply. Operations are taken over by a new fence instead.
- */
-export function mayAnswer(record: OnceRecord | null, fence: number): record is Answerable {
-  if (record === null || record.fence !== fence) return false
-  switch (record.state) {
-    case 'in_progress':
-      return true
-    case 'unknown':
-    case 'parked':
-      return record.kind !== 'operation' && !record.decided
-    default:
-      return false
-  }
 }
 
 /** The owner is done; retention starts now. */

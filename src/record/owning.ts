@@ -1,0 +1,27 @@
+/** Whose word about a record counts. */
+import type { InProgress, OnceRecord, Parked, Unknown } from './record.ts'
+
+/** True when `fence` still owns the record: the condition of every write by an owner. */
+export function owns(record: OnceRecord | null, fence: number): record is InProgress {
+  return record !== null && record.state === 'in_progress' && record.fence === fence
+}
+
+/** A record that its owner may still answer. */
+export type Answerable = InProgress | Unknown | Parked
+
+/**
+ * True when the owner's own word still counts: under its fence, and as long as nobody has decided in its place. So an owner
+ * that stalled for longer than its lease loses no good reply. Operations are taken over by a new fence instead.
+ */
+export function mayAnswer(record: OnceRecord | null, fence: number): record is Answerable {
+  if (record === null || record.fence !== fence) return false
+  switch (record.state) {
+    case 'in_progress':
+      return true
+    case 'unknown':
+    case 'parked':
+      return record.kind !== 'operation' && !record.decided
+    default:
+      return false
+  }
+}
