@@ -163,7 +163,8 @@ export interface Onlyonce<Tx> {
   /**
    * Protects work that no transaction can hold: claims the key, runs the work, stores the result. A throw is
    * stored too, because it may have come after an effect: it is never run twice, and a retry is told
-   * `handler_failed`. Throw `notExecuted()` where you know that nothing happened. A crash leaves `unknown`.
+   * `handler_failed`. Throw `notExecuted()` where you know that nothing happened, and `invalid()` where the request itself is wrong and
+   * nothing was done yet. A crash leaves `unknown`.
    *
    * @example
    * const result = await once.handler({ account, operation: 'orders.create', key, input }, async ({ signal }) => {

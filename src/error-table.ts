@@ -58,7 +58,9 @@ export const TABLE = {
     json_lone_surrogate: 'The request body holds half of a surrogate pair, which is not text.',
     json_number_inexact:
       'The request body holds a number that JavaScript would round, so the operation would be given another one. Send such a number as a string.',
-    request_invalid: 'The request body is not valid. Correct it, and send it with the same key.',
+    request_invalid: 'The request is not valid. Correct it, and send it with the same key.',
+    request_invalid_kept:
+      'The request is not valid, and changed nothing. An earlier request with this key has left a record, so the key stays with its content. Find out what became of the earlier request, and use a new key for a corrected one.',
     encoding_malformed: 'The request body is not what its Content-Encoding says. Compress it again.',
     multipart_malformed:
       'The request body is not well-formed multipart/form-data. Correct it and send it again.',
@@ -286,6 +288,7 @@ export const TABLE = {
   }),
   ...final(500, 'unknown', {
     option_invalid: 'An option is not valid.',
+    memory_has_no_database: 'The memory store has no database: its tx cannot run queries.',
   }),
   ...final(500, 'not_by_this_request', {
     schema_missing: "The schema is not installed. Run the migrations, or pass migrate: 'apply'.",
@@ -293,8 +296,5 @@ export const TABLE = {
     schema_too_new:
       'The schema was changed by a newer version in a way that this version cannot work with. Upgrade onlyonce.',
     schema_changed: 'A migration that was applied differs from the one that is shipped.',
-  }),
-  ...final(500, 'unknown', {
-    memory_has_no_database: 'The memory store has no database: its tx cannot run queries.',
   }),
 } as const satisfies Record<string, ErrorEntry>

@@ -23,7 +23,7 @@ export async function explain<Tx>(store: Store<Tx>, id: RecordId): Promise<Expla
   if (seen === null) {
     return {
       state: 'none',
-      why: 'No request with this key has taken effect, and none is known to have failed.',
+      why: 'No request with this key has left a record: it was not used, its request was called invalid, or its record was removed.',
       next: 'The next request with this key runs.',
       attempts: [],
       created_at: null,

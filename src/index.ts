@@ -33,6 +33,7 @@ export {
   parseStrictJson,
   type StrictJson,
 } from './fingerprint/index.ts'
+export { type InvalidAnswer, type InvalidIssue, invalid } from './invalid.ts'
 export type { IssuedKey } from './issuer.ts'
 export {
   businessKey,

@@ -18,7 +18,7 @@ import { LIMITS } from './limits.ts'
 import { refuseUnknown } from './options.ts'
 import type { HandlerContext, WorkEnd } from './protect/handler.ts'
 import type { Operation } from './protect/operation.ts'
-import { provesNothingDone } from './protect/proof.ts'
+import { provesNothingDone, saysInvalid } from './protect/proof.ts'
 import type { Outcome } from './protect/transaction.ts'
 import type { Stuck } from './record/index.ts'
 import { positive } from './requests.ts'
@@ -135,6 +135,7 @@ async function endOf<T>(
   try {
     return { end: 'reply', reply: encodeValue(await work(context)) }
   } catch (error) {
+    if (saysInvalid(error)) return { end: 'invalid', error }
     return provesNothingDone(error)
       ? { end: 'not_executed', error }
       : { end: 'threw', error, reply: encodeThrown(error) }

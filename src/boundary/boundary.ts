@@ -5,19 +5,19 @@ import { scopeOf } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
 import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
-import { provesNothingDone } from '../protect/proof.ts'
+import { provesNothingDone, saysInvalid } from '../protect/proof.ts'
 import type { Outcome } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
 import { ask, NotAdmitted, refusedReply } from './admission.ts'
 import { Context, type OnceContext } from './context.ts'
+import { alreadyAnswered, invalidReply, refusedBody } from './invalid.ts'
 import { inside, isSameLayer, type Layer, layerAround } from './layers.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
-import { errorOf, NotFinal, noting, type Ran } from './ran.ts'
+import { errorOf, NotFinal, noting, type Ran, refuseInvalid } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply } from './reply.ts'
 import { type BoundaryRequest, operationOf, timeLeftMs } from './request.ts'
-import { alreadyAnswered } from './validate.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a layer around this one may have a store of its own.
 type AnyContext = OnceContext<any>
@@ -122,9 +122,8 @@ export class Boundary<Tx> {
   async #invalid({ request, issues }: Prepared): Promise<Answer> {
     try {
       const known = await alreadyAnswered(this.#engine, request)
-      if (known !== null) return this.#answer(known)
-      const error = new OnlyonceError('request_invalid')
-      return { answer: 'reply', reply: problemReply(error, this.policy, { issues: issues! }) }
+      if (typeof known !== 'string') return this.#answer(known)
+      return { answer: 'reply', reply: refusedBody(issues!, known, this.policy) }
     } catch (error) {
       return this.#problem(errorOf(error))
     }
@@ -137,7 +136,7 @@ export class Boundary<Tx> {
   }
 
   async #execute(prepared: Prepared, run: RunHandler<Tx>): Promise<Answer> {
-    const ran: Ran = { admitted: false, begun: false, reply: null, thrown: null }
+    const ran: Ran = { admitted: false, begun: false, reply: null, own_reply: false, thrown: null }
     const { concurrency } = this.policy
     try {
       const decided =
@@ -148,6 +147,8 @@ export class Boundary<Tx> {
     } catch (error) {
       if (ran.thrown !== null && ran.thrown.error === error) throw error
       if (error instanceof NotFinal) return RELEASE
+      const reply = invalidReply(error, this.policy)
+      if (reply !== null) return ran.own_reply ? RELEASE : { answer: 'reply', reply }
       if (error instanceof NotAdmitted)
         return { answer: 'reply', reply: refusedReply(error.refusal, this.policy) }
       // What an operation throws is for the framework too, as from a handler.
@@ -217,6 +218,7 @@ export class Boundary<Tx> {
       const work = async (tx: Tx) => {
         const context = new Context(request.id, tx, UNOWNED)
         const reply = await noting(ran, run, context)
+        refuseInvalid(ran, context, reply)
         const stored = storedReply(reply, this.policy)
         if (context.nothing_done || this.policy.final(reply.status) === 'retry')
           throw new NotFinal(reply.status)
@@ -244,11 +246,13 @@ export class Boundary<Tx> {
   async #end(context: Context<Tx>, run: RunHandler<Tx>, ran: Ran): Promise<WorkEnd> {
     try {
       const reply = await noting(ran, run, context)
+      refuseInvalid(ran, context, reply)
       if (context.nothing_done || this.policy.final(reply.status) === 'retry') {
         return { end: 'not_executed', error: new NotFinal(reply.status) }
       }
       return { end: 'reply', reply: storedReply(reply, this.policy) }
     } catch (error) {
+      if (saysInvalid(error)) return { end: 'invalid', error }
       if (provesNothingDone(error)) return { end: 'not_executed', error }
       // The framework makes a response of it that we do not see; a replay says that it failed.
       const reply = storedReply(this.#problem(new OnlyonceError('handler_failed')).reply, this.policy)

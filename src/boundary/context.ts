@@ -1,3 +1,5 @@
+import type { OnlyonceError } from '../errors.ts'
+import { type InvalidAnswer, invalid, isClientError } from '../invalid.ts'
 import type { HandlerContext } from '../protect/handler.ts'
 import { handlerKey } from '../protect/recover.ts'
 import type { RecordId } from '../record/index.ts'
@@ -15,6 +17,11 @@ export interface OnceContext<Tx> {
   readonly signal: AbortSignal
   /** Says that nothing was done, whatever the reply: the same request may run again. */
   notExecuted(): void
+  /**
+   * Says that the request itself is wrong and that nothing was done, so that a corrected one runs under the same key. The answer
+   * given here is sent; without one it is the reply of the handler, which has to be from 400 to 499: any other is stored.
+   */
+  invalid(answer?: InvalidAnswer): void
 }
 
 /** What the handler is given. Its signal is made when it is asked for: most never ask, and one costs some microseconds. */
@@ -24,7 +31,9 @@ export class Context<Tx> implements OnceContext<Tx> {
   readonly key: string
   readonly tx: Tx
   readonly notExecuted: () => void
+  readonly invalid: (answer?: InvalidAnswer) => void
   nothing_done = false
+  #invalid: OnlyonceError | 'own_reply' | null = null
   readonly #owner: Pick<HandlerContext, 'signal'>
 
   constructor({ account, operation, key }: RecordId, tx: Tx, owner: Pick<HandlerContext, 'signal'>) {
@@ -37,6 +46,16 @@ export class Context<Tx> implements OnceContext<Tx> {
     this.notExecuted = () => {
       this.nothing_done = true
     }
+    this.invalid = (answer) => {
+      this.#invalid = answer === undefined ? 'own_reply' : invalid(answer)
+    }
+  }
+
+  /** What the handler has said of its request, given that it replied with this status. Null where it has not called it invalid. */
+  invalidWith(status: number): { readonly error: OnlyonceError; readonly own_reply: boolean } | null {
+    if (this.#invalid === null) return null
+    if (this.#invalid !== 'own_reply') return { error: this.#invalid, own_reply: false }
+    return isClientError(status) ? { error: invalid({ status }), own_reply: true } : null
   }
 
   get derived_key(): string {

@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
+import { saysInvalid } from '../protect/proof.ts'
 import type { Context } from './context.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
@@ -9,6 +10,8 @@ export interface Ran {
   /** The handler has begun: from here on only the record says what became of the request. */
   begun: boolean
   reply: HttpReply | null
+  /** The handler has called its request invalid, and its own reply says so to the client. */
+  own_reply: boolean
   thrown: { readonly error: unknown } | null
 }
 
@@ -23,9 +26,18 @@ export async function noting<Tx>(
     ran.reply = await run(context)
     return ran.reply
   } catch (error) {
-    ran.thrown = { error }
+    // What leaves is the boundary's own answer to that, and not what a framework makes of the error.
+    if (!saysInvalid(error)) ran.thrown = { error }
     throw error
   }
+}
+
+/** What the handler has called invalid is thrown on, as if it had thrown that itself. */
+export function refuseInvalid<Tx>(ran: Ran, context: Context<Tx>, { status }: HttpReply): void {
+  const said = context.invalidWith(status)
+  if (said === null) return
+  ran.own_reply = said.own_reply
+  throw said.error
 }
 
 /** The reply lets the request run again: it is sent, and the record says that nothing happened. */

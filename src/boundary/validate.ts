@@ -1,8 +1,6 @@
-import type { Engine } from '../engine.ts'
 import { formatPointer } from '../fingerprint/pointer.ts'
+import type { InvalidIssue } from '../invalid.ts'
 import { maskCardNumbers } from '../key/index.ts'
-import { type Outcome, outcomeOf, type TransactionRequest } from '../protect/transaction.ts'
-import { decide } from '../record/index.ts'
 
 /**
  * What checks a body: a schema of zod, valibot, arktype or any other library that follows Standard Schema, version 1. A copy of the
@@ -25,12 +23,8 @@ interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-/** One thing that is wrong with a body, as a client is told it. */
-export interface BodyIssue {
-  /** A JSON Pointer; '' is the body itself. */
-  readonly path: string
-  readonly message: string
-}
+/** One thing that is wrong with a body. */
+export type BodyIssue = InvalidIssue
 
 /** What a schema made of a body: the value, or what is wrong with it. */
 export type Validated = { readonly value: unknown } | { readonly issues: readonly BodyIssue[] }
@@ -80,23 +74,3 @@ function echoes(message: string, value: unknown): boolean {
 
 /** Names like these are those of a schema, and a message may say them. */
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z_-]{0,63}$/
-
-/**
- * What is known of a key whose request is not valid. A schema may have changed since the request was done: its retry is still given
- * the reply. Reads alone, so that nothing runs whatever happens meanwhile. Null where the request would run.
- */
-export async function alreadyAnswered<Tx>(
-  engine: Pick<Engine<Tx>, 'wouldRun' | 'store'>,
-  request: TransactionRequest,
-): Promise<Outcome | null> {
-  const would_run = engine.wouldRun(request)
-  if (would_run !== false && (await would_run)) return null
-  const seen = await engine.store.look(request.id)
-  if (seen === null || seen.record.state === 'expired') return null
-  const { fingerprint, owner, trace } = request
-  const claimant = { kind: 'transaction', attempt_id: '', owner, fingerprint, trace } as const
-  const same_request = request.matches(seen.record.fingerprint)
-  const claim = { claimant, same_request, lease_ms: 0, takeover: 'doubt' } as const
-  const decision = decide(seen.record, claim, seen.now)
-  return decision.kind === 'run' ? null : outcomeOf(decision)
-}

@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
+import { invalidAnswerOf } from '../invalid.ts'
 import type { Decision, Failure, RecordId, Run } from '../record/index.ts'
 import type { CallSignals, Told } from './call-signals.ts'
 import type { ObservedTrace, Observers } from './observers.ts'
@@ -20,6 +21,7 @@ export class LiveCall implements CallSignals {
   #reserved = false
   #joined = false
   #lease_lost = false
+  #invalid = false
 
   constructor(observers: Observers, protection: Protection, id: RecordId) {
     this.#observers = observers
@@ -36,6 +38,7 @@ export class LiveCall implements CallSignals {
       this.#end(null, null)
       return value
     } catch (error) {
+      this.#invalid = invalidAnswerOf(error) !== null
       this.#end(codeOf(error), failureOf(error))
       throw error
     }
@@ -119,7 +122,7 @@ export class LiveCall implements CallSignals {
   }
 
   #outcome(): CallOutcome {
-    if (this.#told === null) return 'failed'
+    if (this.#told === null) return this.#invalid ? 'invalid' : 'failed'
     // What the flight executed is a replay to whoever joined it.
     return this.#joined && this.#told.outcome === 'executed' ? 'replayed' : this.#told.outcome
   }
@@ -137,6 +140,7 @@ export class LiveCall implements CallSignals {
       case 'unknown':
       case 'parked':
         return outcome
+      case 'invalid':
       case 'failed':
         // Whoever joined a flight that failed has met another at work, and no more is known.
         if (this.#joined) return 'in_progress'

@@ -73,7 +73,8 @@ function endSpan(span: Span, end: CallEnded, links: readonly TraceLink[]): void 
     span.setAttributes({ 'onlyonce.outcome': end.outcome, 'onlyonce.joined': end.joined })
     if (end.fence !== null) span.setAttribute('onlyonce.fence', end.fence)
     if (end.code !== null) span.setAttribute('onlyonce.error_code', end.code)
-    if (end.failure !== null) {
+    // A request that is wrong is no failure of the service.
+    if (end.failure !== null && end.outcome !== 'invalid') {
       // Not recordException: it takes the whole message and the stack, card numbers included.
       const message = showText(`${end.failure.code}: ${end.failure.message}`)
       span.setStatus({ code: SpanStatusCode.ERROR, message })

@@ -6,7 +6,10 @@ import type { Failure, RecordId, State, Stuck } from '../record/index.ts'
 
 export type Protection = 'transaction' | 'within' | 'handler' | 'operation'
 
-/** What became of a call; `failed` when it threw before anything could be told. */
+/**
+ * What became of a call. `invalid`: its work said that the request itself is wrong, and did nothing. `failed`: it threw before anything
+ * could be told.
+ */
 export type CallOutcome =
   | 'executed'
   | 'replayed'
@@ -14,6 +17,7 @@ export type CallOutcome =
   | 'key_reused'
   | 'unknown'
   | 'parked'
+  | 'invalid'
   | 'failed'
 
 /**
@@ -30,6 +34,7 @@ export type StoreStep =
   | 'claim'
   | 'complete'
   | 'release'
+  | 'forget'
   | 'doubt'
   | 'extend'
   | 'transact'

@@ -75,6 +75,10 @@ export class WatchedStore<Tx> implements Store<Tx> {
     return this.#watch('release', owned.id, this.#store.release(owned, failure, retention_ms))
   }
 
+  forget(owned: Owned): Promise<boolean> {
+    return this.#watch('forget', owned.id, this.#store.forget(owned))
+  }
+
   doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void> {
     return this.#watch('doubt', owned.id, this.#store.doubt(owned, failure, look_in_ms))
   }

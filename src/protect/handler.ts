@@ -9,7 +9,7 @@ import type { CrashPoint, Owned, Store } from '../store/contract.ts'
 import { claim, confirm, giveBack, kindOf } from './handler-claim.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { refuseNewWork } from './lapsed.ts'
-import { claimsNothingDone, inDoubt, proveOr, releaseProved, unproved } from './proof.ts'
+import { claimsNothingDone, forgetOrRelease, inDoubt, proveOr, releaseProved, unproved } from './proof.ts'
 import { handlerKey } from './recover.ts'
 import type { Recovery } from './recovery.ts'
 import type { Running } from './running.ts'
@@ -51,6 +51,8 @@ export type WorkEnd =
   | { readonly end: 'threw'; readonly error: unknown; readonly reply: Reply }
   /** It is proved that nothing happened. */
   | { readonly end: 'not_executed'; readonly error: unknown }
+  /** The same, and the request itself is wrong: a corrected one may have its key. */
+  | { readonly end: 'invalid'; readonly error: OnlyonceError }
 
 /**
  * Claim, run, store: for work that no transaction can hold. A crash inside it means that nobody knows; that is
@@ -118,9 +120,9 @@ export async function runHandler<Tx>(
     throw claimsNothingDone(error) ? inDoubt(error) : error
   }
   const saving = save(store, request, claimed, end, crashPoint, signals)
-  const proof = await inTime(running.saving(saving.finally(over)), request.save_wait_ms, NOT_SAVED)
+  const saved = await inTime(running.saving(saving.finally(over)), request.save_wait_ms, NOT_SAVED)
   if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
-  throw answerOf(end, proof, request.rerunnable)
+  throw answerOf(end, saved, request.rerunnable)
 }
 
 /**
@@ -129,10 +131,11 @@ export async function runHandler<Tx>(
  */
 function answerOf(
   end: Exclude<WorkEnd, { end: 'reply' }>,
-  proof: Proof | null,
+  { proof, invalid }: Saved,
   rerunnable: boolean,
 ): unknown {
-  if (end.end === 'not_executed') return proveOr(end.error, proof, 'not_applied')
+  if (end.end === 'invalid') return invalid ?? end.error
+  if (end.end === 'not_executed') return proveOr(end.error, proof ?? null, 'not_applied')
   if (!claimsNothingDone(end.error)) return end.error
   return unproved(end.error, rerunnable ? 'unfinished' : 'handler_failed')
 }
@@ -222,14 +225,14 @@ async function save<Tx>(
   end: WorkEnd,
   crashPoint: CrashPoint,
   signals: CallSignals,
-): Promise<Proof | null> {
+): Promise<Saved> {
   const deadline = new Deadline(LIMITS.save_max_ms)
   for (let tries = 0; ; tries += 1) {
     try {
       crashPoint('handler.save.before')
-      const proof = await saveOnce(store, request, claimed, end)
+      const saved = await saveOnce(store, request, claimed, end)
       crashPoint('handler.save.after')
-      return proof
+      return saved
     } catch (error) {
       if (error instanceof OnlyonceError && error.code === 'lease_lost') {
         signals.leaseLost()
@@ -246,18 +249,30 @@ interface Claimed {
   readonly from: State | 'none'
 }
 
+/** What the write has shown beside that it was done. */
+interface Saved {
+  /** That nothing was executed under the key. */
+  readonly proof?: Proof | null
+  /** What is told of a request that is wrong: whether its key is free. */
+  readonly invalid?: OnlyonceError
+}
+
 async function saveOnce<Tx>(
   store: Store<Tx>,
   request: HandlerRequest,
   { owned, from }: Claimed,
   end: WorkEnd,
-): Promise<Proof | null> {
+): Promise<Saved> {
   const { retention_ms, rerunnable } = request
+  if (end.end === 'invalid') {
+    const failure = failureOf(end.error)
+    return { invalid: await forgetOrRelease(store, owned, end.error, failure, retention_ms) }
+  }
   if (end.end === 'not_executed') {
     const before = { from, rerunnable, durable: false }
-    return await releaseProved(store, owned, failureOf(end.error), retention_ms, before)
+    return { proof: await releaseProved(store, owned, failureOf(end.error), retention_ms, before) }
   }
   if (end.end === 'threw' && rerunnable) await store.release(owned, failureOf(end.error), retention_ms)
   else await store.complete(owned, end.reply, retention_ms)
-  return null
+  return {}
 }

@@ -1,9 +1,10 @@
 /** How the record of an operation is left when an attempt is over, and what its caller hears then. */
-import type { Proof } from '../errors.ts'
+import type { OnlyonceError, Proof } from '../errors.ts'
 import { failureOf } from '../failure.ts'
+import { keptInvalid } from '../invalid.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
-import { type Failure, lookedAtIn, type Reply } from '../record/index.ts'
+import { type Failure, isFree, lookedAtIn, type Reply } from '../record/index.ts'
 import type { OperationAttempt } from './operation-attempt.ts'
 import type { Hold } from './operation-hold.ts'
 import type { RunEnd } from './operation-stop.ts'
@@ -40,6 +41,8 @@ export async function conclude<Tx>(
         ? { why: 'failed', error: toldAs(end.error, hold, left.proof) }
         : told(end, left)
     }
+    case 'invalid':
+      return await giveUp(hold, end.error)
     case 'not_now': {
       await keep(hold, steps)
       const failure = { code: `http_${end.reply.status}`, message: 'The operation answered so.' }
@@ -49,6 +52,19 @@ export async function conclude<Tx>(
     default:
       return end satisfies never
   }
+}
+
+/**
+ * The request itself is wrong, and nothing was done. A new key has no record and gets none; what was taken over goes back to where it
+ * was. Where another request with this key came first, it may be the very reason, and its record is the answer.
+ */
+async function giveUp<Tx>(hold: Hold<Tx>, error: OnlyonceError): Promise<RunEnd> {
+  if (hold.owned === null) {
+    const seen = await hold.house.store.look(hold.id).catch(() => null)
+    return isFree(seen?.record ?? null) ? { why: 'invalid', error } : { why: 'conflict' }
+  }
+  await hold.release(failureOf(error))
+  return { why: 'invalid', error: keptInvalid(error) }
 }
 
 /** What calls have brought must not be lost with whatever was to use it: nobody may be able to ask for it again. */
@@ -142,6 +158,7 @@ export function outcomeOfEnd(end: RunEnd, { claimant, resumed, deadline }: Opera
     case 'lost':
       throw inDoubt(end.error)
     case 'failed':
+    case 'invalid':
       throw end.error
     default:
       return end satisfies never

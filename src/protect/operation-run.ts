@@ -20,7 +20,7 @@ import {
   stopOfCall,
   unasked,
 } from './operation-stop.ts'
-import { provesNothingDone } from './proof.ts'
+import { provesNothingDone, saysInvalid } from './proof.ts'
 import { checkForeign } from './step-options.ts'
 import { type Entry, entryOf, resultOf, type StepKind, type Steps } from './steps.ts'
 import { replyOfUndoing, type Undo, undoingOf, undosLeft } from './undos.ts'
@@ -89,6 +89,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if ('reply' in end)
       return this.#isNotNow(end.reply) ? { why: 'not_now', ...end } : this.#complete(end.reply)
     const { error } = end
+    if (this.#steps.count === 0 && !this.unproved && saysInvalid(error)) return { why: 'invalid', error }
     // It was not executed, the store is away for a moment, or a call was not even asked about: no time to undo.
     const passing = provesNothingDone(error) || isOurs(error) || this.unproved
     if (this.#undos.length === 0 || passing) return { why: 'failed', error }

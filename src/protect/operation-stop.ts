@@ -22,6 +22,8 @@ export type Stop =
   | { readonly why: 'failed'; readonly error: unknown }
   /** Nobody can go on by himself. */
   | { readonly why: 'parked'; readonly failure: Failure; readonly waits_for?: string | null }
+  /** The request itself is wrong, and nothing was done. */
+  | { readonly why: 'invalid'; readonly error: OnlyonceError }
   /** The answer is given, and says that the same request may run again. */
   | { readonly why: 'not_now'; readonly reply: Reply }
 

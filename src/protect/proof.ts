@@ -1,5 +1,6 @@
 /** Who may say that nothing was executed, of what, and what is said where that is not proved. */
 import { OnlyonceError, type PlainCode, type Proof, proveStatement } from '../errors.ts'
+import { invalidAnswerOf, keptInvalid } from '../invalid.ts'
 import type { Failure, State } from '../record/index.ts'
 import type { Owned, Store, TransactionAttempt } from '../store/contract.ts'
 
@@ -14,10 +15,18 @@ export function provesNothingDone(error: unknown): boolean {
   return isStatement(error) && !spent.has(error)
 }
 
+/**
+ * Whether an error says that the request itself is wrong, and that the work which threw it did nothing. Only what `invalid()` has made
+ * does; as with a proof, one that comes out of another protected call speaks for that call alone.
+ */
+export function saysInvalid(error: unknown): error is OnlyonceError {
+  return invalidAnswerOf(error) !== null && !spent.has(error as object)
+}
+
 /** What leaves a protected call as an error proves nothing about the work of a call around it. */
 export function throwSpent(error: unknown): never {
   const told = isStatement(error) && error.executed !== 'no' ? unproved(error, 'not_applied') : error
-  if (isStatement(told)) spent.add(told)
+  if (isStatement(told) || invalidAnswerOf(told) !== null) spent.add(told as object)
   throw told
 }
 
@@ -72,6 +81,29 @@ export async function releaseProved<Tx>(
 }
 
 /**
+ * Removes the record of an attempt whose request is wrong, so that a corrected one runs under the same key. Where the record is not
+ * the attempt's own, or must not be removed, it is left retryable as an attempt that did nothing leaves it: earlier attempts may
+ * have had effects, and then the key keeps its content. Gives what the caller is told.
+ */
+export async function forgetOrRelease<Tx>(
+  store: Pick<Store<Tx>, 'forget' | 'release'>,
+  owned: Owned,
+  error: OnlyonceError,
+  failure: Failure,
+  retention_ms: number,
+): Promise<OnlyonceError> {
+  if (await store.forget(owned).catch(unlessForbidden)) return error
+  await store.release(owned, failure, retention_ms)
+  return keptInvalid(error)
+}
+
+/** The server has refused to delete, for example because the role has no right to: the record stays. What only waits is tried again. */
+function unlessForbidden(error: unknown): false {
+  if (error instanceof OnlyonceError && error.code !== 'store_misconfigured') throw error
+  return false
+}
+
+/**
  * Leaves a retryable record after a rollback. Where it goes in, no other attempt has committed under this key, and the record
  * says so from now on. `left` is false where a record of another's is there.
  */
@@ -90,6 +122,8 @@ export const UNWRITTEN = { left: true, proof: null } as const
 
 /** The author's word about an attempt, said of the key where that is proved, and otherwise under another code. */
 export function proveOr(error: unknown, proof: Proof | null, code: PlainCode): unknown {
+  // It was said of a call inside the work.
+  if (invalidAnswerOf(error) !== null) return unproved(error, code)
   if (!isStatement(error)) return error
   return proof === null ? unproved(error, code) : proveStatement(error, proof)
 }

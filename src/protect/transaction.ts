@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import type { Fingerprint } from '../fingerprint/index.ts'
+import { keptInvalid } from '../invalid.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals, Origin } from '../observe/index.ts'
 import {
@@ -10,6 +11,7 @@ import {
   type Decision,
   decide,
   type Failure,
+  isFree,
   type RecordId,
   type Reply,
   type Run,
@@ -24,7 +26,7 @@ import type {
   TransactionEnd,
 } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
-import { leaveProved, proveOr, throwInDoubt, UNWRITTEN } from './proof.ts'
+import { leaveProved, proveOr, saysInvalid, throwInDoubt, UNWRITTEN } from './proof.ts'
 import type { Recovery } from './recovery.ts'
 
 /** Work whose effects are all in the store's database, with everything that decides about it. */
@@ -182,6 +184,7 @@ async function afterFailure<Tx>(
 ): Promise<Step> {
   // Where not even the work could reach the store, or all time is spent, do not keep the caller waiting.
   if (error instanceof OnlyonceError && NOT_WORTH_A_WRITE.includes(error.code)) throw error
+  if (saysInvalid(error)) return await afterInvalid(store, attempt, error)
   crashPoint('transaction.failed.before')
   const { left, proof } = await leaveProved(store, attempt, failureOf(error)).catch(() => UNWRITTEN)
   crashPoint('transaction.failed.after')
@@ -190,6 +193,23 @@ async function afterFailure<Tx>(
   const seen = await store.look(attempt.id).catch(() => null)
   if (seen?.record.state !== 'completed') throw answer
   return { next: 'look', error: answer }
+}
+
+/**
+ * The request itself is wrong, and its work was rolled back: nothing is left, so the key is as it was before. Where another request
+ * with this key came first, it may be the very reason, and its reply is the answer.
+ */
+async function afterInvalid<Tx>(
+  store: Store<Tx>,
+  { id, previous }: TransactionAttempt,
+  error: OnlyonceError,
+): Promise<Step> {
+  const record = await store.look(id).then(
+    (seen) => seen?.record ?? null,
+    () => previous,
+  )
+  if (record?.state === 'completed') return { next: 'look', error }
+  throw isFree(record) ? error : keptInvalid(error)
 }
 
 const NOT_WORTH_A_WRITE: readonly string[] = [

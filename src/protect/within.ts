@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { keptInvalid } from '../invalid.ts'
 import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
-import type { Reply } from '../record/index.ts'
+import type { Reply, Run } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Queryable, Store } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
-import { proveOr } from './proof.ts'
+import { proveOr, saysInvalid } from './proof.ts'
 import { busyFor, type Outcome, outcomeOf, type TransactionRequest } from './transaction.ts'
 
 /**
@@ -29,10 +30,12 @@ export async function runWithin<Tx>(
   const waited = new Deadline(LIMITS.lock_wait_max_ms)
   crashPoint('within.claim.before')
   const claim = { id, claimant, matches, lease_ms: LIMITS.lease_ms, takeover: 'doubt' } as const
+  let from: Run['from'] = 'none'
   const end = await store
     .within(tx, claim, retention_ms, async (inner, claimed) => {
       // The claim is undone with what is thrown here. A look beforehand would need a second connection.
       refuseNewWork(lapsed, claimed.from)
+      from = claimed.from
       signals.decided(claimed)
       crashPoint('within.work.before')
       const reply = await work(inner)
@@ -40,7 +43,9 @@ export async function runWithin<Tx>(
       return reply
     })
     .catch((error) => {
-      // The claim is undone, and another's may stand by now: it proves nothing.
+      // The claim is undone, so the key is as it was before.
+      if (saysInvalid(error)) throw from === 'retryable' ? keptInvalid(error) : error
+      // Another's claim may stand by now: it proves nothing.
       throw proveOr(error, null, 'not_applied')
     })
   crashPoint('within.complete.after')

@@ -1,6 +1,11 @@
 /** Whose word about a record counts. */
 import type { InProgress, OnceRecord, Parked, Unknown } from './record.ts'
 
+/** True when a key belongs to no request: a request with any content runs. */
+export function isFree(record: OnceRecord | null): boolean {
+  return record === null || record.state === 'expired'
+}
+
 /** True when `fence` still owns the record: the condition of every write by an owner. */
 export function owns(record: OnceRecord | null, fence: number): record is InProgress {
   return record !== null && record.state === 'in_progress' && record.fence === fence
@@ -24,4 +29,12 @@ export function mayAnswer(record: OnceRecord | null, fence: number): record is A
     default:
       return false
   }
+}
+
+/**
+ * True when the owner may remove the record: it is the first owner, it made the record itself, and it has not been given up. What an
+ * earlier attempt has left is never removed, because that attempt may have had effects.
+ */
+export function mayForget(record: OnceRecord | null, fence: number): record is InProgress {
+  return owns(record, fence) && record.fence === 1
 }

@@ -12,6 +12,7 @@ import {
   giveUp,
   type LookEnd,
   mayAnswer,
+  mayForget,
   type OnceRecord,
   owns,
   park,
@@ -79,7 +80,7 @@ type Settling =
 
 type Step =
   | { do: 'claim'; request: number; takeover: 'resume' | 'doubt' }
-  | { do: 'complete' | 'release' | 'doubt' | 'extend'; fence_behind: number }
+  | { do: 'complete' | 'release' | 'doubt' | 'extend' | 'forget'; fence_behind: number }
   | { do: Settling }
   | { do: 'pass'; ms: number }
 
@@ -90,7 +91,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     takeover: fc.constantFrom('resume' as const, 'doubt' as const),
   }),
   fc.record({
-    do: fc.constantFrom('complete' as const, 'release' as const, 'doubt' as const, 'extend' as const),
+    do: fc.constantFrom(
+      'complete' as const,
+      'release' as const,
+      'doubt' as const,
+      'extend' as const,
+      'forget' as const,
+    ),
     fence_behind: fc.integer({ min: 0, max: 1 }),
   }),
   fc.record({
@@ -151,6 +158,8 @@ class World {
       case 'doubt':
       case 'extend':
         return this.own(step.do, (this.record?.fence ?? 1) - step.fence_behind)
+      case 'forget':
+        return this.forget((this.record?.fence ?? 1) - step.fence_behind)
       default:
         return this.settle(step.do)
     }
@@ -210,6 +219,16 @@ class World {
     if (what === 'extend') model.lease_until = now + LEASE_MS
     if (what === 'doubt') Object.assign(model, { look_at: now, looks: 0 })
     model.expires_at = now + RETENTION_MS
+  }
+
+  /** Nothing is left of a record that its first owner removes: the next one begins anew. */
+  forget(fence: number): void {
+    const { record, model } = this
+    const fresh = model.state === 'in_progress' && model.fence === 1 && fence === 1
+    expect(mayForget(record, fence)).toBe(fresh)
+    if (!fresh) return
+    this.record = null
+    Object.assign(model, { state: 'none', fence: 0 })
   }
 
   settle(what: Settling): void {
@@ -291,8 +310,8 @@ class World {
     const { record, model } = this
     expect(record?.state ?? 'none').toBe(model.state)
     expect(record?.fence ?? 0).toBe(model.fence)
-    if (record === null) return
     if (model.state !== from) expect(EDGES[from]).toContain(model.state)
+    if (record === null) return
     const shape = {
       lease: record.state === 'in_progress',
       reply: record.state === 'completed',
@@ -316,7 +335,7 @@ describe('the life of a record', () => {
           const fence = world.model.fence
           world.apply(each)
           world.check(from)
-          expect(world.model.fence).toBeGreaterThanOrEqual(fence)
+          if (world.model.state !== 'none') expect(world.model.fence).toBeGreaterThanOrEqual(fence)
         }
       }),
       { numRuns: 2_000 },

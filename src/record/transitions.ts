@@ -22,9 +22,9 @@ import type {
 } from './record.ts'
 
 /** Every edge of the state machine; `none` is a key that was never seen, or was deleted. */
-export const EDGES: Readonly<Record<State | 'none', readonly State[]>> = {
+export const EDGES: Readonly<Record<State | 'none', readonly (State | 'none')[]>> = {
   none: ['in_progress', 'completed', 'retryable'],
-  in_progress: ['in_progress', 'completed', 'retryable', 'unknown', 'parked'],
+  in_progress: ['none', 'in_progress', 'completed', 'retryable', 'unknown', 'parked'],
   completed: ['expired'],
   retryable: ['in_progress', 'completed', 'retryable', 'expired'],
   unknown: ['in_progress', 'retryable', 'completed', 'parked'],

@@ -170,6 +170,12 @@ export interface Store<Tx> {
    */
   complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void>
   release(owned: Owned, failure: Failure, retention_ms: number): Promise<void>
+  /**
+   * Removes the record of an attempt that did nothing, so that its key is unused again. Only one in progress that the attempt has
+   * made itself, under the first fence; gives false, and changes nothing, where the record is another one. Also true where
+   * the attempt has left no trace any more: an answer that was lost does no harm. See `mayForget`.
+   */
+  forget(owned: Owned): Promise<boolean>
   /** `look_in_ms`: when somebody is to look what became of it; at once where nothing is said. */
   doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void>
 

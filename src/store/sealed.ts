@@ -70,6 +70,10 @@ class SealedStore<Tx> implements Store<Tx> {
     return this.#inner.release(owned, failure, retention_ms)
   }
 
+  forget(owned: Owned): Promise<boolean> {
+    return this.#inner.forget(owned)
+  }
+
   doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void> {
     return this.#inner.doubt(owned, failure, look_in_ms)
   }

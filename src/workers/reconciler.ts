@@ -52,6 +52,7 @@ function tell(observers: Observers, id: RecordId, end: NonNullable<ResumeEnd>): 
       break
     case 'lost':
     case 'failed':
+    case 'invalid':
       observers.emit({ signal: 'reconcile_failed', id, failure: failureOf(end.error) })
       break
     case 'not_now':

@@ -42,6 +42,7 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     derivedKey: NO_OPTIONS,
     httpPublisher: () => root.httpPublisher(any({ url: 'http://127.0.0.1', ...STRAY })),
     inbox: NO_OPTIONS,
+    invalid: () => root.invalid(any(STRAY)),
     locks: NO_OPTIONS,
     logFields: NO_OPTIONS,
     logTo: NO_OPTIONS,

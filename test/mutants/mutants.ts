@@ -3,6 +3,7 @@ import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
 import { COME_BACK_MUTANTS } from './come-back-mutants.ts'
 import { CRASH_MUTANTS } from './crash-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
+import { INVALID_MUTANTS } from './invalid-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
 import { LIMIT_MUTANTS } from './limit-mutants.ts'
@@ -279,6 +280,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...LIMIT_MUTANTS,
   ...COME_BACK_MUTANTS,
   ...HANDLER_MUTANTS,
+  ...INVALID_MUTANTS,
   ...ISSUED_KEY_MUTANTS,
   ...BOUNDARY_MUTANTS,
   ...REQUEST_MUTANTS,

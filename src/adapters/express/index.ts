@@ -3,8 +3,8 @@ import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/ind
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { type Known, requestOf, serve } from '../node/serve.ts'
-import { isNotExecuted } from '../not-executed.ts'
 import { patternText } from '../place.ts'
+import { passOn } from '../said.ts'
 
 export { keepRawBody } from '../node/body.ts'
 
@@ -106,7 +106,7 @@ function mountOf(app: ExpressRequest['app']): string {
 const MOUNTED_AT = 'mounted at'
 
 /**
- * Tells the boundary when a handler throws `notExecuted()`. Routes are given it by themselves; where the layer is
+ * Tells the boundary when a handler throws `notExecuted()` or `invalid()`. Routes are given it by themselves; where the layer is
  * mounted with `app.use`, mount this behind the routes.
  *
  * @example
@@ -115,11 +115,11 @@ const MOUNTED_AT = 'mounted at'
  */
 export function hearNotExecuted(
   error: unknown,
-  request: { readonly onlyonce?: Pick<OnceContext<unknown>, 'notExecuted'> },
+  request: { readonly onlyonce?: Pick<OnceContext<unknown>, 'notExecuted' | 'invalid'> },
   _response: unknown,
   next: (error?: unknown) => void,
 ): void {
-  if (isNotExecuted(error)) request.onlyonce?.notExecuted()
+  passOn(request.onlyonce, error)
   next(error)
 }
 

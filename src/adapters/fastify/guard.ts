@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
 import type { Boundary, BoundaryRequest, OnceContext, RequestBody } from '../../boundary/index.ts'
 import { headerOf, serve, splitUrl } from '../node/serve.ts'
-import { isNotExecuted } from '../not-executed.ts'
+import { passOn } from '../said.ts'
 import { TappedBody } from './tapped-body.ts'
 
 type Done = (error?: Error) => void
@@ -78,7 +78,7 @@ export class Guard<Tx> {
 
   /**
    * What is thrown is answered by the framework, and the answer is what counts; but for a transaction a throw is a rollback,
-   * whatever status its error is given, and `notExecuted()` says what it says.
+   * whatever status its error is given, and `notExecuted()` and `invalid()` say what they say.
    */
   readonly noteError = (
     request: FastifyRequest,
@@ -86,7 +86,8 @@ export class Guard<Tx> {
     error: Error,
     done: () => void,
   ): void => {
-    if (isNotExecuted(error) || this.#boundary.policy.protect === 'transaction') request.once?.notExecuted()
+    if (!passOn(request.once, error) && this.#boundary.policy.protect === 'transaction')
+      request.once?.notExecuted()
     done()
   }
 

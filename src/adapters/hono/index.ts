@@ -4,7 +4,7 @@ import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { responseOf } from '../fetch/response.ts'
 import { requestOf, serve } from '../fetch/serve.ts'
-import { isNotExecuted } from '../not-executed.ts'
+import { saysWhatBecomes } from '../said.ts'
 import { bodyOf } from './body.ts'
 import { routeOf } from './route.ts'
 
@@ -90,8 +90,8 @@ async function runAndCatch(c: Context, next: () => Promise<void>): Promise<Error
 
 /**
  * Whether what was answered to an error stands as a reply. An HTTPException is how a handler answers in Hono; but a
- * transaction that fails is rolled back, and work that says that it did nothing may run again.
+ * transaction that fails is rolled back, and work that says that it did nothing, or that the request is wrong, is taken at its word.
  */
 function isReply<Tx>({ policy }: Boundary<Tx>, error: Error): boolean {
-  return policy.protect === 'handler' && !isNotExecuted(error)
+  return policy.protect === 'handler' && !saysWhatBecomes(error)
 }

@@ -4,7 +4,7 @@ import type { Answer, Boundary, OnceContext } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { accountOf } from '../account.ts'
 import { serve } from '../node/serve.ts'
-import { isNotExecuted } from '../not-executed.ts'
+import { passOn } from '../said.ts'
 import {
   headersBefore,
   type NestBound,
@@ -66,10 +66,10 @@ export class ProtectedCall<Tx> {
 
   /**
    * Tells what an exception means, before the filters answer it: for a transaction a throw is a rollback, whatever status
-   * it has, and `notExecuted()` says what it says. Gives the exception that goes on to them.
+   * it has, and `notExecuted()` and `invalid()` say what they say. Gives the exception that goes on to them.
    */
   failed(error: unknown): unknown {
-    if (isNotExecuted(error) || this.#route.boundary.policy.protect === 'transaction')
+    if (!passOn(this.#context, error) && this.#route.boundary.policy.protect === 'transaction')
       this.#context?.notExecuted()
     return error instanceof OnlyonceError ? httpException(error) : error
   }

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
-import { isNotExecuted } from '../not-executed.ts'
 import { requireOperation } from '../place.ts'
+import { passOn } from '../said.ts'
 import { NO_PATTERN, requestOf, serve } from './serve.ts'
 
 export { keepRawBody } from './body.ts'
@@ -45,7 +45,7 @@ export function idempotent<Tx>(
       Promise.resolve()
         .then(() => handler(request, response, context))
         .catch((error) => {
-          if (isNotExecuted(error)) context?.notExecuted()
+          passOn(context, error)
           fail(error)
         })
     }

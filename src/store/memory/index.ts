@@ -13,6 +13,7 @@ import {
   type Failure,
   type InProgress,
   mayAnswer,
+  mayForget,
   type OnceRecord,
   ownRun,
   owns,
@@ -101,6 +102,17 @@ class MemoryStore implements Store<Queryable> {
 
   async release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
     this.#answer(owned, 'retryable', (record) => release(record, failure, retention_ms, this.#clock()))
+  }
+
+  async forget({ id, fence, attempt_id }: Owned): Promise<boolean> {
+    const at = address(id)
+    const record = this.#records.get(at) ?? null
+    if (record?.attempt_id !== attempt_id)
+      return !(this.#attempts.get(at) ?? []).some((past) => past.attempt_id === attempt_id)
+    if (!mayForget(record, fence)) return false
+    this.#records.delete(at)
+    this.#retentions.delete(at)
+    return true
   }
 
   async doubt(owned: Owned, failure: Failure, look_in_ms = 0): Promise<void> {

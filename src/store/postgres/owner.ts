@@ -50,6 +50,22 @@ export class OwnerWrites {
     if (!done) await this.#requireDone(owned, 'retryable')
   }
 
+  /** No row: it was removed before and the answer was lost, or it is not what the attempt has made. */
+  async forget(owned: Owned): Promise<boolean> {
+    return (await this.#write(this.#statements.forget, owned)) || !(await this.#hasTrace(owned))
+  }
+
+  async #hasTrace({ id, attempt_id }: Owned): Promise<boolean> {
+    const where = [id.account, id.operation, id.key] as const
+    const { lookOne, lookAttempt } = this.#statements
+    const { rows } = await this.#connections.run(
+      bind(lookOne, ...where),
+      bind(lookAttempt, ...where, attempt_id),
+    )
+    const found = rows[0]![0]
+    return rows[1]!.length > 0 || (found !== undefined && readRecord(found).record.attempt_id === attempt_id)
+  }
+
   async doubt(owned: Owned, { code, message }: Failure, look_in_ms: number): Promise<void> {
     const done = await this.#write(this.#statements.doubt, owned, code, message, `${look_in_ms}`)
     if (!done) await this.#requireDone(owned, 'unknown')

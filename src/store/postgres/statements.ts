@@ -46,6 +46,7 @@ function texts(schema: string) {
     complete: finish.complete(schema),
     completeMany: group.completeMany(schema),
     release: finish.release(schema),
+    forget: finish.forget(schema),
     doubt: finish.doubt(schema),
     doubtVanished: finish.doubtVanished(schema),
     extend: finish.extend(schema),

@@ -109,6 +109,10 @@ export class PostgresStore implements Store<PostgresTx> {
     return this.#owner.release(owned, failure, retention_ms)
   }
 
+  forget(owned: Owned): Promise<boolean> {
+    return this.#owner.forget(owned)
+  }
+
   doubt(owned: Owned, failure: Failure, look_in_ms = 0): Promise<void> {
     return this.#owner.doubt(owned, failure, look_in_ms)
   }

@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import type { Reply } from '../../record/index.ts'
 import type { Owned } from '../../store/contract.ts'
-import { type Cases, claimOf, FAILURE, isLeaseLost, LONG_MS, newId, reply, run } from './shared.ts'
+import {
+  type Cases,
+  claimOf,
+  FAILURE,
+  isLeaseLost,
+  LONG_MS,
+  newId,
+  reply,
+  run,
+  runWhenFree,
+} from './shared.ts'
 
 export const ENDS: Cases = {
   'replays a completed reply byte for byte': async ({ store }) => {
@@ -54,6 +65,52 @@ export const ENDS: Cases = {
     const decisions = await Promise.all(Array.from({ length: 50 }, () => store.claim(claimOf(id))))
     assert.equal(decisions.filter((decision) => decision.kind === 'run').length, 1)
     assert.equal((await store.look(id))?.record.fence, 2)
+  },
+
+  'forgets what an attempt has made itself, and another request may have the key': async ({ store }) => {
+    const id = newId()
+    const owned = await run(store, claimOf(id))
+    assert.equal(await store.forget(owned), true)
+    assert.equal(await store.look(id), null)
+    // The answer may have been lost.
+    assert.equal(await store.forget(owned), true)
+    const other = await run(store, claimOf(id, { request: 2 }))
+    assert.equal(other.fence, 1)
+    assert.deepEqual(await store.history(id), [])
+    // Asked once more, when another has the key by now: nothing of the other's is removed.
+    assert.equal(await store.forget(owned), true)
+    assert.equal((await store.look(id))?.record.attempt_id, other.attempt_id)
+  },
+
+  'forgets nothing that an earlier attempt has left': async ({ store }) => {
+    const id = newId()
+    await store.release(await run(store, claimOf(id)), FAILURE, LONG_MS)
+    const second = await run(store, claimOf(id))
+    assert.equal(await store.forget(second), false)
+    assert.equal((await store.look(id))?.record.attempt_id, second.attempt_id)
+    assert.equal((await store.history(id)).length, 1)
+  },
+
+  'forgets nothing that has another owner, or an end': async ({ store }) => {
+    const id = newId()
+    const first = await run(store, claimOf(id, { lease_ms: 1 }))
+    const stranger = { ...first, attempt_id: randomUUID() }
+    assert.equal(await store.forget(stranger), true)
+    assert.equal((await store.look(id))?.record.attempt_id, first.attempt_id)
+    const second = await runWhenFree(store, claimOf(id))
+    assert.equal(await store.forget(first), false)
+    assert.equal((await store.look(id))?.record.attempt_id, second.attempt_id)
+    const ends: ((owned: Owned) => Promise<void>)[] = [
+      (owned) => store.complete(owned, reply('{}'), LONG_MS),
+      (owned) => store.release(owned, FAILURE, LONG_MS),
+      (owned) => store.doubt(owned, FAILURE),
+    ]
+    for (const end of ends) {
+      const owned = await run(store, claimOf(newId()))
+      await end(owned)
+      assert.equal(await store.forget(owned), false)
+      assert.notEqual(await store.look(owned.id), null)
+    }
   },
 
   'never runs what is unknown': async ({ store }) => {

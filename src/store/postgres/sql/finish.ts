@@ -37,6 +37,15 @@ SET state = 'retryable', lease_until = NULL, changed_at = clock_timestamp(),
 WHERE ${ANSWERED}
 RETURNING fence`
 
+/**
+ * Only what the attempt has made itself: what stands under a later fence, an earlier attempt has left. The same as `mayForget` in the
+ * code. Parameters: 1-5 id, fence and attempt id.
+ */
+export const forget = (schema: string) => `
+DELETE FROM ${schema}.records
+WHERE ${OWNED} AND fence = 1
+RETURNING fence`
+
 /** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 first look in ms. */
 export const doubt = (schema: string) => `
 UPDATE ${schema}.records
