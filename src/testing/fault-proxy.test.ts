@@ -127,6 +127,9 @@ describe('startFaultProxy', () => {
     { kind: 'reset', after_bytes: -1 },
     { kind: 'delay', delay_ms: 0.5 },
     { kind: 'truncate' } as never,
+    { kind: 'truncate', after_bytes: 1, direction: 'both' } as never,
+    { kind: 'half_close', direction: 'both' } as never,
+    { kind: 'half_close', after_bytes: -1 },
     { kind: 'cut_at_commit', when: 'sometimes' } as never,
     { kind: 'black_hole', direction: 'up' } as never,
     { kind: 'flood' } as never,
@@ -281,5 +284,50 @@ describe('startFaultProxy', () => {
     expect(await peer.finish()).not.toBe('open')
     client.socket.end()
     await proxy.waitFor((stats) => stats.connections_open === 0 && stats.connections_truncated === 1)
+  })
+
+  it('truncate, to the server: relays so many bytes of the request and ends in order', async () => {
+    const [client, peer] = await open()
+    proxy.setFault({ kind: 'truncate', after_bytes: 6, direction: 'to_server', times: 1 })
+    peer.send('an answer is not counted')
+    await client.receive(28)
+    client.send('1234567890')
+    expect(await peer.finish()).toBe('ended')
+    expect(peer.received.toString()).toBe('ping123456')
+    expect(await client.finish()).not.toBe('open')
+    peer.socket.end()
+    await proxy.waitFor((stats) => stats.connections_open === 0 && stats.connections_truncated === 1)
+  })
+
+  describe('half_close', () => {
+    it.each(['to_server', 'to_client'] as const)(
+      'ends %s in order, and the other direction goes on',
+      async (direction) => {
+        const [client, peer] = await open()
+        proxy.setFault({ kind: 'half_close', direction, times: 1 })
+        const [sender, reader] = direction === 'to_server' ? [client, peer] : [peer, client]
+        expect(await reader.finish()).toBe('ended')
+        sender.send('is dropped')
+        reader.send('still arrives')
+        expect((await sender.receive(17)).toString()).toMatch(/still arrives$/)
+        expect(reader.received).toHaveLength(4)
+        expect(proxy.connections[0]).toMatchObject({ state: 'half_closed' })
+        reader.socket.end()
+        expect(await sender.finish()).toBe('ended')
+        sender.socket.end()
+        await proxy.waitFor((stats) => stats.connections_open === 0 && stats.connections_half_closed === 1)
+      },
+    )
+
+    it('waits for so many bytes of its direction', async () => {
+      const [client, peer] = await open()
+      proxy.setFault({ kind: 'half_close', after_bytes: 6 })
+      peer.send('a long story')
+      await client.receive(16)
+      client.send('1234567890')
+      expect(await peer.finish()).toBe('ended')
+      expect(peer.received.toString()).toBe('ping123456')
+      expect(client.ending).toBe('open')
+    })
   })
 })

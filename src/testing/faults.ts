@@ -81,10 +81,24 @@ export interface BlackHole extends Recurrence {
   readonly direction?: Direction
 }
 
-/** Relays so many bytes of what the server sends and then ends the connection in order (FIN). */
+/**
+ * Relays so many bytes of one direction and then ends the connection in order (FIN). By default the bytes of the server
+ * are counted, so that an answer is truncated; with `to_server` it is a request.
+ */
 export interface TruncateAnswer extends Recurrence {
   readonly kind: 'truncate'
   readonly after_bytes: number
+  readonly direction?: Way
+}
+
+/**
+ * Ends one direction in order (FIN), at once or after so many bytes, and drops what is sent that way later. The other
+ * direction goes on. With `to_server`, which is the default, the server reads the end of a client that still listens.
+ */
+export interface HalfClose extends Recurrence {
+  readonly kind: 'half_close'
+  readonly after_bytes?: number
+  readonly direction?: Way
 }
 
 /**
@@ -93,7 +107,14 @@ export interface TruncateAnswer extends Recurrence {
  * @example
  * const fault: Fault = { kind: 'cut_at_commit', when: 'random', rate: 0.2 }
  */
-export type Fault = CutAtCommit | ResetConnection | RefuseConnection | DelayBytes | BlackHole | TruncateAnswer
+export type Fault =
+  | CutAtCommit
+  | ResetConnection
+  | RefuseConnection
+  | DelayBytes
+  | BlackHole
+  | TruncateAnswer
+  | HalfClose
 
 const COMMON: OptionNames<Recurrence & { readonly kind: string }> = { kind: true, times: true, rate: true }
 const NAMES: { readonly [K in Fault['kind']]: OptionNames<Extract<Fault, { kind: K }>> } = {
@@ -102,7 +123,8 @@ const NAMES: { readonly [K in Fault['kind']]: OptionNames<Extract<Fault, { kind:
   refuse: COMMON,
   delay: { ...COMMON, delay_ms: true, jitter_ms: true, direction: true },
   black_hole: { ...COMMON, direction: true },
-  truncate: { ...COMMON, after_bytes: true },
+  truncate: { ...COMMON, after_bytes: true, direction: true },
+  half_close: { ...COMMON, after_bytes: true, direction: true },
 }
 
 /** A fault that is set, with what is left of its `times`. */
@@ -157,6 +179,11 @@ function checkFault(fault: Fault): Fault {
       break
     case 'truncate':
       checkCount('after_bytes', fault.after_bytes)
+      checkChoice('direction', fault.direction, ['to_server', 'to_client', undefined])
+      return fault
+    case 'half_close':
+      checkCount('after_bytes', fault.after_bytes ?? 0)
+      checkChoice('direction', fault.direction, ['to_server', 'to_client', undefined])
       return fault
     case 'black_hole':
       break

@@ -26,14 +26,14 @@ export type {
   DelayBytes,
   Direction,
   Fault,
+  HalfClose,
   Recurrence,
   RefuseConnection,
   ResetConnection,
   ServerCloses,
   TruncateAnswer,
 } from './faults.ts'
-export type { ConnectionState } from './link.ts'
-export type { ProxyEvent, ProxyStats } from './proxy-facts.ts'
+export type { ConnectionState, ProxyEvent, ProxyStats } from './proxy-facts.ts'
 export { type Random, random } from './random.ts'
 export { type StoreUnderTest, storeConformance, type TestRunner } from './store-conformance/index.ts'
 export type { WaitOptions } from './waiters.ts'

@@ -5,21 +5,10 @@ import { type ActiveFault, type DelayBytes, type Direction, touches, type Way } 
 import { type CommitPiece, type FrontendPiece, FrontendReader } from './frontend-reader.ts'
 import { Lane } from './lane.ts'
 import { TESTING_LIMITS } from './limits.ts'
-import type { ProxyFacts } from './proxy-facts.ts'
+import type { ConnectionState, ProxyFacts } from './proxy-facts.ts'
 import type { Random } from './random.ts'
 import { resetSocket } from './socket.ts'
 import { Strike } from './strike.ts'
-
-/** Where a connection through a fault proxy stands. */
-export type ConnectionState =
-  | 'connecting'
-  | 'relaying'
-  /** At least one direction relays nothing any more. */
-  | 'black_holed'
-  /** A COMMIT was forwarded; the client is cut off when the server has answered. */
-  | 'awaiting_answer'
-  /** Cut off; what still arrives is dropped. */
-  | 'cut'
 
 export interface LinkContext {
   readonly id: number
@@ -42,8 +31,7 @@ export class Link {
   readonly #context: LinkContext
   readonly #client: Socket
   readonly #server: Socket
-  readonly #to_server: Lane
-  readonly #to_client: Lane
+  readonly #lanes: Readonly<Record<Way, Lane>>
   readonly #frontend = new FrontendReader()
   readonly #backend = new BackendReader()
   // Each kind of choice has its own stream: how many delays were drawn must not change where a COMMIT is cut.
@@ -51,8 +39,9 @@ export class Link {
   readonly #commit_random: Random
   readonly #delay_random: Random
   #delay: DelayBytes | null = null
-  /** A reset or a truncation that waits for its byte. */
   #strike: Strike | null = null
+  /** The direction that was ended while the other goes on. */
+  #half_closed: Way | null = null
   #pending_cut: { readonly answers_expected: number; readonly timer: NodeJS.Timeout } | null = null
 
   constructor(client: Socket, context: LinkContext) {
@@ -60,8 +49,7 @@ export class Link {
     this.#context = context
     this.#client = client
     this.#server = connect({ ...context.target, allowHalfOpen: true, noDelay: true })
-    this.#to_server = new Lane(client, this.#server)
-    this.#to_client = new Lane(this.#server, client)
+    this.#lanes = { to_server: new Lane(client, this.#server), to_client: new Lane(this.#server, client) }
     this.#arm_random = context.random.fork(0)
     this.#commit_random = context.random.fork(1)
     this.#delay_random = context.random.fork(2)
@@ -98,6 +86,11 @@ export class Link {
         if ((fault.after_bytes ?? 0) > 0) this.#strike = new Strike(active, fault)
         else if (active.take()) this.#reset()
         return
+      case 'half_close':
+        if (this.#state !== 'relaying' || !active.draw(this.#arm_random)) return
+        if ((fault.after_bytes ?? 0) > 0) this.#strike = new Strike(active, fault)
+        else if (active.take()) this.#halfClose(fault.direction ?? 'to_server')
+        return
       default:
         fault satisfies never
     }
@@ -131,7 +124,7 @@ export class Link {
     this.#state = 'relaying'
     this.#context.facts.note({ kind: 'connected', connection: this.id })
     this.arm(this.#context.active())
-    if (!this.#to_server.silent && !this.#isOver()) this.#client.resume()
+    if (!this.#lanes.to_server.silent && !this.#isOver()) this.#client.resume()
   }
 
   #isOver(): boolean {
@@ -141,7 +134,7 @@ export class Link {
   // From the client to the server.
 
   #fromClient(chunk: Buffer): void {
-    if (this.#isOver() || this.#to_server.silent) return
+    if (this.#isOver() || this.#lanes.to_server.silent) return
     const was_unreadable = this.#frontend.unreadable
     const pieces = this.#frontend.push(chunk)
     if (this.#frontend.unreadable && !was_unreadable) {
@@ -159,13 +152,13 @@ export class Link {
   }
 
   #clientEnded(): void {
-    if (this.#isOver() || this.#to_server.silent) return
+    if (this.#isOver() || this.#lanes.to_server.silent) return
     this.#forward(this.#frontend.flush())
-    if (!this.#isOver()) this.#to_server.end(this.#delayOf('to_server'))
+    if (!this.#isOver()) this.#lanes.to_server.end(this.#delayOf('to_server'))
   }
 
   #clientClosed(had_error: boolean): void {
-    if (had_error && !this.#isOver() && !this.#to_server.silent) resetSocket(this.#server)
+    if (had_error && !this.#isOver() && !this.#lanes.to_server.silent) resetSocket(this.#server)
   }
 
   // From the server to the client.
@@ -175,13 +168,14 @@ export class Link {
     if (this.#pending_cut !== null && this.#backend.answers >= this.#pending_cut.answers_expected) {
       this.#answered()
     }
-    if (this.#isOver() || this.#to_client.silent) return
+    if (this.#isOver() || this.#lanes.to_client.silent) return
     this.#relay('to_client', chunk)
   }
 
   #serverEnded(): void {
     if (this.#pending_cut !== null) this.#answered()
-    if (!this.#isOver() && !this.#to_client.silent) this.#to_client.end(this.#delayOf('to_client'))
+    if (!this.#isOver() && !this.#lanes.to_client.silent)
+      this.#lanes.to_client.end(this.#delayOf('to_client'))
   }
 
   #serverClosed(had_error: boolean): void {
@@ -192,12 +186,13 @@ export class Link {
       return
     }
     if (this.#pending_cut !== null) this.#answered()
-    if (had_error && !this.#isOver() && !this.#to_client.silent) resetSocket(this.#client)
+    if (had_error && !this.#isOver() && !this.#lanes.to_client.silent) resetSocket(this.#client)
   }
 
   // The faults.
 
   #relay(way: Way, bytes: Buffer): void {
+    if (this.#half_closed === way) return
     const strike = this.#strike
     const passing_bytes = strike?.pass(way, bytes.length) ?? null
     if (strike === null || passing_bytes === null) {
@@ -205,13 +200,14 @@ export class Link {
       return
     }
     this.#send(way, bytes.subarray(0, passing_bytes))
-    if (strike.kind === 'reset') this.#reset()
-    else this.#truncate()
+    const { kind } = strike.fault
+    if (kind === 'reset') this.#reset()
+    else if (kind === 'truncate') this.#truncate(way)
+    else this.#halfClose(way)
   }
 
   #send(way: Way, bytes: Buffer): void {
-    const lane = way === 'to_server' ? this.#to_server : this.#to_client
-    lane.send(bytes, this.#delayOf(way))
+    this.#lanes[way].send(bytes, this.#delayOf(way))
     this[`bytes_${way}`] += bytes.length
     this.#context.facts.addBytes(way, bytes.length)
   }
@@ -224,8 +220,8 @@ export class Link {
 
   #fallSilent(direction: Direction): void {
     this.#state = 'black_holed'
-    if (touches(direction, 'to_server')) this.#to_server.silence()
-    if (touches(direction, 'to_client')) this.#to_client.silence()
+    if (touches(direction, 'to_server')) this.#lanes.to_server.silence()
+    if (touches(direction, 'to_client')) this.#lanes.to_client.silence()
     this.#context.facts.note({ kind: 'black_holed', connection: this.id })
   }
 
@@ -236,13 +232,21 @@ export class Link {
     this.#context.facts.note({ kind: 'reset', connection: this.id })
   }
 
-  #truncate(): void {
+  #truncate(way: Way): void {
     this.#state = 'cut'
-    // The client is not destroyed: that would reset it if it had sent more, and it would lose the bytes before.
-    this.#to_client.end()
-    this.#client.resume()
-    this.#server.destroy()
+    const [reader, writer] = way === 'to_client' ? [this.#client, this.#server] : [this.#server, this.#client]
+    // The reader is not destroyed: that would reset it if it had sent more, and it would lose the bytes before.
+    this.#lanes[way].end()
+    reader.resume()
+    writer.destroy()
     this.#context.facts.note({ kind: 'truncated', connection: this.id })
+  }
+
+  #halfClose(way: Way): void {
+    this.#state = 'half_closed'
+    this.#half_closed = way
+    this.#lanes[way].end(this.#delayOf(way))
+    this.#context.facts.note({ kind: 'half_closed', connection: this.id })
   }
 
   #commit(piece: CommitPiece): void {
@@ -268,7 +272,7 @@ export class Link {
     resetSocket(this.#client)
     // Not before the last bytes are out: they are what this fault is about.
     this.#server.once('finish', () => this.#server.destroy())
-    this.#to_server.end()
+    this.#lanes.to_server.end()
     const { when, server_closes } = cut
     this.#context.facts.note({ kind: 'commit_cut', connection: this.id, when, server_closes })
   }
@@ -290,7 +294,7 @@ export class Link {
     this.#state = 'cut'
     if (this.#pending_cut !== null) clearTimeout(this.#pending_cut.timer)
     this.#pending_cut = null
-    this.#to_server.close()
-    this.#to_client.close()
+    this.#lanes.to_server.close()
+    this.#lanes.to_client.close()
   }
 }

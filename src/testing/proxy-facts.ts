@@ -1,6 +1,19 @@
 import type { CommitCut, ServerCloses, Way } from './faults.ts'
 import { Waiters, type WaitOptions } from './waiters.ts'
 
+/** Where a connection through a fault proxy stands. */
+export type ConnectionState =
+  | 'connecting'
+  | 'relaying'
+  /** At least one direction relays nothing any more. */
+  | 'black_holed'
+  /** One direction was ended; the other goes on. */
+  | 'half_closed'
+  /** A COMMIT was forwarded; the client is cut off when the server has answered. */
+  | 'awaiting_answer'
+  /** Cut off; what still arrives is dropped. */
+  | 'cut'
+
 /**
  * Something that happened at a fault proxy. `connection` is the number of the connection, counted from 1.
  *
@@ -26,6 +39,7 @@ export type ProxyEvent =
   | { readonly kind: 'reset'; readonly connection: number }
   | { readonly kind: 'truncated'; readonly connection: number }
   | { readonly kind: 'black_holed'; readonly connection: number }
+  | { readonly kind: 'half_closed'; readonly connection: number }
   | { readonly kind: 'closed'; readonly connection: number }
 
 /** What a fault proxy has counted so far. */
@@ -39,6 +53,7 @@ export interface ProxyStats {
   readonly connections_reset: number
   readonly connections_truncated: number
   readonly connections_black_holed: number
+  readonly connections_half_closed: number
   readonly commits_seen: number
   readonly commits_cut: Readonly<Record<CommitCut, number>>
   /** Bytes handed on to the server, and to the client. */
@@ -63,6 +78,7 @@ export class ProxyFacts {
     connections_reset: 0,
     connections_truncated: 0,
     connections_black_holed: 0,
+    connections_half_closed: 0,
     commits_seen: 0,
     commits_cut: { before: 0, after: 0, within: 0 },
     bytes_to_server: 0,
@@ -147,6 +163,9 @@ export class ProxyFacts {
         return
       case 'black_holed':
         stats.connections_black_holed += 1
+        return
+      case 'half_closed':
+        stats.connections_half_closed += 1
         return
       case 'closed':
         stats.connections_open -= 1
