@@ -76,7 +76,7 @@ class Phone {
   async run(): Promise<void> {
     while (!this.#options.until()) {
       await this.#pay()
-      await sleep(this.#random.integer(60))
+      await sleep(this.#random.integer(20))
     }
   }
 

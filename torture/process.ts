@@ -25,6 +25,8 @@ export class Program {
   #output = ''
   #samples: { rss_mb: number; descriptors: number }[] = []
   #ended_by_driver = false
+  /** How many faults at present tell it to end itself. */
+  #may_end = 0
   #closed = false
 
   constructor(options: ProgramOptions) {
@@ -82,6 +84,16 @@ export class Program {
     clearTimeout(timer)
   }
 
+  /** It is told to end itself at some moment: until `end()` that is the driver's doing. */
+  allowEnd(): { end(): void } {
+    this.#may_end += 1
+    return {
+      end: () => {
+        this.#may_end -= 1
+      },
+    }
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child?.kill(signal)
   }
@@ -114,10 +126,11 @@ export class Program {
 
   #over(child: ChildProcess): void {
     if (this.#child !== child) return
-    this.lives.push(this.#life(this.#ended_by_driver ? 'by_driver' : 'by_itself'))
+    const by_driver = this.#ended_by_driver || this.#may_end > 0
+    this.lives.push(this.#life(by_driver ? 'by_driver' : 'by_itself'))
     this.#child = null
     // A supervisor of the field restarts what ended by itself; so does the driver, and the judge hears of it.
-    if (!this.#ended_by_driver && !this.#closed) setTimeout(() => void this.start(), RESTART_PAUSE_MS).unref()
+    if (!by_driver && !this.#closed) setTimeout(() => void this.start(), RESTART_PAUSE_MS).unref()
   }
 
   #life(end: ProcessLife['end']): ProcessLife {

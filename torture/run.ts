@@ -12,27 +12,34 @@ import { runScenario, type Summary } from './scenario.ts'
 import { renderTable } from './table.ts'
 
 const options = readOptions(process.argv.slice(2))
+const say = (line: string) => process.stderr.write(`${line}\n`)
 const summaries: Summary[] = []
+const failures: { readonly name: string; readonly seed: number; readonly error: string }[] = []
 for (const [index, scenario] of options.scenarios.entries()) {
-  const seed = random(options.seed)
+  const drawn = random(options.seed)
     .fork(index)
     .integer(2 ** 31)
-  const summary = await runScenario(scenario, {
-    ...options,
-    seed: options.scenarios.length === 1 ? options.seed : seed,
-    say: (line) => process.stderr.write(`${line}\n`),
-  })
-  summaries.push(summary)
-  if (summary.violations.length > 0) keep(summary)
+  const seed = options.scenarios.length === 1 ? options.seed : drawn
+  try {
+    const summary = await runScenario(scenario, { ...options, seed, say })
+    summaries.push(summary)
+    if (summary.violations.length > 0) keep(summary)
+  } catch (error) {
+    // The others are run all the same: each has a site of its own.
+    failures.push({ name: scenario.name, seed, error: (error as Error).message })
+    say(`${scenario.name} could not be run: ${(error as Error).message}`)
+  }
 }
 console.log(renderTable(summaries))
+for (const { name, error } of failures) console.log(`${name} could not be run: ${error}`)
 if (options.json) {
   const scenarios = summaries.map(({ history: _, violations, ...rest }) => ({
     ...rest,
     violations: violations.length,
   }))
-  console.log(JSON.stringify({ scenarios }))
+  console.log(JSON.stringify({ scenarios: [...scenarios, ...failures] }))
 }
+if (failures.length > 0) process.exit(2)
 process.exit(summaries.every(({ violations }) => violations.length === 0) ? 0 : 1)
 
 /** What was wrong is kept with its history, for whoever looks into it. */

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { type Random, random } from 'onlyonce/testing'
-import { FAULTS } from './faults.ts'
+import { random } from 'onlyonce/testing'
 import { gather, livesOf, placesIn } from './gather.ts'
 import type { Attempt, History, Violation } from './judge/history.ts'
 import { judge } from './judge/judge.ts'
 import { runPhones } from './phones.ts'
 import type { Scenario } from './scenarios.ts'
 import { openSite, type Site } from './site.ts'
+import { strikeUntil } from './strikes.ts'
 
 export interface Summary {
   readonly name: string
@@ -39,7 +39,12 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   const { seconds, seed, say } = options
   const source = random(seed)
   say(`${scenario.name} (seed ${seed}): ${scenario.about}`)
-  const site = await openSite({ random: source.fork(0), postgres: options.postgres, ...scenario.site })
+  const site = await openSite({
+    random: source.fork(0),
+    postgres: options.postgres,
+    ...scenario.site,
+    with_clocks: scenario.faults.some((name) => name.startsWith('clock_')),
+  })
   let history: History
   let faults: number
   try {
@@ -56,7 +61,7 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
       until: over,
       log,
     })
-    faults = await strikeUntil(over, site, scenario, source.fork(2), say)
+    faults = await strikeUntil(over, { site, scenario, source: source.fork(2), say })
     const healed_at = performance.now()
     await phones
     const quiet_s = await untilQuiet(site, healed_at)
@@ -91,36 +96,6 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
     quiet_s: history.quiet_s,
     history,
   }
-}
-
-/** One fault after the other, each chosen by the seed. Two at a time, as troubles come in the field. */
-async function strikeUntil(
-  over: () => boolean,
-  site: Site,
-  scenario: Scenario,
-  source: Random,
-  say: (line: string) => void,
-): Promise<number> {
-  const faults = FAULTS.filter(({ name }) => scenario.faults.includes(name))
-  let struck = 0
-  /** Two faults of one thing at once would undo each other's healing. */
-  const busy = new Set<string>()
-  const lane = async (random: Random) => {
-    while (!over()) {
-      await sleep(random.integer(scenario.pause_max_ms))
-      const fault = random.pick(faults)
-      const thing = fault.name.split('_')[0]!
-      if (busy.has(thing)) continue
-      busy.add(thing)
-      await fault
-        .strike(site, random)
-        .catch((error: Error) => say(`  ${fault.name} could not strike: ${error.message}`))
-      busy.delete(thing)
-      struck += 1
-    }
-  }
-  await Promise.all([lane(source.fork(0)), lane(source.fork(1))])
-  return struck
 }
 
 /** Waits until everything is terminal or parked and all events are out. How long that took, or null. */

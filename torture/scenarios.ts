@@ -10,6 +10,8 @@ export interface Scenario {
   readonly faults: readonly string[]
   readonly mix: Mix
   readonly phones: number
+  /** How many faults strike at a time at most. */
+  readonly lanes: number
   /** The longest pause between two faults. */
   readonly pause_max_ms: number
   readonly site?: Pick<SiteOptions, 'settings' | 'pooler' | 'pool_size' | 'with_earlier'>
@@ -18,7 +20,7 @@ export interface Scenario {
 const names = (...patterns: RegExp[]) =>
   FAULTS.map(({ name }) => name).filter((name) => patterns.some((pattern) => pattern.test(name)))
 
-const usual = { mix: USUAL_MIX, phones: 10, pause_max_ms: 1_500 }
+const usual = { mix: USUAL_MIX, phones: 32, lanes: 4, pause_max_ms: 1_500 }
 
 export const SCENARIOS: readonly Scenario[] = [
   {
@@ -44,18 +46,25 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'postgres',
     about: 'PostgreSQL is killed and stopped, and its sessions are ended in storms',
     faults: names(/^postgres_|^backends_/),
+    lanes: 2,
+    pause_max_ms: 3_000,
   },
   {
     ...usual,
     name: 'storage',
-    about: 'the disk is full, the database is read-only, statements fail by SQLSTATE',
+    about:
+      'the disks for data and for the log are full, the database is read-only, statements fail by SQLSTATE',
     faults: names(/^disk_|^read_only|^sqlstate_/),
+    lanes: 2,
+    pause_max_ms: 2_500,
   },
   {
     ...usual,
     name: 'links',
-    about: 'links are cut, refused, slow, truncated, and silent in one direction or both',
+    about:
+      'links are cut, refused, slow, truncated at any byte, half-closed, and silent in one direction or both',
     faults: names(/_link_/),
+    phones: 64,
   },
   {
     ...usual,
@@ -91,7 +100,7 @@ export const SCENARIOS: readonly Scenario[] = [
     about: 'two hundred clients send one key at once',
     faults: names(/^server_kill|^database_link_reset|^processor_delay_after/),
     mix: { ...USUAL_MIX, herd: 0.3, herd_size: 200 },
-    phones: 4,
+    phones: 12,
   },
   {
     ...usual,
@@ -119,7 +128,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'pgbouncer',
     about: 'behind PgBouncer in transaction mode, with two connections for everyone',
     faults: names(/^server_kill|^worker_kill|^commit_cut_|^database_link_reset/),
-    phones: 6,
+    phones: 16,
     site: {
       pooler: async (url) => {
         const bouncer = await startPgBouncer(url)

@@ -8,8 +8,8 @@ import type { Delivery } from './judge/history.ts'
 export interface Sink {
   readonly url: string
   readonly deliveries: Delivery[]
-  /** The share of webhooks that it refuses. */
-  refuse_rate: number
+  /** Refuses this share of webhooks until the function that it gives is called. */
+  refuse(rate: number): () => void
   close(): Promise<void>
 }
 
@@ -17,12 +17,13 @@ const REFUSALS = [500, 503, 429, 404] as const
 
 export async function openSink(random: Random): Promise<Sink> {
   const deliveries: Delivery[] = []
+  const refusing = new Set<{ readonly rate: number }>()
   const server = createServer((request, response) => {
     const parts: Buffer[] = []
     request.on('data', (part: Buffer) => parts.push(part))
     request.on('error', () => {})
     request.on('end', () => {
-      const refused = random.chance(sink.refuse_rate)
+      const refused = [...refusing].some(({ rate }) => random.chance(rate))
       const id = String(request.headers['webhook-id'] ?? '')
       if (!refused)
         deliveries.push({ path: request.url ?? '', id, body: Buffer.concat(parts).toString('utf8') })
@@ -31,15 +32,18 @@ export async function openSink(random: Random): Promise<Sink> {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const sink: Sink = {
+  return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     deliveries,
-    refuse_rate: 0,
+    refuse(rate) {
+      const one = { rate }
+      refusing.add(one)
+      return () => void refusing.delete(one)
+    },
     async close() {
       server.closeAllConnections()
       server.close()
       await once(server, 'close')
     },
   }
-  return sink
 }

@@ -8,7 +8,9 @@ import { unpackEarlier } from './earlier.ts'
 import type { Movement } from './judge/history.ts'
 import { type Database, openDatabase } from './postgres.ts'
 import { Program } from './process.ts'
+import { type ProcessorRule, processorControl } from './processor-control.ts'
 import { openSink, type Sink } from './sink.ts'
+import { TROUBLES } from './storage-faults.ts'
 
 /** Everything that runs: three servers, two workers, the processor, the database, and a proxy on every link. */
 export interface Site {
@@ -23,10 +25,10 @@ export interface Site {
   readonly to_database: readonly FaultProxy[]
   readonly to_processor: readonly FaultProxy[]
   readonly accounts: readonly SiteAccount[]
-  /** Commands to the processor: its faults. */
-  command(method: string, path: string, body?: unknown): Promise<void>
+  /** Tells the processor to show a fault; the function that it gives heals that. */
+  misbehave(rule: ProcessorRule): Promise<() => Promise<void>>
   journal(): Movement[]
-  /** Puts the clock of one process forward or back, by libfaketime; it reads the file again at every call. */
+  /** Puts the clock of one process forward or back, by libfaketime; it reads the file again every second. */
   setClock(program: Program, offset_s: number): void
   /** From its next start on, a program runs this version. */
   setVersion(program: Program, version: Version): void
@@ -52,6 +54,8 @@ export interface SiteOptions {
   readonly pool_size?: number
   /** Whether programs can be started in the earlier version, too. */
   readonly with_earlier?: boolean
+  /** Whether the clocks of servers and workers can be moved, which makes every look at a clock slower. */
+  readonly with_clocks?: boolean
 }
 
 const SERVERS = 3
@@ -68,7 +72,8 @@ const TIMING = {
   GRACE_MS: '1000',
   GATEWAY_TIMEOUT_MS: '1500',
   GATEWAY_SETTLE_MS: '3000',
-  RECONCILE_AFTER_SECONDS: '1,2,3,4,5,5,5,5,5,5,5,5,5,5,10,10,10,10,10,10',
+  // Longer than any fault lasts. What cannot be found out, such as a stored 500 of the processor, is parked after it.
+  RECONCILE_AFTER_SECONDS: '1,1,2,2,3,3,4,4,5,5,5,5',
 }
 const UNLIMITED = {
   RATE_LIMIT_TEST: '1000000',
@@ -83,6 +88,7 @@ export async function openSite({
   pooler,
   pool_size = 8,
   with_earlier = false,
+  with_clocks = false,
 }: SiteOptions): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'onlyonce-torture-site-'))
   const closers: (() => Promise<void> | void)[] = [() => rmSync(folder, { recursive: true, force: true })]
@@ -158,10 +164,13 @@ export async function openSite({
             WEBHOOKS_ALLOW_PRIVATE: '1',
             LOG_LEVEL: 'warn',
             ...(role === 'api' && { PORT: `${ports[n]}` }),
-            LD_PRELOAD: FAKETIME,
-            FAKETIME_TIMESTAMP_FILE: join(folder, `${name}.clock`),
-            FAKETIME_NO_CACHE: '1',
-            FAKETIME_DONT_FAKE_MONOTONIC: '1',
+            ...(with_clocks && {
+              LD_PRELOAD: FAKETIME,
+              FAKETIME_TIMESTAMP_FILE: join(folder, `${name}.clock`),
+              // In seconds. To read the file at every look at the clock took a hundred times as long as the look.
+              FAKETIME_CACHE_DURATION: '1',
+              FAKETIME_DONT_FAKE_MONOTONIC: '1',
+            }),
           },
           ready: /^Ready/m,
         }),
@@ -173,6 +182,7 @@ export async function openSite({
     await servers[0]!.start()
     if (!servers[0]!.alive) throw new Error(`The service did not start:\n${servers[0]!.lives[0]?.output}`)
     await Promise.all([...servers, ...workers].map((program) => program.start()))
+    await database.query(TROUBLES)
     const accounts = await each(ACCOUNTS, (n) => openAccount(`http://127.0.0.1:${ports[0]}`, sink, n))
     return {
       database,
@@ -184,14 +194,11 @@ export async function openSite({
       to_database,
       to_processor,
       accounts,
-      async command(method, path, body) {
-        await fetch(`http://127.0.0.1:${processor_port}/_sandbox/${path}`, {
-          method,
-          headers: { authorization: `Bearer ${CONTROL_TOKEN}` },
-          ...(body !== undefined && { body: JSON.stringify(body) }),
-          signal: AbortSignal.timeout(5_000),
-        }).catch(() => {})
-      },
+      misbehave: processorControl({
+        url: `http://127.0.0.1:${processor_port}/_sandbox`,
+        token: CONTROL_TOKEN,
+        processor,
+      }),
       journal: () => readJournal(join(folder, 'journal.jsonl')),
       setClock(program, offset_s) {
         writeFileSync(join(folder, `${program.name}.clock`), `${offset_s < 0 ? '' : '+'}${offset_s}\n`)
