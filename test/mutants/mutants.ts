@@ -1,5 +1,6 @@
 import { BACKGROUND_MUTANTS } from './background-mutants.ts'
 import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
+import type { FaultyFile } from './build-in.ts'
 import { COME_BACK_MUTANTS } from './come-back-mutants.ts'
 import { CRASH_MUTANTS } from './crash-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
@@ -18,10 +19,7 @@ import { VOID_CALL_MUTANTS } from './void-call-mutants.ts'
 import { WEBHOOK_MUTANTS } from './webhook-mutants.ts'
 
 /** A fault that somebody might build in one day: a small change of one file, and the tests that must notice. */
-export interface Mutant {
-  readonly name: string
-  readonly file: string
-  readonly edits: readonly { readonly from: string; readonly to: string }[]
+export interface Mutant extends FaultyFile {
   /** Files of tests, of which at least one must fail. */
   readonly tests: readonly string[]
   /** Part of the names of the tests that are run, as a regular expression; all of them where nothing is said. */

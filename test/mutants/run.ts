@@ -1,28 +1,38 @@
 /**
- * npm run mutants [-- part of a name] [--times 5] [--control]
+ * npm run mutants [-- part of a name] [--times 5] [--control] [--torture]
  *
  * Builds each fault of mutants.ts into a copy of the project and runs the tests that must notice. A fault that
  * nothing notices is a hole in the tests, and ends this with an error. `--times` repeats the whole table: a fault that is
  * noticed in some runs only is caught by luck. `--control` runs the same tests without any fault: they have to pass.
+ * `--torture` tries the faults that the torture has to find, in place of those that tests have to.
  */
-import { execFileSync, spawn } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { spawn } from 'node:child_process'
+import { readFileSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { openServer } from '../setup/cluster.ts'
 import { buildIn } from './build-in.ts'
+import { copyProject, ROOT, withFault } from './copy.ts'
 import { MUTANTS, type Mutant } from './mutants.ts'
+import { tryUnderTorture } from './run-torture.ts'
+import { TORTURE_MUTANTS } from './torture-mutants.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const RUN_MAX_MS = 300_000
 const { values: given, positionals } = parseArgs({
-  options: { times: { type: 'string', default: '1' }, control: { type: 'boolean', default: false } },
+  options: {
+    times: { type: 'string', default: '1' },
+    control: { type: 'boolean', default: false },
+    torture: { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 })
 const times = Number(given.times)
 if (!(Number.isInteger(times) && times >= 1)) throw new Error('--times is a whole number of at least 1.')
+if (given.torture) {
+  const chosen = TORTURE_MUTANTS.filter(({ name }) => name.includes(positionals[0] ?? ''))
+  process.exit((await tryUnderTorture(chosen, { times, control: given.control })) ? 0 : 1)
+}
 const wanted = MUTANTS.filter(({ name }) => name.includes(positionals[0] ?? ''))
 // Before minutes are spent: does each still fit?
 for (const mutant of wanted) buildIn(mutant, readFileSync(join(ROOT, mutant.file), 'utf8'))
@@ -52,7 +62,8 @@ async function workThrough(): Promise<void> {
   try {
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
       const began = performance.now()
-      const failure = await tryMutant({ copy, database_url: server.url }, mutant)
+      const bench = { copy, database_url: server.url }
+      const failure = await withFault(copy, mutant, () => firstFailure(bench, mutant))
       const good = given.control ? failure === null : failure !== null
       if (!good) wrong += 1
       const verdict = given.control ? (good ? 'passed  ' : 'FAILED  ') : good ? 'caught  ' : 'SURVIVED'
@@ -62,30 +73,6 @@ async function workThrough(): Promise<void> {
   } finally {
     await server.close()
     rmSync(copy, { recursive: true })
-  }
-}
-
-function copyProject(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'onlyonce-mutants-'))
-  const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-    cwd: ROOT,
-  })
-  for (const file of files.toString().split('\0').filter(Boolean)) {
-    cpSync(join(ROOT, file), join(folder, file), { recursive: true })
-  }
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
-  return folder
-}
-
-/** The name of the first test that fails, or null when all pass. */
-async function tryMutant(bench: Bench, mutant: Mutant): Promise<string | null> {
-  const path = join(bench.copy, mutant.file)
-  const sound = readFileSync(path, 'utf8')
-  if (mutant.edits.length > 0) writeFileSync(path, buildIn(mutant, sound))
-  try {
-    return await firstFailure(bench, mutant)
-  } finally {
-    writeFileSync(path, sound)
   }
 }
 
