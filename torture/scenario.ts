@@ -45,6 +45,7 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
     ...scenario.site,
     with_clocks: scenario.faults.some((name) => name.startsWith('clock_')),
   })
+  const interrupted = closeWhenInterrupted(site)
   let history: History
   let faults: number
   try {
@@ -82,6 +83,7 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
     ]
     history = { ...gathered, canary_seen_in, processes }
   } finally {
+    interrupted.forget()
     await site.close()
   }
   const charges = history.journal.filter(({ kind }) => kind === 'authorization' || kind === 'capture').length
@@ -95,6 +97,18 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
     parked: history.database.records.filter(({ state }) => state === 'parked').length,
     quiet_s: history.quiet_s,
     history,
+  }
+}
+
+/** Servers, processes and mounts outlive a driver that is interrupted, unless it ends them. */
+function closeWhenInterrupted(site: Site): { forget(): void } {
+  const close = () => void site.close().finally(() => process.exit(130))
+  const signals = ['SIGINT', 'SIGTERM'] as const
+  for (const signal of signals) process.once(signal, close)
+  return {
+    forget() {
+      for (const signal of signals) process.off(signal, close)
+    },
   }
 }
 

@@ -154,12 +154,27 @@ const TAMPERED: readonly (readonly [rule: string, what: string, history: Partial
     }),
   ],
   [
+    'charged once',
+    'a second capture under the key',
+    database({
+      captures: ['c1', 'c2'].map((id) => ({
+        account: ACCOUNT,
+        payment: PAYMENT,
+        id,
+        amount: 1,
+        status: 'succeeded',
+        idempotency_key: 'capture-1',
+      })),
+    }),
+  ],
+  [
     'replies agree',
     'two different successes',
     { attempts: [answer(), answer({ text: JSON.stringify({ id: PAYMENT, amount: 500, more: 1 }) })] },
   ],
   ['replies agree', 'a success without a payment', database({ payments: [] })],
   ['replies agree', 'a success without a charge', { journal: [charge({ kind: 'decline' })].slice(1) }],
+  ['replies agree', "another account's payment", database({ payments: [{ ...payment, account: OTHER }] })],
   ['replies agree', 'another amount', { attempts: [answer({ amount: 501 })] }],
   ['replies agree', "another key's payment", { attempts: [answer({ key: 'key-2' })] }],
   [
@@ -184,6 +199,15 @@ const TAMPERED: readonly (readonly [rule: string, what: string, history: Partial
     { attempts: [answer(problem(503, { code: 'not_executed', detail: '', executed: 'no' }))] },
   ],
   [
+    'not executed is true',
+    'a request that says it started nothing, while no other was there',
+    {
+      attempts: [
+        answer(problem(503, { code: 'store_unavailable', detail: '', executed: 'not_by_this_request' })),
+      ],
+    },
+  ],
+  [
     'sums hold',
     'more captured than authorized',
     { journal: [charge(), charge({ capture_method: 'manual' })] },
@@ -197,6 +221,11 @@ const TAMPERED: readonly (readonly [rule: string, what: string, history: Partial
     'sums hold',
     'a capture that the processor does not have',
     database({ payments: [{ ...payment, captured: 600 }] }),
+  ],
+  [
+    'sums hold',
+    'a refund that the processor does not have',
+    database({ payments: [{ ...payment, refunded: 1 }] }),
   ],
   ['ledger equals journal', 'a transaction that is not zero', database({ entries: [entry('gateway', 500)] })],
   ['ledger equals journal', 'a capture that was not booked', database({ entries: [] })],
@@ -241,6 +270,11 @@ const TAMPERED: readonly (readonly [rule: string, what: string, history: Partial
     'answers are documented',
     'a page',
     { attempts: [answer({ status: 502, content_type: 'text/html', text: '<h1>' })] },
+  ],
+  [
+    'answers are documented',
+    'a success that is no JSON',
+    { attempts: [answer({ content_type: 'text/plain' })] },
   ],
   ['processes live', 'a process that ended', { processes: [{ ...life, end: 'by_itself' }] }],
   [
