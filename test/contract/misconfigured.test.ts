@@ -76,7 +76,7 @@ const CASES: Readonly<Record<string, [make: () => string | Promise<string>, code
     'a server that speaks no TLS': [
       () => changed((url) => url.searchParams.set('sslmode', 'require')),
       'store_misconfigured',
-      /TLS to the database fails/,
+      /The database speaks no TLS/,
     ],
   }
 
@@ -92,6 +92,21 @@ describe.each(Object.entries(CASES))('%s', (_, [make, code, detail]) => {
     expect(lines.join('\n')).toMatch(detail)
     expect(`${error.message} ${lines.join('\n')}`).not.toContain(PASSWORD)
     expect(`${error.message} ${lines.join('\n')}`).not.toContain(address.password || PASSWORD)
+  })
+})
+
+describe.each(Object.entries(CASES))('migrate() on a pool: %s', (_, [make, code, detail]) => {
+  test('is told in the same way', async () => {
+    const pool = shop.database.pool({
+      connectionString: await make(),
+      connectionTimeoutMillis: 2_000,
+      max: 1,
+    })
+    const error = await catchError(migrate(pool, { schema: 'of_their_own', mode: 'apply' }))
+    expect(error).toMatchObject({ code, retryable: code === 'store_unavailable' })
+    expect(error.message).toMatch(detail)
+    expect(error.cause).toBeInstanceOf(Error)
+    expect(error.message).not.toContain(PASSWORD)
   })
 })
 

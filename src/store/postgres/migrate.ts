@@ -8,6 +8,7 @@ import { isAway } from './classify.ts'
 import { hearPool } from './hear.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
 import { checkSchema } from './options.ts'
+import { startTrouble, troubleDetail } from './trouble.ts'
 
 /** The migrations stand beside src/ and dist/ alike. */
 const FOLDER = new URL('../../../migrations/', import.meta.url)
@@ -37,7 +38,8 @@ interface Applied {
  *
  * Any number of processes may call it at once: one applies, the others wait for it and find the work done. All of it is one
  * transaction, so a process that dies half-way leaves nothing. A file that was applied must not change afterwards. Throws
- * `store_unavailable` where the database cannot be reached.
+ * `store_unavailable` where the database cannot be reached, and `store_misconfigured` where only a person can change that it cannot be
+ * used; both say why in a sentence.
  *
  * @example
  * await migrate(pool, { schema: 'shop', mode: 'apply', folder: new URL('./migrations/', import.meta.url) })
@@ -45,8 +47,12 @@ interface Applied {
 export async function migrate(on: Pool | Queryable, options: MigrateOptions): Promise<void> {
   refuseUnknown('migrate()', options, { schema: true, mode: true, folder: true })
   const schema = checkSchema(options.schema)
-  const migrations = await readMigrations(options.folder ?? FOLDER)
-  await withClient(on, (client) => bringUp(client, schema, migrations, options.mode))
+  try {
+    const migrations = await readMigrations(options.folder ?? FOLDER)
+    await withClient(on, (client) => bringUp(client, schema, migrations, options.mode))
+  } catch (error) {
+    throw startTrouble(error)
+  }
 }
 
 /** Whether there is nothing to apply of the library's own. Reads twice, writes nothing, takes no lock. */
@@ -177,7 +183,8 @@ async function withClient(on: Pool | Queryable, work: (client: Queryable) => Pro
   } catch (error) {
     client?.release(true)
     if (error instanceof OnlyonceError || !isAway(error)) throw error
-    throw new OnlyonceError('store_unavailable', { cause: error })
+    const detail = troubleDetail(error)
+    throw new OnlyonceError('store_unavailable', { cause: error, ...(detail !== undefined && { detail }) })
   }
 }
 

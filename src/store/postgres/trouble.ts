@@ -15,7 +15,19 @@ const REFUSED_USER = lasting(
   'The database refuses this user or its password, or lets it not in from this address.',
 )
 const TLS = lasting(
-  'TLS to the database fails: its certificate is not trusted, is not for this host, or the server speaks no TLS.',
+  'TLS to the database fails: the two sides do not agree, or one of them does not take the certificate of the other.',
+)
+const NO_TLS = lasting(
+  'The database speaks no TLS, and the settings ask for it. Turn TLS on at the server, or off in the settings.',
+)
+const UNTRUSTED = lasting(
+  'The certificate of the database is not trusted: it is self-signed, or signed by an authority that this process does not know. Give that authority as ssl.ca, or sslrootcert.',
+)
+const WRONG_HOST = lasting(
+  'The certificate of the database is for another host. Connect by a name that it holds, or give the server another certificate.',
+)
+const OUT_OF_DATE = lasting(
+  'The certificate of the database has expired, or is not valid yet. Renew it, and compare the clocks of both hosts.',
 )
 const NO_HOST = passing('The name of the database host cannot be resolved, or the host cannot be reached.')
 const LATE = passing('The database did not answer in time.')
@@ -35,11 +47,20 @@ const BY_CODE: Readonly<Record<string, Trouble>> = {
   EHOSTUNREACH: NO_HOST,
   ENETUNREACH: NO_HOST,
   ETIMEDOUT: LATE,
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  CERT_UNTRUSTED: UNTRUSTED,
+  ERR_TLS_CERT_ALTNAME_INVALID: WRONG_HOST,
+  CERT_HAS_EXPIRED: OUT_OF_DATE,
+  CERT_NOT_YET_VALID: OUT_OF_DATE,
 }
 
 /** What pg says without a code, by how it begins. */
 const BY_MESSAGE: readonly (readonly [RegExp, Trouble])[] = [
-  [/^The server does not support SSL/, TLS],
+  [/^The server does not support SSL/, NO_TLS],
   [/client password must be a/, lasting('The database asks for a password, and none was given.')],
   [/^(?:timeout exceeded when trying|Connection terminated due to connection timeout|timeout expired)/, LATE],
 ]
@@ -54,7 +75,8 @@ export function troubleDetail(error: unknown): string | undefined {
  * `store_misconfigured`, and not "try again". Later a refused password may be one that is being rotated.
  */
 export function startTrouble(error: unknown): unknown {
-  const trouble = known(error)
+  const told = error instanceof OnlyonceError && error.code === 'store_misconfigured'
+  const trouble = told ? null : known(error)
   if (trouble === null || !trouble.lasting) return error
   return new OnlyonceError('store_misconfigured', { detail: trouble.detail, cause: error })
 }
