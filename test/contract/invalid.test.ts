@@ -201,21 +201,6 @@ test('a handler whose record was given up meanwhile leaves it retryable', async 
   expect(await records(call)).toEqual([{ state: 'retryable', fence: 1 }])
 })
 
-test('a role that may not delete leaves the record retryable', async () => {
-  const once = shop.open()
-  const call = makeCall()
-  await shop.observer.query(`CREATE FUNCTION refuse_deletes() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN RAISE EXCEPTION 'permission denied for table records' USING ERRCODE = '42501'; END $$;
-    CREATE TRIGGER no_deletes BEFORE DELETE ON onlyonce.records FOR EACH ROW EXECUTE FUNCTION refuse_deletes()`)
-  try {
-    const error = await catchError(once.handler(call, () => Promise.reject(invalid())))
-    expect(error).toMatchObject({ code: 'request_invalid_kept' })
-    expect(await records(call)).toEqual([{ state: 'retryable', fence: 1 }])
-  } finally {
-    await shop.observer.query('DROP TRIGGER no_deletes ON onlyonce.records')
-  }
-})
-
 test('an error that only has the same code frees nothing', async () => {
   const once = shop.open()
   const call = makeCall()

@@ -1,7 +1,7 @@
 import { OnlyonceError } from '../../errors.ts'
 import type { KeyIds } from '../contract.ts'
 import { keyRingIncomplete, lacking, type NamedKey } from '../missing-keys.ts'
-import { faultBehind } from './classify.ts'
+import { faultBehind, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { bind, flush, type Row, statement } from './flush.ts'
 import { arrayLiteral } from './rows.ts'
@@ -30,7 +30,10 @@ export async function checkKeys(
   if (foreign.length > 0) {
     const named = await findNamed(connections, statements, foreign)
     for (const key of foreign.filter((one) => !includes(named, one))) {
-      await connections.runBounded(bind(statements.deleteKeyId, key.purpose, key.key_id))
+      // A role that may not delete leaves it listed: the next start only asks again.
+      await connections.runBounded(bind(statements.deleteKeyId, key.purpose, key.key_id)).catch((error) => {
+        if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error
+      })
     }
     if (named.length > 0) throw keyRingIncomplete(named)
   }
@@ -38,6 +41,8 @@ export async function checkKeys(
   const fresh = currentOf(keys).filter((one) => !includes(listed, one))
   if (fresh.length > 0) await connections.runBounded(bind(statements.insertKeyIds, ...columns(fresh)))
 }
+
+const INSUFFICIENT_PRIVILEGE = '42501'
 
 /** Reads records, and so has a bound of its own, which the server keeps: it would go on reading for nobody. */
 async function findNamed(

@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { invalid, onlyonce, postgres } from '../../src/index.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { cleanUpLater } from '../setup/clean-up.ts'
+import { POOLER } from '../setup/pooler.ts'
+import { makeRecorder } from '../setup/recorder.ts'
+import { catchError, makeCall, openShop, SECRET, type Shop, waitUntil } from './shop.ts'
+
+let shop: Shop
+
+beforeAll(async () => {
+  shop = await openShop()
+  await shop.open().start()
+})
+
+/** A role that may do everything with the tables but delete from them, and the address at which it connects. */
+async function roleWithoutDelete(): Promise<string> {
+  const role = `keeps_all_${randomBytes(4).toString('hex')}`
+  const password = randomBytes(12).toString('hex')
+  await shop.observer.query(`CREATE ROLE ${role} LOGIN PASSWORD '${password}';
+    GRANT USAGE ON SCHEMA onlyonce TO ${role};
+    GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA onlyonce TO ${role};
+    GRANT USAGE ON ALL SEQUENCES IN SCHEMA onlyonce TO ${role}`)
+  cleanUpLater(async () => void (await shop.observer.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)))
+  const url = new URL(shop.database.server_url)
+  Object.assign(url, { username: role, password })
+  return url.href
+}
+
+async function openAs(url: string, options: Partial<Parameters<typeof onlyonce>[0]> = {}) {
+  const pool = shop.database.pool({ connectionString: url, max: 3 })
+  const once = onlyonce({
+    secret: SECRET,
+    background: false,
+    ...options,
+    store: postgres({ pool, pooler: POOLER }),
+  })
+  cleanUpLater(() => once.close({ max_ms: 1_000 }))
+  return once
+}
+
+/** A record whose retention is over for so long that any reaper takes it. */
+async function leaveExpired(): Promise<string> {
+  const call = makeCall()
+  await shop.open().transaction(call, async () => 1)
+  await shop.observer.query(
+    `UPDATE onlyonce.records SET expires_at = now() - interval '30 days', changed_at = now() - interval '30 days'
+     WHERE key = $1`,
+    [call.key],
+  )
+  return call.key
+}
+
+const isThere = async (key: string) =>
+  (await shop.observer.query('SELECT FROM onlyonce.records WHERE key = $1', [key])).rowCount === 1
+
+test('a role that may not delete is told so once, and everything but pruning goes on', async () => {
+  const key = await leaveExpired()
+  const quick = LIMITS as { reap_every_ms: number }
+  const before = quick.reap_every_ms
+  quick.reap_every_ms = 5
+  onTestFinished(() => {
+    quick.reap_every_ms = before
+  })
+  const heard = makeRecorder()
+  const once = await openAs(await roleWithoutDelete(), { background: true, observe: heard })
+  await once.start()
+  await waitUntil('it is told', () => heard.of('worker_failed').length > 0)
+  const call = makeCall()
+  expect((await once.handler(call, async () => 1)).outcome).toBe('executed')
+  expect((await once.transaction(makeCall(), async () => 1)).outcome).toBe('executed')
+  expect((await once.handler(call, async () => 2)).outcome).toBe('replayed')
+  await once.close()
+  expect(heard.of('worker_failed')).toMatchObject([{ worker: 'background.reaper', code: '42501' }])
+  expect(await isThere(key)).toBe(true)
+  // With the right it would have gone: the test can fail.
+  const other = shop.open({ background: true })
+  await other.start()
+  await waitUntil('it is pruned', async () => !(await isThere(key)))
+})
+
+test('a request that is called invalid leaves its record retryable, where it cannot be deleted', async () => {
+  const once = await openAs(await roleWithoutDelete())
+  const call = makeCall()
+  const error = await catchError(once.handler(call, () => Promise.reject(invalid())))
+  expect(error).toMatchObject({ code: 'request_invalid_kept' })
+  expect((await once.explain(call)).state).toBe('retryable')
+  expect((await once.handler(call, async () => 1)).outcome).toBe('executed')
+})
+
+test('a start with a key of its own does not fail for one that is listed and used no more', async () => {
+  await shop.observer.query(
+    `INSERT INTO onlyonce.key_ids (purpose, key_id) VALUES ('fingerprint', 'used no more')`,
+  )
+  const once = await openAs(await roleWithoutDelete())
+  await once.start()
+  expect((await once.handler(makeCall(), async () => 1)).outcome).toBe('executed')
+})
