@@ -1,4 +1,13 @@
-import type { Attempt, Kind, OnceRecord, Parked, RecordId, State, Unknown } from './record/index.ts'
+import {
+  type Attempt,
+  type Kind,
+  mayHideEffects,
+  type OnceRecord,
+  type Parked,
+  type RecordId,
+  type State,
+  type Unknown,
+} from './record/index.ts'
 import type { Store } from './store/contract.ts'
 
 /** The story of one key. Times are milliseconds since the epoch by the store's clock. */
@@ -68,7 +77,9 @@ function describe(record: OnceRecord, now: number): { why: string; next: string 
       }
     case 'retryable':
       return {
-        why: `Attempt ${record.fence} failed and nothing happened: ${sentence(record.failure)}`,
+        why: mayHideEffects(record)
+          ? `Attempt ${record.fence} failed. It, or an earlier one of a rerunnable handler, may have had effects: ${sentence(record.failure)}`
+          : `Attempt ${record.fence} failed and nothing happened: ${sentence(record.failure)}`,
         next: 'The next request with this key and the same content runs again.',
       }
     case 'unknown':

@@ -71,8 +71,9 @@ export class WatchedStore<Tx> implements Store<Tx> {
     return this.#watch('complete', owned.id, this.#store.complete(owned, reply, retention_ms))
   }
 
-  release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
-    return this.#watch('release', owned.id, this.#store.release(owned, failure, retention_ms))
+  release(owned: Owned, failure: Failure, retention_ms: number, effects_possible?: boolean): Promise<void> {
+    const released = this.#store.release(owned, failure, retention_ms, effects_possible)
+    return this.#watch('release', owned.id, released)
   }
 
   forget(owned: Owned): Promise<boolean> {

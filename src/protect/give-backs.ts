@@ -76,7 +76,9 @@ async function isLeft<Tx>(store: Store<Tx>, given: Waiting): Promise<boolean> {
     const unfinished =
       record.state === 'in_progress' || record.state === 'unknown' || record.state === 'parked'
     if (record.attempt_id !== attempt_id || !unfinished) return false
-    await store.release({ id, fence: record.fence, attempt_id }, failure, retention_ms)
+    // What the record before may have hidden is not known any more.
+    const { fence } = record
+    await store.release({ id, fence, attempt_id }, failure, retention_ms, fence > 1)
     return false
   } catch (error) {
     return !(error instanceof Error && 'code' in error && error.code === 'lease_lost')

@@ -83,6 +83,7 @@ export async function runHandler<Tx>(
   }
   if (decision.kind !== 'run') return outcomeOf(decision)
   const owned: Owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
+  const effects_possible = request.rerunnable || decision.effects_possible
   if (fresh.passed) await confirm(store, request, owned, running)
   let working = true
   const heartbeat = new Heartbeat(store, owned, request, () => {
@@ -94,14 +95,14 @@ export async function runHandler<Tx>(
     const closed = new OnlyonceError('closed')
     const failure = failureOf(closed)
     const again = () => giveBack(store, request, owned, running, failure)
-    await store.release(owned, failure, request.retention_ms).catch(again)
+    await store.release(owned, failure, request.retention_ms, effects_possible).catch(again)
     throw closed
   }
   const over = () => {
     running.end(owned)
     heartbeat.stop()
   }
-  const claimed = { owned, from: decision.from }
+  const claimed = { owned, from: decision.from, effects_possible }
   const ended = endOfWork(work, new Ownership(owned, heartbeat), crashPoint)
   let end: WorkEnd
   try {
@@ -247,6 +248,7 @@ async function save<Tx>(
 interface Claimed {
   readonly owned: Owned
   readonly from: State | 'none'
+  readonly effects_possible: boolean
 }
 
 /** What the write has shown beside that it was done. */
@@ -260,16 +262,15 @@ interface Saved {
 async function saveOnce<Tx>(
   store: Store<Tx>,
   request: HandlerRequest,
-  { owned, from }: Claimed,
+  { owned, from, effects_possible }: Claimed,
   end: WorkEnd,
 ): Promise<Saved> {
   const { retention_ms, rerunnable } = request
   if (end.end === 'invalid') {
-    const failure = failureOf(end.error)
-    return { invalid: await forgetOrRelease(store, owned, end.error, failure, retention_ms) }
+    return { invalid: await forgetOrRelease(store, owned, end.error, retention_ms, effects_possible) }
   }
   if (end.end === 'not_executed') {
-    const before = { from, rerunnable, durable: false }
+    const before = { from, effects_possible, durable: false }
     return { proof: await releaseProved(store, owned, failureOf(end.error), retention_ms, before) }
   }
   if (end.end === 'threw' && rerunnable) await store.release(owned, failureOf(end.error), retention_ms)

@@ -30,4 +30,6 @@ export interface OperationAttempt {
   readonly resumed: Resumed | null
   /** The state that it was found in. */
   readonly from: State | 'none'
+  /** An earlier attempt may have had effects that are no steps: see `mayHideEffects`. */
+  readonly effects_possible: boolean
 }

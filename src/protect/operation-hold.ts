@@ -4,6 +4,7 @@ import type { Failure, RecordId } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { Owned, TransactionAttempt } from '../store/contract.ts'
 import type { Beginning, Written } from '../store/operations.ts'
+import { isReadOnly } from '../store/read-only.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
 import { runStep } from './operation-step.ts'
@@ -107,7 +108,7 @@ export class Hold<Tx> {
         return this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })
       } catch (error) {
         const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
-        maybe_claimed ||= unanswered
+        maybe_claimed ||= unanswered && !isReadOnly(error)
         if (unanswered && (await deadline.backOff(tries))) continue
         // A claim that was made and not answered is gone on with by a worker: this request began it.
         throw maybe_claimed && !(error instanceof Interrupted) ? inDoubt(error) : error
@@ -152,11 +153,11 @@ export class Hold<Tx> {
 
   /** The next request goes on behind the last durable step. A proof where there is none, and nothing was done. */
   async release(failure: Failure): Promise<Proof | null> {
-    const before = { from: this.attempt.from, rerunnable: false, durable: this.#durable }
-    const { retention_ms } = this.attempt.head
+    const { from, effects_possible, head } = this.attempt
+    const before = { from, effects_possible, durable: this.#durable }
     let proof: Proof | null = null
     await this.#leave(async (owned) => {
-      proof = await releaseProved(this.house.store, owned, failure, retention_ms, before)
+      proof = await releaseProved(this.house.store, owned, failure, head.retention_ms, before)
     })
     return proof
   }

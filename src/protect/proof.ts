@@ -1,7 +1,8 @@
 /** Who may say that nothing was executed, of what, and what is said where that is not proved. */
 import { OnlyonceError, type PlainCode, type Proof, proveStatement } from '../errors.ts'
+import { failureOf } from '../failure.ts'
 import { invalidAnswerOf, keptInvalid } from '../invalid.ts'
-import type { Failure, State } from '../record/index.ts'
+import { type Failure, mayHideEffects, type State } from '../record/index.ts'
 import type { Owned, Store, TransactionAttempt } from '../store/contract.ts'
 
 /** Errors that have left a protected call: what they prove, they proved there. */
@@ -56,7 +57,7 @@ export function throwInDoubt(error: unknown): never {
 export interface Before {
   readonly from: State | 'none'
   /** Earlier attempts may have done something and left the record retryable all the same. */
-  readonly rerunnable: boolean
+  readonly effects_possible: boolean
   /** Something of the work is durable, by this attempt or an earlier one. */
   readonly durable: boolean
 }
@@ -73,11 +74,11 @@ export async function releaseProved<Tx>(
   owned: Owned,
   failure: Failure,
   retention_ms: number,
-  { from, rerunnable, durable }: Before,
+  { from, effects_possible, durable }: Before,
 ): Promise<Proof | null> {
-  await store.release(owned, failure, retention_ms)
+  await store.release(owned, failure, retention_ms, effects_possible)
   if (durable) return null
-  return from === 'none' || (from === 'retryable' && !rerunnable) ? PROVED : null
+  return from === 'none' || (from === 'retryable' && !effects_possible) ? PROVED : null
 }
 
 /**
@@ -89,11 +90,11 @@ export async function forgetOrRelease<Tx>(
   store: Pick<Store<Tx>, 'forget' | 'release'>,
   owned: Owned,
   error: OnlyonceError,
-  failure: Failure,
   retention_ms: number,
+  effects_possible: boolean,
 ): Promise<OnlyonceError> {
   if (await store.forget(owned).catch(unlessForbidden)) return error
-  await store.release(owned, failure, retention_ms)
+  await store.release(owned, failureOf(error), retention_ms, effects_possible)
   return keptInvalid(error)
 }
 
@@ -114,7 +115,8 @@ export async function leaveProved<Tx>(
 ): Promise<{ readonly left: boolean; readonly proof: Proof | null }> {
   const left = await store.leaveRetryable(attempt, failure)
   const { previous } = attempt
-  return { left, proof: left && (previous === null || previous.state === 'retryable') ? PROVED : null }
+  const nothing_before = previous === null || (previous.state === 'retryable' && !mayHideEffects(previous))
+  return { left, proof: left && nothing_before ? PROVED : null }
 }
 
 /** Nothing could be written: the caller hears what its own function said, and no more than that is known. */

@@ -5,6 +5,7 @@ import type { CallSignals } from '../observe/index.ts'
 import { type Claimant, decide, type Failure } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { Resumed, Takable } from '../store/operations.ts'
+import { isReadOnly } from '../store/read-only.ts'
 import type { HandlerRequest } from './handler.ts'
 import { refuseNewWork } from './lapsed.ts'
 import { isNotNow } from './not-now.ts'
@@ -84,6 +85,7 @@ export async function runOperation<Tx>(
       head: headOf(head, resumed),
       resumed,
       from: record?.state ?? 'none',
+      effects_possible: decision.effects_possible,
     }
     const end = await runAttempt(house, attempt, lease, code, request.notNow, signals)
     if (end.why === 'conflict') continue
@@ -95,7 +97,7 @@ export async function runOperation<Tx>(
 /** A take-over whose answer was lost may have been made, and then a worker goes on with the record: this request began it. */
 function throwUnanswered(error: unknown): never {
   const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
-  throw unanswered ? inDoubt(error) : error
+  throw unanswered && !isReadOnly(error) ? inDoubt(error) : error
 }
 
 /** What a worker knows of an operation that it goes on with. */
@@ -142,6 +144,7 @@ export async function resumeOperation<Tx>(
     head: headOf({ version: '', input: resumed.input, deadline_ms: null, retention_ms: 0 }, resumed),
     resumed: request.looking ? { ...resumed, looks: resumed.looks + 1 } : resumed,
     from: seen.state,
+    effects_possible: false,
   }
   return await runAttempt(house, attempt, lease, code, isNotNow, signals)
 }

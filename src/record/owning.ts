@@ -38,3 +38,11 @@ export function mayAnswer(record: OnceRecord | null, fence: number): record is A
 export function mayForget(record: OnceRecord | null, fence: number): record is InProgress {
   return owns(record, fence) && record.fence === 1
 }
+
+/**
+ * Whether an attempt at a record may have had effects, though it is retryable: a rerunnable handler that threw, or whose owner vanished,
+ * may have done its work. The kind keeps that through later attempts that did nothing, whatever protects them.
+ */
+export function mayHideEffects(record: OnceRecord | null): boolean {
+  return record !== null && record.state !== 'expired' && record.kind === 'handler_rerunnable'
+}

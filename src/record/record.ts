@@ -27,7 +27,7 @@ export interface Failure {
 /**
  * What protects the work of a record, and so what can be done when its owner vanished: a transaction was rolled back, an
  * operation is resumed, a handler is in doubt. `handler_rerunnable`: its author says that a second run does no harm.
- * `handler_recoverable`: the process that claimed it had a `recover` for it, so it is worth asking.
+ * A retryable record of that kind may hide effects of an earlier attempt. `handler_recoverable`: the process that claimed it had a `recover` for it, so it is worth asking.
  */
 export type Kind = 'transaction' | 'operation' | 'handler' | 'handler_rerunnable' | 'handler_recoverable'
 

@@ -6,7 +6,7 @@
 import type { Fingerprint } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
 import { afterLook, afterOwner } from './come-back.ts'
-import type { Answerable } from './owning.ts'
+import { type Answerable, mayHideEffects } from './owning.ts'
 import type {
   Completed,
   Expired,
@@ -49,6 +49,8 @@ export interface Run {
   readonly kind: 'run'
   readonly record: InProgress
   readonly from: State | 'none'
+  /** An earlier attempt may have had effects, though the record was retryable: see `mayHideEffects`. */
+  readonly effects_possible: boolean
 }
 
 /** What a caller who brings a key is told. */
@@ -158,15 +160,22 @@ function run(
   now: number,
 ): Run {
   const { claimant, lease_ms } = claim
-  return { kind: 'run', record: reserve(record, claimant, lease_ms, now), from: record?.state ?? 'none' }
+  const effects_possible = mayHideEffects(record)
+  return {
+    kind: 'run',
+    record: reserve(record, claimant, lease_ms, now),
+    from: record?.state ?? 'none',
+    effects_possible,
+  }
 }
 
 /**
  * A claim that turns out to have been made already: by an earlier try of the same attempt, whose answer was lost.
- * What was there before can only be told by the fence then.
+ * What was there before can only be told by the fence then, and not what it may hide.
  */
 export function ownRun(record: InProgress): Run {
-  return { kind: 'run', record, from: record.fence === 1 ? 'none' : 'retryable' }
+  const first = record.fence === 1
+  return { kind: 'run', record, from: first ? 'none' : 'retryable', effects_possible: !first }
 }
 
 export const OWNER_VANISHED: Failure = {
@@ -181,8 +190,22 @@ export function complete(record: Answerable, reply: Reply, retention_ms: number,
 }
 
 /** It is proved that nothing happened: the same request may run again. */
-export function release(record: Answerable, failure: Failure, retention_ms: number, now: number): Retryable {
-  return { ...common(record), state: 'retryable', failure, changed_at: now, expires_at: now + retention_ms }
+export function release(
+  record: Answerable,
+  failure: Failure,
+  retention_ms: number,
+  now: number,
+  effects_possible = false,
+): Retryable {
+  const kind = effects_possible ? 'handler_rerunnable' : record.kind
+  return {
+    ...common(record),
+    kind,
+    state: 'retryable',
+    failure,
+    changed_at: now,
+    expires_at: now + retention_ms,
+  }
 }
 
 /** Nobody can know whether it happened: somebody has to find out, the first time at `look_at`. */

@@ -169,7 +169,8 @@ export interface Store<Tx> {
    * settled, it does not change.
    */
   complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void>
-  release(owned: Owned, failure: Failure, retention_ms: number): Promise<void>
+  /** `effects_possible`: an earlier attempt may have had effects, and the record keeps that: see `mayHideEffects`. */
+  release(owned: Owned, failure: Failure, retention_ms: number, effects_possible?: boolean): Promise<void>
   /**
    * Removes the record of an attempt that did nothing, so that its key is unused again. Only one in progress that the attempt has
    * made itself, under the first fence; gives false, and changes nothing, where the record is another one. Also true where
@@ -199,8 +200,8 @@ export interface Store<Tx> {
   settle(attempt: TransactionAttempt): Promise<'committed' | 'rolled_back'>
 
   /**
-   * Leaves a retryable record after a rollback, so that the key keeps its fingerprint. Never touches a row
-   * that somebody else wrote; says whether it wrote one.
+   * Leaves a retryable record after a rollback, so that the key keeps its fingerprint, and what the record before may hide. Never
+   * touches a row that somebody else wrote; says whether it wrote one.
    */
   leaveRetryable(attempt: TransactionAttempt, failure: Failure): Promise<boolean>
 

@@ -66,8 +66,8 @@ class SealedStore<Tx> implements Store<Tx> {
     return this.#inner.complete(owned, this.#seal.sealReply(owned.id, reply), retention_ms)
   }
 
-  release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
-    return this.#inner.release(owned, failure, retention_ms)
+  release(owned: Owned, failure: Failure, retention_ms: number, effects_possible?: boolean): Promise<void> {
+    return this.#inner.release(owned, failure, retention_ms, effects_possible)
   }
 
   forget(owned: Owned): Promise<boolean> {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Onlyonce, operation, type PostgresTx, relay, reply } from '../../src/index.ts'
+import { notExecuted, type Onlyonce, operation, type PostgresTx, relay, reply } from '../../src/index.ts'
 import { nodeUnderTest } from '../adapters/servers/node.ts'
 import type { Route } from '../adapters/under-test.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
@@ -57,7 +57,24 @@ describe('on a database that only reads', () => {
 
   test.each([note, ask])('an operation is told so: %o', async (called) => {
     const call = { account: 'acct_1', key: makeCall().key, input: { note: 'never' }, deadline_ms: 1_500 }
-    expect(await catchError(once.run(called, call))).toMatchObject({ status: 503, retryable: true })
+    // The server has refused the claim, so this request has begun nothing.
+    const told = { ...AWAY, executed: 'not_by_this_request' }
+    expect(await catchError(once.run(called, call))).toMatchObject(told)
+  })
+
+  test('an operation that is to be taken over is told so, and stays as it is', async () => {
+    const call = { account: 'acct_1', key: makeCall().key, input: { note: 'never' }, deadline_ms: 1_500 }
+    let away = true
+    const take = operation('notes.take', async (op) => {
+      if (away) throw notExecuted()
+      return await op.atomic('done', async () => reply(201, 'done'))
+    })
+    const writes = shop.open()
+    await catchError(writes.run(take, call))
+    away = false
+    const told = { ...AWAY, executed: 'not_by_this_request' }
+    expect(await catchError(once.run(take, call))).toMatchObject(told)
+    expect((await writes.run(take, call)).outcome).toBe('executed')
   })
 
   test('a call within a transaction is told so', async () => {

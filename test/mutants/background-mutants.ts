@@ -3,6 +3,43 @@ import type { Mutant } from './mutants.ts'
 /** Faults in what is done beside the calls: removing records, locks, and what operators decide. */
 export const BACKGROUND_MUTANTS: readonly Mutant[] = [
   {
+    name: 'start: hide from migrate() why the database cannot be used',
+    file: 'src/store/postgres/migrate.ts',
+    edits: [{ from: `throw startTrouble(error)`, to: `throw error` }],
+    tests: ['test/contract/misconfigured.test.ts'],
+    only: 'migrate() on a pool: a wrong password',
+  },
+  {
+    name: 'start: hide from migrate() that nothing listens',
+    file: 'src/store/postgres/migrate.ts',
+    edits: [{ from: `, ...(detail !== undefined && { detail })`, to: `` }],
+    tests: ['test/contract/misconfigured.test.ts'],
+    only: 'migrate() on a pool: a port where nothing listens',
+  },
+  {
+    name: 'start: take a certificate for another host for something that passes',
+    file: 'src/store/postgres/trouble.ts',
+    edits: [{ from: `ERR_TLS_CERT_ALTNAME_INVALID: WRONG_HOST`, to: `ERR_TLS_CERT_ALTNAME_INVALID: LATE` }],
+    tests: ['test/contract/certificates.test.ts'],
+    only: 'is for another host',
+  },
+  {
+    name: 'start: refuse a role that may not delete a key that is used no more',
+    file: 'src/store/postgres/key-ids.ts',
+    edits: [{ from: `if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error`, to: `throw error` }],
+    tests: ['test/contract/no-delete.test.ts'],
+    only: 'listed and used no more',
+  },
+  {
+    name: 'background: go on pruning as a role that may not delete',
+    file: 'src/background.ts',
+    edits: [
+      { from: `if (code === INSUFFICIENT_PRIVILEGE) this.#planned`, to: `if (code === '') this.#planned` },
+    ],
+    tests: ['test/contract/no-delete.test.ts'],
+    only: 'is told so once',
+  },
+  {
     name: 'remove what is in progress',
     file: 'src/store/postgres/sql/reap.ts',
     edits: [

@@ -44,7 +44,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   {
     name: 'truth: tell that a request started nothing whose take-over was not answered',
     file: 'src/protect/run-operation.ts',
-    edits: [{ from: `throw unanswered ? inDoubt(error) : error`, to: `throw error` }],
+    edits: [{ from: `throw unanswered && !isReadOnly(error) ? inDoubt(error) : error`, to: `throw error` }],
     tests: [UNANSWERED],
     only: 'operations.takeOver after',
   },
@@ -58,16 +58,46 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   {
     name: 'truth: take the word of work that may run twice for a proof of its key',
     file: PROOF,
-    edits: [{ from: `(from === 'retryable' && !rerunnable)`, to: `from === 'retryable'` }],
+    edits: [{ from: `(from === 'retryable' && !effects_possible)`, to: `from === 'retryable'` }],
     tests: [PROOFS],
     only: 'may run twice',
+  },
+  {
+    name: 'truth: forget what a rerunnable handler may have done when another kind of work retries',
+    file: 'src/record/transitions.ts',
+    edits: [
+      { from: `const effects_possible = mayHideEffects(record)`, to: `const effects_possible = false` },
+    ],
+    tests: [PROOFS],
+    only: 'by handler that may not run twice',
+  },
+  {
+    name: 'truth: forget what a rerunnable handler may have done when a transaction retries',
+    file: PROOF,
+    edits: [{ from: ` && !mayHideEffects(previous))`, to: `)` }],
+    tests: [PROOFS],
+    only: 'by transaction that may not run twice',
+  },
+  {
+    name: 'truth: remember what a rerunnable handler may have done for one retry alone',
+    file: 'src/store/postgres/sql/finish.ts',
+    edits: [{ from: `coalesce($9::"char", kind)`, to: `coalesce(kind, $9::"char")` }],
+    tests: [PROOFS],
+    only: 'by handler that may not run twice',
+  },
+  {
+    name: 'truth: be in doubt about a claim that a server which only reads has refused',
+    file: 'src/protect/operation-hold.ts',
+    edits: [{ from: `unanswered && !isReadOnly(error)`, to: `unanswered` }],
+    tests: ['test/contract/read-only.test.ts'],
+    only: 'an operation is told so',
   },
   {
     name: 'truth: take a record of another for a proof',
     file: PROOF,
     edits: [
       {
-        from: `proof: left && (previous === null || previous.state === 'retryable') ? PROVED : null`,
+        from: `proof: left && nothing_before ? PROVED : null`,
         to: `proof: PROVED`,
       },
     ],

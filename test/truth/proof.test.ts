@@ -58,6 +58,30 @@ describe('it is not said of a key', () => {
     expect(await shop.countEffects(call.key)).toBe(1)
   })
 
+  test.each(['handler', 'transaction', 'an operation'] as const)(
+    'of which that is so, by %s that may not run twice, also at its second try',
+    async (how) => {
+      const once = shop.open()
+      const call = makeCall({ operation: `truth.changed_${how.replaceAll(' ', '_')}` })
+      const { operation: name, ...asked } = call
+      const refuse = operation(name, async () => saysNotExecuted())
+      const retry = () =>
+        catchError(how === 'an operation' ? once.run(refuse, asked) : once[how](call, saysNotExecuted))
+      const first = once.handler({ ...call, rerunnable: true }, async () => {
+        await effectOf(call.key)
+        throw new Error('after its effect')
+      })
+      await catchError(first)
+      for (const _ of [1, 2]) {
+        expect(await retry()).toMatchObject({ code: 'not_applied', executed: 'not_by_this_request' })
+        const { state, why } = await once.explain(call)
+        expect(state).toBe('retryable')
+        expect(why).toMatch(/may have had effects/)
+      }
+      expect(await shop.countEffects(call.key)).toBe(1)
+    },
+  )
+
   test('that another request has taken meanwhile', async () => {
     const [one, two] = [shop.open(), shop.open()]
     const call = makeCall()

@@ -14,6 +14,7 @@ import {
   type InProgress,
   mayAnswer,
   mayForget,
+  mayHideEffects,
   type OnceRecord,
   ownRun,
   owns,
@@ -100,8 +101,8 @@ class MemoryStore implements Store<Queryable> {
     this.#answer(owned, 'completed', (record) => complete(record, reply, retention_ms, this.#clock()))
   }
 
-  async release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
-    this.#answer(owned, 'retryable', (record) => release(record, failure, retention_ms, this.#clock()))
+  async release(owned: Owned, failure: Failure, retention_ms: number, hides?: boolean): Promise<void> {
+    this.#answer(owned, 'retryable', (record) => release(record, failure, retention_ms, this.#clock(), hides))
   }
 
   async forget({ id, fence, attempt_id }: Owned): Promise<boolean> {
@@ -166,7 +167,8 @@ class MemoryStore implements Store<Queryable> {
     if (!this.#isStill(attempt)) return false
     const now = this.#clock()
     const taken = reserve(attempt.previous, attempt.claimant, 0, now)
-    this.#put(attempt.id, release(taken, failure, attempt.retention_ms, now))
+    const hides = mayHideEffects(attempt.previous)
+    this.#put(attempt.id, release(taken, failure, attempt.retention_ms, now, hides))
     return true
   }
 

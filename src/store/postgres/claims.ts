@@ -53,7 +53,8 @@ export class Claims {
     for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
       const created_at = await this.#group.run(this.#insert, request)
       if (created_at !== null) {
-        return { kind: 'run', record: reserve(null, claimant, lease_ms, created_at), from: 'none' }
+        const record = reserve(null, claimant, lease_ms, created_at)
+        return { kind: 'run', record, from: 'none', effects_possible: false }
       }
       const row = await this.#look(request)
       if (row === undefined) continue

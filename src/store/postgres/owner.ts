@@ -5,7 +5,7 @@ import type { Owned } from '../contract.ts'
 import type { Connections } from './connections.ts'
 import { bind, type Statement } from './flush.ts'
 import type { Group, GroupWrite } from './group.ts'
-import { arrayLiteral, bytesLiteral, readRecord, replyValues } from './rows.ts'
+import { arrayLiteral, bytesLiteral, letterOf, readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
 
 interface Completion {
@@ -45,8 +45,14 @@ export class OwnerWrites {
     if (!done) await this.#requireDone(owned, 'completed')
   }
 
-  async release(owned: Owned, { code, message }: Failure, retention_ms: number): Promise<void> {
-    const done = await this.#write(this.#statements.release, owned, `${retention_ms}`, code, message)
+  async release(
+    owned: Owned,
+    { code, message }: Failure,
+    retention_ms: number,
+    effects_possible: boolean,
+  ): Promise<void> {
+    const kept = effects_possible ? letterOf('handler_rerunnable') : null
+    const done = await this.#write(this.#statements.release, owned, `${retention_ms}`, code, message, kept)
     if (!done) await this.#requireDone(owned, 'retryable')
   }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { OnlyonceError } from '../../errors.ts'
-import type { Failure } from '../../record/index.ts'
+import { type Failure, mayHideEffects } from '../../record/index.ts'
 import { Deadline } from '../../retry.ts'
 import type { TransactionAttempt } from '../contract.ts'
 import type { Connections } from './connections.ts'
@@ -51,9 +51,11 @@ export async function settle(
 export async function writeRetryable(
   connections: Connections,
   statements: Statements,
-  attempt: TransactionAttempt,
+  given: TransactionAttempt,
   failure: Failure,
 ): Promise<boolean> {
+  const kind = mayHideEffects(given.previous) ? 'handler_rerunnable' : given.claimant.kind
+  const attempt = { ...given, claimant: { ...given.claimant, kind } }
   const write =
     attempt.previous === null
       ? bind(statements.insertRetryable, ...retryableValues(attempt, failure))

@@ -105,8 +105,8 @@ export class PostgresStore implements Store<PostgresTx> {
     return this.#owner.complete(owned, reply, retention_ms)
   }
 
-  release(owned: Owned, failure: Failure, retention_ms: number): Promise<void> {
-    return this.#owner.release(owned, failure, retention_ms)
+  release(owned: Owned, failure: Failure, retention_ms: number, effects_possible = false): Promise<void> {
+    return this.#owner.release(owned, failure, retention_ms, effects_possible)
   }
 
   forget(owned: Owned): Promise<boolean> {

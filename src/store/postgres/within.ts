@@ -118,7 +118,7 @@ async function insertOrDecide(
     if (inserted.rows.length === 1) {
       const [created_at] = Object.values(inserted.rows[0])
       const record = reserve(null, claimant, lease_ms, Number(created_at))
-      return { claimed: { kind: 'run', record, from: 'none' } }
+      return { claimed: { kind: 'run', record, from: 'none', effects_possible: false } }
     }
     const row = (await tx.query(statements.lookOne.text, where)).rows[0]
     if (row === undefined) continue

@@ -59,6 +59,18 @@ export const ENDS: Cases = {
     assert.ok(past.started_at <= past.ended_at!)
   },
 
+  'keeps that an earlier attempt may have had effects': async ({ store }) => {
+    const id = newId()
+    await store.release(await run(store, claimOf(id)), FAILURE, LONG_MS, true)
+    const decision = await store.claim(claimOf(id))
+    assert.ok(decision.kind === 'run' && decision.effects_possible)
+    const { fence, attempt_id } = decision.record
+    assert.equal(decision.record.kind, 'handler')
+    await store.release({ id, fence, attempt_id }, FAILURE, LONG_MS)
+    const after = await store.claim(claimOf(id))
+    assert.ok(after.kind === 'run' && !after.effects_possible)
+  },
+
   'lets one of fifty simultaneous retries run': async ({ store }) => {
     const id = newId()
     await store.release(await run(store, claimOf(id)), FAILURE, LONG_MS)

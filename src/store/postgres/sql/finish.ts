@@ -28,12 +28,12 @@ SET state = 'completed', lease_until = NULL, changed_at = clock_timestamp(),
 WHERE ${ANSWERED}
 RETURNING fence`
 
-/** Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 error code, 8 error message. */
+/** Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 error code, 8 error message, 9 the kind to keep, or null. */
 export const release = (schema: string) => `
 UPDATE ${schema}.records
 SET state = 'retryable', lease_until = NULL, changed_at = clock_timestamp(),
     expires_at = clock_timestamp() + ${interval('$6')}, error_code = $7, error_message = $8,
-    look_at = NULL, looks = NULL, decided = NULL
+    look_at = NULL, looks = NULL, decided = NULL, kind = coalesce($9::"char", kind)
 WHERE ${ANSWERED}
 RETURNING fence`
 
