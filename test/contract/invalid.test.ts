@@ -3,13 +3,27 @@ import {
   invalid,
   notExecuted,
   type Onlyonce,
+  OnlyonceError,
   type Operation,
+  onlyonce,
   operation,
   type PostgresTx,
+  postgres,
   reply,
   type Signal,
 } from '../../src/index.ts'
-import { beginCaller, type Call, catchError, leaveEffect, makeCall, openShop, type Shop } from './shop.ts'
+import { POOLER } from '../setup/pooler.ts'
+import { faultyStore } from '../truth/faulty-store.ts'
+import {
+  beginCaller,
+  type Call,
+  catchError,
+  leaveEffect,
+  makeCall,
+  openShop,
+  SECRET,
+  type Shop,
+} from './shop.ts'
 
 let shop: Shop
 
@@ -201,10 +215,25 @@ test('a handler whose record was given up meanwhile leaves it retryable', async 
   expect(await records(call)).toEqual([{ state: 'retryable', fence: 1 }])
 })
 
+test.each(['before', 'after'] as const)(
+  'an answer that is lost %s the record was removed is asked for again',
+  async (when) => {
+    const pool = shop.database.pool({ max: 2 })
+    const error = new OnlyonceError('store_unavailable')
+    const store = faultyStore(postgres({ pool, pooler: POOLER }), [
+      { method: 'forget', when, error, times: 1 },
+    ])
+    const once = onlyonce({ secret: SECRET, background: false, store })
+    const call = makeCall()
+    const told = await catchError(once.handler(call, () => Promise.reject(invalid())))
+    expect(told).toMatchObject({ code: 'request_invalid' })
+    expect(await records(call)).toEqual([])
+  },
+)
+
 test('an error that only has the same code frees nothing', async () => {
   const once = shop.open()
   const call = makeCall()
-  const { OnlyonceError } = await import('../../src/index.ts')
   await catchError(once.handler(call, () => Promise.reject(new OnlyonceError('request_invalid'))))
   expect(await records(call)).toMatchObject([{ state: 'completed' }])
 })
