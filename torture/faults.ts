@@ -89,7 +89,7 @@ function misbehaviour(fault: string): TortureFault {
       // One that dies takes the other faults with it, so it has the processor for itself.
       things: [`processor ${fault}`, ...(deadly ? [site.processor.name] : [])],
       async strike() {
-        const allowed = deadly ? site.processor.allowEnd() : null
+        const over = deadly ? site.processor.allowEnd() : null
         const heal = await site.misbehave({
           fault,
           rate: 0.3 + random.next() * 0.7,
@@ -97,7 +97,7 @@ function misbehaviour(fault: string): TortureFault {
         })
         await sleep(500 + random.integer(2_500))
         await heal()
-        allowed?.end()
+        over?.()
         await site.processor.start()
       },
     }),

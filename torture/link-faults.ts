@@ -85,7 +85,7 @@ function heal(proxy: FaultProxy, random: Random): void {
 }
 
 /** About half of a list, and at least one. */
-export function some<T>(list: readonly T[], random: Random): readonly T[] {
+function some<T>(list: readonly T[], random: Random): readonly T[] {
   const chosen = list.filter(() => random.chance(0.5))
   return chosen.length > 0 ? chosen : [random.pick(list)]
 }

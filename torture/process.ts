@@ -6,6 +6,7 @@ import type { ProcessLife } from './judge/history.ts'
 const OUTPUT_MAX = 400_000
 const READY_MAX_MS = 60_000
 const RESTART_PAUSE_MS = 300
+const LATE_END_MS = 8_000
 
 export interface ProgramOptions {
   readonly name: string
@@ -84,13 +85,16 @@ export class Program {
     clearTimeout(timer)
   }
 
-  /** It is told to end itself at some moment: until `end()` that is the driver's doing. */
-  allowEnd(): { end(): void } {
+  /**
+   * It is told to end itself at some moment: until the function that is given has been called, and for a while after, that is
+   * the driver's doing. A request that was under way by then may still do it, after a delay that it was given too.
+   */
+  allowEnd(): () => void {
     this.#may_end += 1
-    return {
-      end: () => {
+    return () => {
+      setTimeout(() => {
         this.#may_end -= 1
-      },
+      }, LATE_END_MS).unref()
     }
   }
 
@@ -130,7 +134,7 @@ export class Program {
     this.lives.push(this.#life(by_driver ? 'by_driver' : 'by_itself'))
     this.#child = null
     // A supervisor of the field restarts what ended by itself; so does the driver, and the judge hears of it.
-    if (!by_driver && !this.#closed) setTimeout(() => void this.start(), RESTART_PAUSE_MS).unref()
+    if (!this.#ended_by_driver && !this.#closed) setTimeout(() => void this.start(), RESTART_PAUSE_MS).unref()
   }
 
   #life(end: ProcessLife['end']): ProcessLife {

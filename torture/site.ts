@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -201,7 +201,10 @@ export async function openSite({
       }),
       journal: () => readJournal(join(folder, 'journal.jsonl')),
       setClock(program, offset_s) {
-        writeFileSync(join(folder, `${program.name}.clock`), `${offset_s < 0 ? '' : '+'}${offset_s}\n`)
+        const file = join(folder, `${program.name}.clock`)
+        // Whole or not at all: a process that reads half of it ends.
+        writeFileSync(`${file}.new`, `${offset_s < 0 ? '' : '+'}${offset_s}\n`)
+        renameSync(`${file}.new`, file)
       },
       setVersion: (program, version) => versions.set(program.name, version),
       close,
