@@ -23,6 +23,8 @@ for (const [index, scenario] of options.scenarios.entries()) {
   try {
     const summary = await runScenario(scenario, { ...options, seed, say })
     summaries.push(summary)
+    const { requests, charges, faults, violations } = summary
+    say(`  ${requests} requests, ${charges} charges, ${faults} faults, ${violations.length} violations`)
     if (summary.violations.length > 0) keep(summary)
   } catch (error) {
     // The others are run all the same: each has a site of its own.

@@ -2,21 +2,24 @@ import type { Summary } from './scenario.ts'
 
 const HEAD = ['scenario', 'seed', 'requests', 'charges', 'faults', 'violations', 'parked', 'quiet s'] as const
 
-/** The table at the end of a run, and below it what was violated. */
+function countsOf({ requests, charges, faults, violations, parked }: Summary): readonly number[] {
+  return [requests, charges, faults, violations.length, parked]
+}
+
+/** The table at the end of a run, with a sum where there are several scenarios, and below it what was violated. */
 export function renderTable(summaries: readonly Summary[]): string {
-  const rows = summaries.map((one) =>
-    [
-      one.name,
-      one.seed,
-      one.requests,
-      one.charges,
-      one.faults,
-      one.violations.length,
-      one.parked,
-      one.quiet_s === null ? 'never' : one.quiet_s.toFixed(1),
-    ].map(String),
+  const rows = summaries.map((one) => [
+    one.name,
+    `${one.seed}`,
+    ...countsOf(one).map(String),
+    one.quiet_s === null ? 'never' : one.quiet_s.toFixed(1),
+  ])
+  const totals = summaries.reduce(
+    (sums, one) => sums.map((sum, n) => sum + countsOf(one)[n]!),
+    [0, 0, 0, 0, 0],
   )
-  const all = [HEAD.map(String), ...rows]
+  const total = summaries.length > 1 ? [['all', '', ...totals.map(String), '']] : []
+  const all = [HEAD.map(String), ...rows, ...total]
   const widths = HEAD.map((_, column) => Math.max(...all.map((row) => row[column]!.length)))
   const lines = all.map((row) => row.map((cell, column) => cell.padEnd(widths[column]!)).join('  '))
   const complaints = summaries.flatMap(({ name, violations }) =>
