@@ -67,6 +67,15 @@ export const INVALID_MUTANTS: readonly Mutant[] = [
     only: 'another process came first',
   },
   {
+    name: 'invalid: say that the key is free where a body is refused that an earlier request has brought',
+    file: 'src/boundary/invalid.ts',
+    edits: [
+      { from: `return decision.kind === 'run' ? 'kept' :`, to: `return decision.kind === 'run' ? 'free' :` },
+    ],
+    tests: ['test/adapters/express5.test.ts'],
+    only: 'left retryable is not called free',
+  },
+  {
     name: 'invalid: say that the key is free where an earlier request has left a record',
     file: 'src/protect/proof.ts',
     edits: [{ from: `  return keptInvalid(error)`, to: `  return error` }],

@@ -96,6 +96,26 @@ export const validation = topic('Validation', (one) => {
     expect(served.runs).toBe(1)
   })
 
+  one('a key that an earlier request has left retryable is not called free', async (bench) => {
+    const served = await bench.serve({
+      policy: { operation: 'things.validated', validate: schema },
+      handle: ({ once }) => {
+        once!.notExecuted()
+        return { do: 'json', status: 503, value: {} }
+      },
+    })
+    const key = randomUUID()
+    expect((await served.send({ key, body: { amount: 5 } })).status).toBe(503)
+    least = 10
+    try {
+      expectProblem(await served.send({ key, body: { amount: 5 } }), 'request_invalid_kept')
+      expectProblem(await served.send({ key, body: { amount: 11 } }), 'key_reused')
+    } finally {
+      least = 1
+    }
+    expect(served.runs).toBe(1)
+  })
+
   one('what a handler calls invalid leaves no record, and the corrected body runs', async (bench) => {
     for (const kind of PROTECTIONS) {
       const served = await bench.serve({ policy: kind(), handle: refuseSmall })
