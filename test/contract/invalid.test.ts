@@ -20,6 +20,7 @@ import {
   catchError,
   leaveEffect,
   makeCall,
+  makeGate,
   openShop,
   SECRET,
   type Shop,
@@ -133,6 +134,20 @@ describe.each(Object.entries(KINDS))('%s: a request that is called invalid', (_,
     if (run === KINDS.handler) expect(outcome).toMatchObject({ code: 'request_invalid' })
     else expect(outcome).toMatchObject({ outcome: 'replayed', value: 'theirs' })
   })
+})
+
+test('a duplicate in another process is told to come back, and then runs with its own content', async () => {
+  const [once, other] = [shop.open(), shop.open()]
+  const call = makeCall()
+  const gate = makeGate()
+  const first = catchError(once.handler(call, () => gate.pass().then(() => Promise.reject(invalid()))))
+  await gate.reached
+  expect(await other.handler(call, async () => 1)).toMatchObject({ outcome: 'in_progress' })
+  const corrected = { ...call, input: 'other' }
+  expect(await other.handler(corrected, async () => 1)).toMatchObject({ outcome: 'key_reused' })
+  gate.open()
+  expect(await first).toMatchObject({ code: 'request_invalid' })
+  expect(await other.handler(corrected, async () => 1)).toMatchObject({ outcome: 'executed' })
 })
 
 test('an operation frees no key behind a step', async () => {
