@@ -7,14 +7,14 @@ export const BACKGROUND_MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/migrate.ts',
     edits: [{ from: `throw startTrouble(error)`, to: `throw error` }],
     tests: ['test/contract/misconfigured.test.ts'],
-    only: 'migrate() on a pool: a wrong password',
+    only: 'on a pool: a wrong password is told',
   },
   {
     name: 'start: hide from migrate() that nothing listens',
     file: 'src/store/postgres/migrate.ts',
     edits: [{ from: `, ...(detail !== undefined && { detail })`, to: `` }],
     tests: ['test/contract/misconfigured.test.ts'],
-    only: 'migrate() on a pool: a port where nothing listens',
+    only: 'on a pool: a port where nothing listens is told',
   },
   {
     name: 'start: take a certificate for another host for something that passes',
