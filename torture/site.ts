@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'no
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type FaultProxy, type Random, startFaultProxy } from 'onlyonce/testing'
 import { compile } from './compile.ts'
 import { unpackEarlier } from './earlier.ts'
@@ -58,6 +59,7 @@ export interface SiteOptions {
   readonly with_clocks?: boolean
 }
 
+const SETUP_TRIES_MAX = 40
 const SERVERS = 3
 const WORKERS = 2
 const ACCOUNTS = 3
@@ -233,13 +235,18 @@ async function post(
   headers: Record<string, string>,
   body: unknown,
 ): Promise<Record<string, string>> {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-  if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`)
-  return (await response.json()) as Record<string, string>
+  for (let tries = 0; ; tries += 1) {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    if (response.ok) return (await response.json()) as Record<string, string>
+    const said = `${url}: ${response.status} ${await response.text()}`
+    // On a busy machine a server may say that it is overloaded before anything has begun.
+    if (response.status !== 503 || tries >= SETUP_TRIES_MAX) throw new Error(said)
+    await sleep(500)
+  }
 }
 
 /** The processor may be dead, and its last line torn. */
