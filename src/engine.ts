@@ -152,7 +152,12 @@ export class Engine<Tx> {
 
   /** The store is asked until it has answered once; a database that is away now may be there later. */
   async start(): Promise<void> {
-    this.#started ??= this.store.start({ fingerprint: this.requests.key_ids, reply: this.#seal.key_ids })
+    this.#started ??= this.store.start({
+      fingerprint: this.requests.key_ids,
+      reply: this.#seal.key_ids,
+      digestOf: (purpose, key_id) =>
+        purpose === 'fingerprint' ? this.requests.digestOf(key_id) : this.#seal.digestOf(key_id),
+    })
     try {
       await this.#started
       this.#ready = true

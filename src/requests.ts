@@ -68,6 +68,10 @@ export class Requests {
     return this.#ring.key_ids
   }
 
+  digestOf(key_id: string): string {
+    return this.#ring.digestOf(key_id)
+  }
+
   /** How long records are kept where a call does not say so itself. */
   get retention_ms(): number {
     return this.#retention_ms

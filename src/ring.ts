@@ -1,4 +1,4 @@
-import { createSecretKey, type KeyObject } from 'node:crypto'
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { OnlyonceError, type PlainCode } from './errors.ts'
 import { isWellFormed } from './key/parts.ts'
 import { LIMITS } from './limits.ts'
@@ -52,6 +52,13 @@ export class KeyRing {
     const key = this.#keys.get(key_id)
     if (key === undefined) throw keyUnknown(this.purpose, key_id)
     return key
+  }
+
+  /** Tells keys with one id and other bytes apart, and says nothing else about the bytes. */
+  digestOf(key_id: string): string {
+    return createHmac('sha256', this.find(key_id))
+      .update(`onlyonce:key-digest:v1:${this.purpose}`)
+      .digest('base64url')
   }
 }
 

@@ -53,6 +53,11 @@ export class Seal {
     return this.#ring?.key_ids ?? []
   }
 
+  digestOf(key_id: string): string {
+    if (this.#ring === null) throw keyUnknown('reply', key_id)
+    return this.#ring.digestOf(key_id)
+  }
+
   seal(place: SealedPlace, plain: Buffer): Sealed {
     if (this.#ring === null) return { bytes: plain, sealed_by: null }
     const sealed_by = this.#ring.current_id

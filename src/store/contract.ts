@@ -12,6 +12,7 @@ import type {
   Stuck,
   Takeover,
 } from '../record/index.ts'
+import type { KeyPurpose } from '../ring.ts'
 import type { DecisionStore } from './decisions.ts'
 import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'
@@ -54,6 +55,11 @@ export interface ClaimRequest {
 export interface KeyIds {
   readonly fingerprint: readonly string[]
   readonly reply: readonly string[]
+  /**
+   * A digest that only the bytes of this key have, so that a store which outlives the process notices other bytes under the same id.
+   * Without it only the ids are compared.
+   */
+  readonly digestOf?: (purpose: KeyPurpose, key_id: string) => string
 }
 
 /** Proof of ownership: whoever holds an older fence owns nothing any more. */

@@ -3,15 +3,19 @@ import type { OnceRecord } from '../record/index.ts'
 import type { KeyPurpose } from '../ring.ts'
 import type { KeyIds } from './contract.ts'
 
-/** A key by what it is for and what it is called. */
+/** A key by what it is for and what it is called, and the digest of its bytes where that is known. */
 export interface NamedKey {
   readonly purpose: KeyPurpose
   readonly key_id: string
+  readonly digest?: string | null
 }
 
-/** Those of these keys that a process lacks. */
+/** Those of these keys that a process lacks: by their ids, or because it has other bytes under the id. */
 export function lacking(named: readonly NamedKey[], keys: KeyIds): readonly NamedKey[] {
-  return named.filter(({ purpose, key_id }) => !keys[purpose].includes(key_id))
+  return named.filter(({ purpose, key_id, digest }) => {
+    if (!keys[purpose].includes(key_id)) return true
+    return digest != null && keys.digestOf !== undefined && keys.digestOf(purpose, key_id) !== digest
+  })
 }
 
 /** The keys without which a record cannot be compared, or its reply not be opened. */
@@ -23,10 +27,17 @@ export function keysOf(record: OnceRecord): readonly NamedKey[] {
 }
 
 /** The refusal to start, which names every missing key and the option that it belongs into. */
-export function keyRingIncomplete(missing: readonly NamedKey[], why = '', cause?: unknown): OnlyonceError {
-  const list = [
-    ...new Set(missing.map(({ purpose, key_id }) => `${OPTION[purpose]} ${JSON.stringify(key_id)}`)),
-  ]
+export function keyRingIncomplete(
+  missing: readonly NamedKey[],
+  keys: KeyIds,
+  why = '',
+  cause?: unknown,
+): OnlyonceError {
+  const told = missing.map(({ purpose, key_id }) => {
+    const has_other = keys[purpose].includes(key_id) ? ' (the key with this id has other bytes here)' : ''
+    return `${OPTION[purpose]} ${JSON.stringify(key_id)}${has_other}`
+  })
+  const list = [...new Set(told)]
   return new OnlyonceError('key_ring_incomplete', { detail: `Missing: ${list.join(', ')}.${why}`, cause })
 }
 

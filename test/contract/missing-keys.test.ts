@@ -67,6 +67,44 @@ describe.each(POOLERS)('a start without a key that records name, with pooler %s'
     expect(await readList()).toEqual(['fingerprint default', 'reply b'])
   })
 
+  const other_bytes = (id: string) => ({ current: id, keys: { [id]: bytes('other') } })
+
+  test.each([
+    ['secret', 'fingerprint a'],
+    ['encryption', 'reply a'],
+  ])(
+    'is refused where %s has other bytes under the id, as long as a record needs the earlier ones',
+    async (option, listed) => {
+      const call = makeCall()
+      await shop.open({ store, [option]: ring('a') }).transaction(call, async () => 1)
+      const changed = shop.open({ store, [option]: other_bytes('a') })
+      let runs = 0
+      expect(await catchError(changed.transaction(call, async () => ++runs))).toMatchObject({
+        code: 'key_ring_incomplete',
+        message: expect.stringMatching(/"a" \(the key with this id has other bytes here\)/),
+      })
+      expect(runs).toBe(0)
+      const back = await shop.open({ store, [option]: ring('a') }).transaction(call, async () => 2)
+      expect(back).toEqual({ outcome: 'replayed', value: 1 })
+      await shop.observer.query('DELETE FROM onlyonce.records')
+      await changed.start()
+      expect(await readList()).toContain(listed)
+      await changed.transaction(call, async () => 1)
+      expect(await catchError(shop.open({ store, [option]: ring('a') }).start())).toMatchObject({
+        code: 'key_ring_incomplete',
+      })
+    },
+  )
+
+  test('learns the bytes of a key that an earlier version has listed without them', async () => {
+    await shop.open({ store, secret: ring('a') }).transaction(makeCall(), async () => 1)
+    await shop.observer.query('UPDATE onlyonce.key_ids SET digest = NULL')
+    await shop.open({ store, secret: ring('a') }).start()
+    expect(await catchError(shop.open({ store, secret: other_bytes('a') }).start())).toMatchObject({
+      code: 'key_ring_incomplete',
+    })
+  })
+
   test('names all that is missing, and what for', async () => {
     const old = shop.open({ store, secret: ring('f1'), encryption: ring('r1') })
     await old.transaction(makeCall(), async () => 1)

@@ -79,16 +79,25 @@ export const KEY_MUTANTS: readonly Mutant[] = [
   {
     name: 'start although a record names a missing key',
     file: 'src/store/postgres/key-ids.ts',
-    edits: [{ from: `if (named.length > 0) throw keyRingIncomplete(named)`, to: `` }],
+    edits: [{ from: `if (named.length > 0) throw keyRingIncomplete(named, keys)`, to: `` }],
     tests: ['src/store/postgres/conformance.test.ts'],
     only: 'refuses to start without the fingerprint key',
   },
   {
     name: 'take a missing key for unused when the records could not be read in time',
     file: 'src/store/postgres/key-ids.ts',
-    edits: [{ from: `throw keyRingIncomplete(keys, why, error)`, to: `return why === '' ? keys : []` }],
+    edits: [
+      { from: `throw keyRingIncomplete(missing, keys, why, error)`, to: `return why === '' ? missing : []` },
+    ],
     tests: ['test/contract/missing-keys.test.ts'],
     only: 'in bounded time',
+  },
+  {
+    name: 'take other bytes under the id of a key for the same key',
+    file: 'src/store/missing-keys.ts',
+    edits: [{ from: `keys.digestOf(purpose, key_id) !== digest`, to: `digest === ''` }],
+    tests: ['test/contract/missing-keys.test.ts'],
+    only: 'other bytes under the id',
   },
   {
     name: 'forget the keys of records that are older than the list of keys',

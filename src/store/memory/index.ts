@@ -81,7 +81,7 @@ class MemoryStore implements Store<Queryable> {
 
   async start(keys: KeyIds): Promise<void> {
     const missing = lacking([...this.#records.values()].flatMap(keysOf), keys)
-    if (missing.length > 0) throw keyRingIncomplete(missing)
+    if (missing.length > 0) throw keyRingIncomplete(missing, keys)
   }
 
   async look(id: RecordId): Promise<Seen | null> {

@@ -28,18 +28,22 @@ export async function checkKeys(
   const listed = (await connections.run(bind(statements.readKeyIds))).rows[0]!.map(readKey)
   const foreign = lacking(listed, keys)
   if (foreign.length > 0) {
-    const named = await findNamed(connections, statements, foreign)
+    const named = await findNamed(connections, statements, foreign, keys)
     for (const key of foreign.filter((one) => !includes(named, one))) {
       // A role that may not delete leaves it listed: the next start only asks again.
       await connections.runBounded(bind(statements.deleteKeyId, key.purpose, key.key_id)).catch((error) => {
         if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error
       })
     }
-    if (named.length > 0) throw keyRingIncomplete(named)
+    if (named.length > 0) throw keyRingIncomplete(named, keys)
   }
   // Last: a process that is refused writes no record. And only what is new: a usual start writes nothing.
-  const fresh = currentOf(keys).filter((one) => !includes(listed, one))
-  if (fresh.length > 0) await connections.runBounded(bind(statements.insertKeyIds, ...columns(fresh)))
+  const told = (one: NamedKey) => one.digest !== null || keys.digestOf === undefined
+  const known = listed.filter((one) => told(one) && !foreign.includes(one))
+  const fresh = currentOf(keys).filter((one) => !includes(known, one))
+  if (fresh.length === 0) return
+  const digests = arrayLiteral(fresh.map(({ digest }) => digest ?? null))
+  await connections.runBounded(bind(statements.insertKeyIds, ...columns(fresh), digests))
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501'
@@ -48,10 +52,11 @@ const INSUFFICIENT_PRIVILEGE = '42501'
 async function findNamed(
   connections: Connections,
   statements: Statements,
-  keys: readonly NamedKey[],
+  missing: readonly NamedKey[],
+  keys: KeyIds,
 ): Promise<readonly NamedKey[]> {
   const { key_check_max_ms, statement_max_ms } = connections.settings
-  const find = bind(statements.findNamedKeys, ...columns(keys))
+  const find = bind(statements.findNamedKeys, ...columns(missing))
   const bound = bind(statement(setStatementMax(key_check_max_ms)))
   try {
     const { rows } = await connections.repeat(() =>
@@ -67,16 +72,17 @@ async function findNamed(
     if (fault !== 'too_slow') throw error
     // Not known is not absent: a key too many in the ring does no harm, one too few does.
     const why = ` Whether records still name them could not be found out in ${key_check_max_ms} ms.`
-    throw keyRingIncomplete(keys, why, error)
+    throw keyRingIncomplete(missing, keys, why, error)
   }
 }
 
 /** New records are made with the current keys and no others. */
-function currentOf({ fingerprint, reply }: KeyIds): readonly NamedKey[] {
-  return [
-    ...fingerprint.slice(0, 1).map((key_id) => ({ purpose: 'fingerprint', key_id }) as const),
-    ...reply.slice(0, 1).map((key_id) => ({ purpose: 'reply', key_id }) as const),
-  ]
+function currentOf(keys: KeyIds): readonly NamedKey[] {
+  return (['fingerprint', 'reply'] as const).flatMap((purpose) =>
+    keys[purpose]
+      .slice(0, 1)
+      .map((key_id) => ({ purpose, key_id, digest: keys.digestOf?.(purpose, key_id) ?? null })),
+  )
 }
 
 function columns(keys: readonly NamedKey[]): [string, string] {
@@ -84,7 +90,7 @@ function columns(keys: readonly NamedKey[]): [string, string] {
 }
 
 function readKey(row: Row): NamedKey {
-  return { purpose: row[0] as NamedKey['purpose'], key_id: row[1]! }
+  return { purpose: row[0] as NamedKey['purpose'], key_id: row[1]!, digest: row[2] ?? null }
 }
 
 function includes(keys: readonly NamedKey[], { purpose, key_id }: NamedKey): boolean {

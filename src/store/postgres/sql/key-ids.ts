@@ -1,6 +1,6 @@
 /** The whole list: one row for each key that is, or not long ago was, in use. */
 export const readKeyIds = (schema: string) => `
-SELECT purpose, key_id FROM ${schema}.key_ids ORDER BY purpose, key_id`
+SELECT purpose, key_id, digest FROM ${schema}.key_ids ORDER BY purpose, key_id`
 
 /**
  * Which of these keys a live record still names. Stops at the first such record; where there is none, it reads
@@ -22,13 +22,16 @@ WHERE CASE k.purpose
 END
 ORDER BY k.purpose, k.key_id`
 
-/** In order, so that processes that start together never wait for each other in a ring. Parameters: as above. */
+/**
+ * In order, so that processes that start together never wait for each other in a ring. A version that knew no digests has listed its
+ * keys without. Parameters: 1 purposes, 2 key ids, 3 digests.
+ */
 export const insertKeyIds = (schema: string) => `
-INSERT INTO ${schema}.key_ids (purpose, key_id)
-SELECT k.purpose, k.key_id
-FROM unnest($1::text[], $2::text[]) AS k (purpose, key_id)
+INSERT INTO ${schema}.key_ids AS l (purpose, key_id, digest)
+SELECT k.purpose, k.key_id, k.digest
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (purpose, key_id, digest)
 ORDER BY k.purpose, k.key_id
-ON CONFLICT (purpose, key_id) DO NOTHING`
+ON CONFLICT (purpose, key_id) DO UPDATE SET digest = excluded.digest WHERE l.digest IS NULL`
 
 /** One at a time, for the same reason. Parameters: 1 purpose, 2 key id. */
 export const deleteKeyId = (schema: string) => `
