@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { onlyonce, postgres } from '../src/index.ts'
-import { migrate } from '../src/store/postgres/migrate.ts'
+import { type MigrateOptions, migrate } from '../src/store/postgres/migrate.ts'
 import { runProgram } from '../src/testing/crash-run.ts'
 import { cleanUpLater } from './setup/clean-up.ts'
 import { freshDatabase } from './setup/database.ts'
@@ -218,6 +218,26 @@ describe('migrations', () => {
     expect(rows).toEqual([{ purpose: 'fingerprint', key_id: 'live' }])
     const once = onlyonce({ store: postgres({ pool: database.pool(), schema: SCHEMA }), secret })
     await expect(once.start()).rejects.toMatchObject({ code: 'key_ring_incomplete' })
+  })
+
+  it.each([
+    [{ schema: SCHEMA, mode: 'Verify' }, /mode must be one of apply, verify/],
+    [{ schema: SCHEMA }, /mode must be one of apply, verify/],
+    [{ mode: 'apply' }, /schema must be a plain .*got none/],
+  ])('change nothing where the options are wrong: %j', async (options, why) => {
+    const client = await connect((await freshDatabase()).url)
+    await expect(migrate(client, options as MigrateOptions)).rejects.toThrow(why)
+    const { rows } = await client.query(
+      `SELECT 1 FROM pg_tables WHERE schemaname IN ('${SCHEMA}', 'undefined')`,
+    )
+    expect(rows).toEqual([])
+  })
+
+  it('are found in a folder that is written without a slash at its end', async () => {
+    const client = await connect((await freshDatabase()).url)
+    const { href } = await newerFolder('-- requires: 1\nCREATE TABLE added (n int);\n')
+    await migrate(client, { schema: SCHEMA, mode: 'apply', folder: new URL(href.slice(0, -1)) })
+    await client.query(`SELECT n FROM ${SCHEMA}.added`)
   })
 
   it('refuse a schema name that is not a plain identifier', () => {

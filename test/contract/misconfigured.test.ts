@@ -131,6 +131,34 @@ test('an address that is none is refused at once, and not repeated', () => {
   expect(make).not.toThrow(PASSWORD)
 })
 
+test.each([
+  '',
+  'hello world',
+  '127.0.0.1',
+  'localhost:5432',
+  'mysql://user@host/x',
+  'http://host',
+  undefined,
+])('an address of something else is refused at once: %s', (connection_string) => {
+  const make = () => postgres({ connection_string: connection_string as string })
+  expect(make).toThrow(expect.objectContaining({ code: 'option_invalid' }))
+})
+
+test.each([
+  'postgres://u@h/d',
+  'postgresql://u@h/d',
+  'postgresql:///d?host=/tmp',
+  '/tmp d',
+  'socket:/tmp?db=d',
+])('an address of a server is taken: %s', (connection_string) => {
+  expect(() => postgres({ connection_string })).not.toThrow()
+})
+
+test.each([0, -1, 1.5, Number.NaN, '5'])('a pool of %s connections is refused', (pool_size) => {
+  const make = () => postgres({ connection_string: 'postgres://u@h/d', pool_size: pool_size as number })
+  expect(make).toThrow(/pool_size must be a whole number from 1/)
+})
+
 test('missing files of migrations are told as such', async () => {
   const client = await shop.database.pool({ max: 1 }).connect()
   cleanUpLater(async () => client.release())

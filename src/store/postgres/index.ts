@@ -37,6 +37,8 @@ export function postgres(options: PostgresOptions): Store<PostgresTx> {
 /** Before anything is asked for. The error of the parser is not passed on: it holds the whole address, and the password in it. */
 function checkAddress(connection_string: string): void {
   try {
+    // pg takes any text for the name of a database, and an empty one for a server on this machine.
+    if (!/^(?:postgres(?:ql)?:\/\/|socket:\/|\/)/.test(connection_string)) throw new Error('no address')
     new pg.Client({ connectionString: connection_string })
   } catch {
     throw new OnlyonceError('option_invalid', {

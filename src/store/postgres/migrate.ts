@@ -7,7 +7,7 @@ import type { Queryable } from '../contract.ts'
 import { isAway } from './classify.ts'
 import { hearPool } from './hear.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
-import { checkSchema } from './options.ts'
+import { checkSchema, oneOf } from './options.ts'
 import { startTrouble, troubleDetail } from './trouble.ts'
 
 /** The migrations stand beside src/ and dist/ alike. */
@@ -47,9 +47,10 @@ interface Applied {
 export async function migrate(on: Pool | Queryable, options: MigrateOptions): Promise<void> {
   refuseUnknown('migrate()', options, { schema: true, mode: true, folder: true })
   const schema = checkSchema(options.schema)
+  const mode = oneOf('mode', options.mode, ['apply', 'verify'])
   try {
     const migrations = await readMigrations(options.folder ?? FOLDER)
-    await withClient(on, (client) => bringUp(client, schema, migrations, options.mode))
+    await withClient(on, (client) => bringUp(client, schema, migrations, mode))
   } catch (error) {
     throw startTrouble(error)
   }

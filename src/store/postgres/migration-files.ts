@@ -13,7 +13,9 @@ export interface Migration {
 }
 
 /** The migrations of a folder, in their order. Files with other endings are left alone. */
-export async function readMigrations(folder: URL): Promise<readonly Migration[]> {
+export async function readMigrations(place: URL): Promise<readonly Migration[]> {
+  // Without a slash at its end a URL is that of a file, and names are looked for beside it.
+  const folder = new URL(place.href.endsWith('/') ? place : `${place.href}/`)
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort()
   const migrations = await Promise.all(names.map((name) => readMigration(folder, name)))
   for (const [i, { version, name }] of migrations.entries()) {

@@ -69,6 +69,10 @@ export function checkOptions(options: PostgresOptions): PostgresSettings {
   if ((options.pool === undefined) === (options.connection_string === undefined)) {
     refuse('Pass either pool or connection_string to postgres().')
   }
+  const { pool_size } = options
+  if (pool_size !== undefined && (!Number.isSafeInteger(pool_size) || pool_size < 1)) {
+    refuse('pool_size must be a whole number from 1.')
+  }
   return {
     schema: checkSchema(options.schema ?? 'onlyonce'),
     migrate: oneOf('migrate', options.migrate ?? 'apply', ['apply', 'verify']),
@@ -86,9 +90,9 @@ export function checkOptions(options: PostgresOptions): PostgresSettings {
 
 /** A plain identifier: it stands in the text of every statement. */
 export function checkSchema(schema: string): string {
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+  if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     refuse(
-      `schema must be a plain lower-case identifier of at most 63 characters, got ${JSON.stringify(schema)}.`,
+      `schema must be a plain lower-case identifier of at most 63 characters, got ${JSON.stringify(schema) ?? 'none'}.`,
     )
   }
   return schema
@@ -104,7 +108,7 @@ function milliseconds(options: PostgresOptions, name: Bound): number {
   return value
 }
 
-function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
+export function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
   if (!allowed.includes(value)) refuse(`${name} must be one of ${allowed.join(', ')}.`)
   return value
 }
