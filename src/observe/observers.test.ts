@@ -103,6 +103,7 @@ describe('observers', () => {
   it('are refused at the door when they are none', () => {
     expect(() => new Observers({} as Observer)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
     expect(() => new Observers([null as unknown as Observer])).toThrow(/logTo\(logger\)/)
+    expect(() => new Observers(console as unknown as Observer)).toThrow(/logTo\(logger\)/)
   })
 
   it('hand on the first span that there is, and nothing that is none', () => {

@@ -4,6 +4,12 @@ import { LIMITS } from '../limits.ts'
 import type { RecordId } from '../record/index.ts'
 import type { CallTrace, Observer, Signal, TracedCall } from './signals.ts'
 
+/** A logger such as `console` has a `trace` too, which would be called with every call and write nothing of use. */
+function isObserver(given: Observer | undefined): boolean {
+  if (typeof given?.signal === 'function') return true
+  return typeof given?.trace === 'function' && !('info' in given)
+}
+
 /** All observers of one front door. Whatever they throw stays here: no request is harmed by being observed. */
 export class Observers {
   readonly #observers: readonly Observer[]
@@ -15,7 +21,7 @@ export class Observers {
   constructor(given: Observer | readonly Observer[] = []) {
     this.#observers = ([] as readonly Observer[]).concat(given)
     for (const observer of this.#observers) {
-      if (typeof observer?.signal !== 'function' && typeof observer?.trace !== 'function') {
+      if (!isObserver(observer)) {
         throw new OnlyonceError('option_invalid', {
           detail: 'observe takes observers, for example logTo(logger): objects with signal() or trace().',
         })

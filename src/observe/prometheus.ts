@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client'
+import { OnlyonceError } from '../errors.ts'
 import { refuseUnknown } from '../options.ts'
 import { BoundedLabels } from './bounded-labels.ts'
 import { type Labels, METRICS, type MetricKey, measure, prometheusName } from './metrics.ts'
@@ -22,6 +23,7 @@ type Take = (value: number, labels: Labels) => void
 export function prometheus(options: PrometheusOptions = {}): Observer {
   refuseUnknown('prometheus()', options, { registry: true })
   const registry = options.registry ?? register
+  refuseTaken(registry)
   const retry_rate = new RetryRate()
   const bounded = new BoundedLabels()
   const takes = Object.fromEntries(
@@ -33,6 +35,16 @@ export function prometheus(options: PrometheusOptions = {}): Observer {
       for (const { metric, value, labels } of measure(signal)) takes[metric](value, bounded.of(labels))
     },
   }
+}
+
+function refuseTaken(registry: Registry): void {
+  const taken = Object.values(METRICS)
+    .map(prometheusName)
+    .find((name) => registry.getSingleMetric(name))
+  if (taken === undefined) return
+  throw new OnlyonceError('option_invalid', {
+    detail: `prometheus(): the registry has a metric ${taken} already. Give one observer to every onlyonce() that shares a registry, or each a registry of its own.`,
+  })
 }
 
 function registerOne(key: MetricKey, registry: Registry, retry_rate: RetryRate): Take {
