@@ -7,14 +7,26 @@ export function saysWhatBecomes(error: unknown): boolean {
   return provesNothingDone(error) || saysInvalid(error)
 }
 
-/** Tells the boundary what a handler has said by what it threw. False where it has said nothing. */
-export function passOn(
-  context: Pick<OnceContext<unknown>, 'notExecuted' | 'invalid'> | null | undefined,
-  error: unknown,
-): boolean {
-  if (!saysWhatBecomes(error)) return false
+/** What an adapter has to tell the boundary of a throw; `rolls_back` is for a handler in a transaction. */
+export type ThrowHearer = Pick<OnceContext<unknown>, 'notExecuted' | 'invalid'> & {
+  readonly rolls_back?: boolean
+}
+
+/**
+ * Tells the boundary what it means that a handler threw, before the framework makes a response of it. `notExecuted()` and
+ * `invalid()` say what they say. Every other throw rolls a transaction back, whatever status its response is given.
+ */
+export function passOn(context: ThrowHearer | null | undefined, error: unknown): void {
   const answer = invalidAnswerOf(error)
-  if (answer === null) context?.notExecuted()
-  else context?.invalid(answer)
-  return true
+  if (answer !== null) context?.invalid(answer)
+  else if (saysWhatBecomes(error) || context?.rolls_back === true) context?.notExecuted()
+}
+
+/**
+ * What a framework is handed for a throw of the application's. Express and Fastify take an error without a value, and Express
+ * the words `route` and `router`, for "go on": the handler would run unprotected.
+ */
+export function errorFor(thrown: unknown): unknown {
+  if (thrown && thrown !== 'route' && thrown !== 'router') return thrown
+  return new Error('A function of the application threw a value that is no error.', { cause: thrown })
 }

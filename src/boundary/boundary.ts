@@ -216,7 +216,7 @@ export class Boundary<Tx> {
     }
     if (this.policy.protect === 'transaction') {
       const work = async (tx: Tx) => {
-        const context = new Context(request.id, tx, UNOWNED)
+        const context = new Context(request.id, tx, UNOWNED, true)
         const reply = await noting(ran, run, context)
         refuseInvalid(ran, context, reply)
         const stored = storedReply(reply, this.policy)

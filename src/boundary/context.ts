@@ -32,16 +32,24 @@ export class Context<Tx> implements OnceContext<Tx> {
   readonly tx: Tx
   readonly notExecuted: () => void
   readonly invalid: (answer?: InvalidAnswer) => void
+  /** Whether a throw undoes what the handler did. */
+  readonly rolls_back: boolean
   nothing_done = false
   #invalid: OnlyonceError | 'own_reply' | null = null
   readonly #owner: Pick<HandlerContext, 'signal'>
 
-  constructor({ account, operation, key }: RecordId, tx: Tx, owner: Pick<HandlerContext, 'signal'>) {
+  constructor(
+    { account, operation, key }: RecordId,
+    tx: Tx,
+    owner: Pick<HandlerContext, 'signal'>,
+    rolls_back = false,
+  ) {
     this.account = account
     this.operation = operation
     this.key = key
     this.tx = tx
     this.#owner = owner
+    this.rolls_back = rolls_back
     // A function of its own, which can be handed on without its context.
     this.notExecuted = () => {
       this.nothing_done = true

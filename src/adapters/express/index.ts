@@ -4,7 +4,7 @@ import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { type Known, requestOf, serve } from '../node/serve.ts'
 import { patternText } from '../place.ts'
-import { passOn } from '../said.ts'
+import { errorFor, passOn, type ThrowHearer } from '../said.ts'
 
 export { keepRawBody } from '../node/body.ts'
 
@@ -69,7 +69,7 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
           },
         )
       })
-      .catch(next)
+      .catch((error) => next(errorFor(error)))
   }
 }
 
@@ -106,8 +106,8 @@ function mountOf(app: ExpressRequest['app']): string {
 const MOUNTED_AT = 'mounted at'
 
 /**
- * Tells the boundary when a handler throws `notExecuted()` or `invalid()`. Routes are given it by themselves; where the layer is
- * mounted with `app.use`, mount this behind the routes.
+ * Tells the boundary when a handler throws: `notExecuted()`, `invalid()`, or anything in a transaction, which is rolled back then.
+ * Routes are given it by themselves; where the layer is mounted with `app.use`, mount this behind the routes.
  *
  * @example
  * app.use('/v1', idempotent(once, { account }), routes)
@@ -115,7 +115,7 @@ const MOUNTED_AT = 'mounted at'
  */
 export function hearNotExecuted(
   error: unknown,
-  request: { readonly onlyonce?: Pick<OnceContext<unknown>, 'notExecuted' | 'invalid'> },
+  request: { readonly onlyonce?: ThrowHearer },
   _response: unknown,
   next: (error?: unknown) => void,
 ): void {

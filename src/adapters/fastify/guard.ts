@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
 import type { Boundary, BoundaryRequest, OnceContext, RequestBody } from '../../boundary/index.ts'
 import { headerOf, serve, splitUrl } from '../node/serve.ts'
-import { passOn } from '../said.ts'
+import { errorFor, passOn } from '../said.ts'
 import { TappedBody } from './tapped-body.ts'
 
 type Done = (error?: Error) => void
@@ -62,7 +62,7 @@ export class Guard<Tx> {
     const fail = (error: unknown) => {
       // A handler that took the response over, and destroyed it, has nobody left to answer for it.
       if (reply.sent) reply.raw.destroy()
-      else done(error as Error)
+      else done(errorFor(error) as Error)
     }
     const serveFor = (whose: string | null | undefined) =>
       // Headers that were set before are with the reply, not yet with Node's response.
@@ -86,8 +86,7 @@ export class Guard<Tx> {
     error: Error,
     done: () => void,
   ): void => {
-    if (!passOn(request.once, error) && this.#boundary.policy.protect === 'transaction')
-      request.once?.notExecuted()
+    passOn(request.once, error)
     done()
   }
 

@@ -69,8 +69,7 @@ export class ProtectedCall<Tx> {
    * it has, and `notExecuted()` and `invalid()` say what they say. Gives the exception that goes on to them.
    */
   failed(error: unknown): unknown {
-    if (!passOn(this.#context, error) && this.#route.boundary.policy.protect === 'transaction')
-      this.#context?.notExecuted()
+    passOn(this.#context, error)
     return error instanceof OnlyonceError ? httpException(error) : error
   }
 

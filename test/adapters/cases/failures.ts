@@ -55,6 +55,42 @@ export const failures = topic('Failures', (one) => {
       expect([first.status, again.status]).toEqual([500, 201])
       expect(await bench.shop.countEffects(note)).toBe(1)
     })
+
+    one(
+      `an error (${way}) with a status of its own in a transaction rolls back all the same`,
+      async (bench) => {
+        const note = crypto.randomUUID()
+        const error = Object.assign(new Error('poor'), { status: 402, statusCode: 402 })
+        const served = await bench.serve({
+          policy: { protect: 'transaction' },
+          async handle({ once }, runs) {
+            await once!.tx.query('INSERT INTO effects (note) VALUES ($1)', [note])
+            return runs === 1 ? fail(error) : { do: 'json', status: 201, value: { run: runs } }
+          },
+        })
+        const { again } = await served.twice()
+        expect(again.json()).toEqual({ run: 2 })
+        expect(await bench.shop.countEffects(note)).toBe(1)
+      },
+    )
+  }
+
+  for (const thrown of [undefined, null, false, 'route', 'router']) {
+    one(`what a function of the policy throws (${thrown}) never lets the handler run`, async (bench) => {
+      const served = await bench.serve([
+        { path: '/admit', policy: { admit: () => Promise.reject(thrown) } },
+        {
+          path: '/validate',
+          policy: {
+            validate: { '~standard': { version: 1, vendor: 'x', validate: () => Promise.reject(thrown) } },
+          },
+        },
+      ])
+      for (const path of ['/admit', '/validate']) {
+        const { status } = await served.send({ path })
+        expect([path, status, served.runs]).toEqual([path, 500, 0])
+      }
+    })
   }
 
   one('context.notExecuted() lets the request run again, whatever the reply', async (bench) => {
