@@ -174,6 +174,27 @@ test('mounted before all routes: paths are told apart, GET passes, notExecuted()
   })
 })
 
+test.each(['handler', 'transaction'] as const)(
+  'a throw is heard before the error handlers of the route: %s',
+  async (protect) => {
+    const once = shop.open()
+    let runs = 0
+    const client = await start((app) => {
+      const refuse = (_: unknown, __: Request, response: Response, ___: NextFunction) =>
+        void response.status(422).json({ refused: true })
+      const pass = (error: unknown, _: Request, __: Response, next: NextFunction) => next(error)
+      const handle = (_: Request, response: Response) => {
+        runs += 1
+        if (runs === 1) throw protect === 'transaction' ? new Error('boom') : notExecuted()
+        response.json({ runs })
+      }
+      app.post('/things', idempotent(once, { account, protect }), handle, pass, refuse)
+    })
+    const { first, again } = await twice(client)
+    expect([first.status, again.json()]).toEqual([422, { runs: 2 }])
+  },
+)
+
 test('a route that is no text, and one with a wildcard, tell their resources apart', async () => {
   const once = shop.open()
   const layer = idempotent(once, { account, operation: 'files.touch' })

@@ -328,3 +328,16 @@ describe('a client that hangs up changes nothing', () => {
 })
 
 async function noop(): Promise<void> {}
+
+test('paths that are rewritten to one route are told apart', async () => {
+  const once = shop.open()
+  const app = fastify({ rewriteUrl: () => '/pay', forceCloseConnections: true })
+  cleanUpLater(() => app.close())
+  await app.register(idempotency, { once, account })
+  app.post('/pay', { preHandler: idempotent() }, async () => ({ paid: true }))
+  const client = await clientOf(app)
+  const key = randomUUID()
+  expect((await client.send({ key, path: '/t/a/pay' })).status).toBe(200)
+  const other = await client.send({ key, path: '/t/b/pay' })
+  expect([other.status, codeOf(other.text)]).toEqual([422, 'key_reused'])
+})

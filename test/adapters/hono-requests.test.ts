@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Context, Hono } from 'hono'
 import { cors } from 'hono/cors'
+import { streamText } from 'hono/streaming'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent, type OnceVariables } from '../../src/adapters/hono/index.ts'
 import type { RoutePolicy } from '../../src/boundary/index.ts'
@@ -25,6 +26,15 @@ const post = async (app: Hono<AppEnv>, path: string, init: RequestInit & { key?:
 const codeOf = async (response: Response) => ((await response.json()) as { code: string }).code
 
 const JSON_TYPE = { 'content-type': 'application/json' }
+
+test('a streamed reply is sent whole, and says so once', async () => {
+  const app = new Hono<AppEnv>().post('/', layer(), (c) =>
+    streamText(c, async (stream) => void (await stream.write('done'))),
+  )
+  const response = await post(app, '/')
+  expect(await response.text()).toBe('done')
+  expect(response.headers.get('transfer-encoding')).toBeNull()
+})
 
 describe('the body', () => {
   const reads: Record<string, (c: Context) => Promise<unknown>> = {

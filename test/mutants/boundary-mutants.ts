@@ -193,4 +193,23 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     edits: [{ from: 'if (value !== null) refuseHidden(name, value)', to: '' }],
     tests: ['test/contract/unstorable.test.ts'],
   },
+  {
+    name: 'take a throw without a value for "go on"',
+    file: 'src/adapters/said.ts',
+    edits: [
+      {
+        from: `if (thrown && thrown !== 'route' && thrown !== 'router') return thrown`,
+        to: `if (1) return thrown`,
+      },
+    ],
+    tests: ['test/adapters/express5.test.ts'],
+    only: 'never lets the handler run',
+  },
+  {
+    name: 'commit what a handler did before it threw an error with a status of its own',
+    file: 'src/adapters/said.ts',
+    edits: [{ from: ` || context?.rolls_back === true`, to: `` }],
+    tests: ['test/adapters/express5.test.ts'],
+    only: 'rolls back all the same',
+  },
 ]

@@ -133,5 +133,13 @@ function hearErrors({ route, method = '' }: ExpressRequest): void {
   const verbs = hearing.get(route) ?? new Set()
   if (verbs.has(verb)) return
   hearing.set(route, verbs.add(verb))
-  route[verb](hearNotExecuted)
+  // At the end, and before each error handler that the route has itself: those after a handler that throws are asked in turn.
+  const stack: { readonly handle: unknown }[] = route.stack
+  for (let i = stack.length - 1; i >= -1; i -= 1) {
+    if (i >= 0 && (stack[i]!.handle as { length?: number }).length !== ERROR_HANDLER_ARGUMENTS) continue
+    route[verb](hearNotExecuted)
+    if (i >= 0) stack.splice(i, 0, stack.pop()!)
+  }
 }
+
+const ERROR_HANDLER_ARGUMENTS = 4

@@ -112,7 +112,8 @@ export class Guard<Tx> {
 
   #read(request: FastifyRequest, account: string | null): BoundaryRequest {
     const { raw } = request
-    const { path, query } = splitUrl(raw.url ?? '/')
+    // `rewriteUrl` changes the other one: two paths may be one after it.
+    const { path, query } = splitUrl(request.originalUrl)
     return {
       method: request.method,
       route: this.#route.url,

@@ -11,6 +11,8 @@ export async function capture(response: Response): Promise<Captured> {
   const { status, statusText, headers } = refuseError(response)
   const body = Buffer.from(await response.arrayBuffer())
   const init = { status, statusText, headers: new Headers(headers) }
+  // The body is whole now; a server that is told both this and a length sends a response that clients refuse.
+  init.headers.delete('transfer-encoding')
   return {
     reply: { status, headers: [...headers], body },
     response: new Response(bodyFor(status, body), init),
