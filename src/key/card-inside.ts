@@ -44,8 +44,9 @@ const ISSUERS: readonly (readonly [from: number, to: number, ...lengths: number[
 const UUID = /(?<![0-9a-f])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-f])/gi
 
 /**
- * Whether text holds what is written like a card number, with spaces, dashes, dots, slashes or underscores between its digits, or
- * without. A number in the middle of letters and other digits, such as an id in hexadecimal, is none.
+ * Whether text holds what is written like a card number, with spaces, dashes, dots, slashes or underscores between its digits, with
+ * commas, colons, asterisks, bars, brackets or quotes between its groups, or without. A number in the middle of letters and other
+ * digits, such as an id in hexadecimal, is none.
  *
  * @example
  * holdsCardNumber('paid with 4242-4242-4242-4242') // true
@@ -59,26 +60,40 @@ export function holdsCardNumber(text: string): boolean {
   return false
 }
 
-/** Digits and dashes of other scripts and widths become those of ASCII; what has no width is taken out. */
+/** Digits and dashes of other scripts and widths become those of ASCII; what has no width or stands on a digit is taken out. */
 function plainOf(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant.
   if (/^[\x00-\x7f]*$/.test(text)) return text
   return text
     .normalize('NFKC')
-    .replace(/\p{Cf}/gu, '')
+    .replace(/[\p{Cf}\p{M}]/gu, '')
     .replace(/[\p{Pd}\u2212]/gu, '-')
     .replace(/\p{Zs}/gu, ' ')
-    .replace(/[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f]/g, (digit) => `${digit.charCodeAt(0) & 0xf}`)
+    .replace(/[^\P{Nd}0-9]/gu, inAscii)
+}
+
+/** Unicode keeps the ten digits of a script in one row, zero first. The one place where rows touch has become ASCII by NFKC. */
+function inAscii(digit: string): string {
+  let code = digit.codePointAt(0)!
+  let value = 0
+  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(code - 1))) {
+    code -= 1
+    value += 1
+  }
+  return `${value}`
 }
 
 /** Whether a card number begins here, at the first digit of a group. */
 function isCardAt(text: string, start: number): boolean {
   let digits = ''
   let separators = 0
+  let is_list = false
   const groups = [0]
   for (let i = start; i < text.length && digits.length <= DIGITS_MAX; i++) {
     if (!isDigit(text, i)) {
-      if (!isSeparator(text, i) || ++separators > SEPARATORS_MAX) return false
+      const is_mark = isListMark(text, i)
+      if (!(is_mark || isSeparator(text, i)) || ++separators > SEPARATORS_MAX) return false
+      is_list ||= is_mark
       continue
     }
     if (separators > 0) groups.push(0)
@@ -88,7 +103,7 @@ function isCardAt(text: string, start: number): boolean {
     if (digits.length < DIGITS_MIN || isDigit(text, i + 1)) continue
     // `+49 151 …` is a telephone number, which has fifteen digits at most.
     if (text[start - 1] === '+' && digits.length <= PHONE_DIGITS_MAX) continue
-    if (isCard(digits) && isWrittenSo(groups) && isFreeAfter(text, i)) return true
+    if (isCard(digits) && isWrittenSo(groups, is_list) && isFreeAfter(text, i)) return true
   }
   return false
 }
@@ -114,12 +129,14 @@ function passesLuhn(digits: string): boolean {
 
 /**
  * In one piece; in groups of one size, of which the last may be smaller; in groups of which each has a multiple of four digits; or as
- * American Express and Diners Club print theirs. `4500012345-2026-11-15` is an invoice and a day.
+ * American Express and Diners Club print theirs. `4500012345-2026-11-15` is an invoice and a day. Between marks that stand between the
+ * members of a list, too, only groups as they are printed on a card count.
  */
-function isWrittenSo(groups: readonly number[]): boolean {
+function isWrittenSo(groups: readonly number[], is_list: boolean): boolean {
   const [first = 0] = groups
   const last = groups.at(-1)!
-  if (groups.every((size) => size % 4 === 0)) return true
+  if (is_list && first !== 4) return false
+  if (!is_list && groups.every((size) => size % 4 === 0)) return true
   if (groups.slice(0, -1).every((size) => size === first) && last <= first) return true
   return first === 4 && groups[1] === 6 && groups.length === 3
 }
@@ -149,4 +166,8 @@ function isLetter(text: string, i: number): boolean {
 
 function isSeparator(text: string, i: number): boolean {
   return ' \t\r\n-._/'.includes(text[i]!)
+}
+
+function isListMark(text: string, i: number): boolean {
+  return ',:;|*+·•()[]\'"'.includes(text[i]!)
 }

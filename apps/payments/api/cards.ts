@@ -20,15 +20,24 @@ export function refuseCardNumbers(body: unknown, path: readonly string[] = []): 
   }
 }
 
-/** As it is written, and as a URL means it. */
+/** As it is written, and as a URL means it; an address that stands inside of another is encoded once more. */
 function isCardIn(text: string): boolean {
-  if (holdsCardNumber(text)) return true
-  if (!text.includes('%') && !text.includes('+')) return false
-  try {
-    return holdsCardNumber(decodeURIComponent(text.replaceAll('+', ' ')))
-  } catch {
-    return holdsCardNumber(text.replace(/%[0-9a-f]{2}|\+/gi, ' '))
+  let read = text
+  for (let times = 0; times <= API_LIMITS.percent_decoded_times_max; times += 1) {
+    if (holdsCardNumber(read)) return true
+    const meant = decoded(read)
+    if (meant === read) return false
+    read = meant
   }
+  return false
+}
+
+/** What cannot be decoded spoils only itself: `decodeURIComponent` would give up the digits before it as well. */
+function decoded(text: string): string {
+  if (!text.includes('%') && !text.includes('+')) return text
+  return text
+    .replaceAll('+', ' ')
+    .replace(/(?:%[0-9a-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
 }
 
 function refuseAt(path: readonly string[]): never {

@@ -9,6 +9,8 @@ export const API_LIMITS = {
   json_members_max: 1_000,
   /** Keys, of which each character may be written as three. */
   path_parameter_length_max: 765,
+  /** How often text is read as percent-encoded when card numbers are looked for: an address inside of an address in a third one. */
+  percent_decoded_times_max: 3,
   /** How much of a name that the client sent is repeated to it. */
   name_shown_length_max: 100,
   /** Waiting for the head and the body of a request: a client that trickles them keeps no connection for ever. */

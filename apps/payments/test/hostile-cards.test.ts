@@ -11,6 +11,9 @@ const DASHED = '4242-4242-4242-4242'
 const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
 const HOOK = 'https://shop.example/hooks'
 
+/** Each character as a URL may write it. */
+const percent = (text: string) => text.replaceAll(/./g, (one) => `%${one.charCodeAt(0).toString(16)}`)
+
 let made = 0
 const newKey = () => `hostile-cards-${++made}`
 
@@ -60,6 +63,20 @@ describe('a card number', () => {
       { url: `${HOOK}?pan=4242%204242%204242%204242` },
       'url',
     ],
+    [
+      'a URL whose encoding is broken behind it',
+      '/v1/webhook-endpoints',
+      { url: `${HOOK}?pan=${percent(CARD)}%ff` },
+      'url',
+    ],
+    [
+      'a URL inside of a URL',
+      '/v1/webhook-endpoints',
+      { url: `${HOOK}?next=${percent(percent(CARD))}` },
+      'url',
+    ],
+    ['groups between commas', '/v1/payments', { ...TEA, reference: '4242, 4242, 4242, 4242' }, 'reference'],
+    ['digits of another script', '/v1/payments', { ...TEA, payer: '४२४२४२४२४२४२४२४२' }, 'payer'],
     ['a URL with plus signs', '/v1/webhook-endpoints', { url: `${HOOK}?pan=4242+4242+4242+4242` }, 'url'],
     ['a description', '/v1/webhook-endpoints', { url: HOOK, description: `for ${DASHED}` }, 'description'],
     ['a type of events', '/v1/webhook-endpoints', { url: HOOK, types: [CARD] }, 'types.0'],
