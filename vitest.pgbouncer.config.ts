@@ -1,7 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
-/** The store and everything that protects, behind PgBouncer with two connections to the server. */
+/** The store, everything that protects and the payment service, behind PgBouncer with two connections to the server. */
 export default defineConfig({
+  resolve: { tsconfigPaths: true },
   test: {
     include: [
       'src/store/postgres/conformance.test.ts',

@@ -1,5 +1,5 @@
 /** Who may go on: how fast an account may be, how often a card may be tried, and how much this process takes on at once. */
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import type { Admission, Asked, Secret } from 'onlyonce'
 import {
   admissionOf,
@@ -25,14 +25,14 @@ export interface ServiceLimits {
   limitRate(caller: Caller, reply: FastifyReply): Promise<void>
   /** For every request under /v1, before anything is asked of the database: throws while nobody gets a connection in time. */
   refuseWhenStalled(): void
-  /** Throws where too many requests of the account are under way; else counts this one until it is answered. */
-  limitAtOnce(caller: Caller, reply: FastifyReply): void
+  /** Throws where too many requests of the account are under way; else counts this one until what it returns is called, once. */
+  limitAtOnce(caller: Caller): () => void
   /** For work that would begin. Replays are not asked about. */
   readonly admitWork: (asked: Pick<Asked, 'account'>) => Promise<Admission>
   /** The same for a payment, and how often its card and its account were charged. */
   readonly admitPayment: (asked: Asked) => Promise<Admission>
-  /** Counts what is under way. */
-  countRequest(request: FastifyRequest, reply: FastifyReply): void
+  /** Counts one more request under way in this process, until what it returns is called. */
+  countRequest(): () => void
   stop(): void
 }
 
@@ -87,15 +87,15 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
     refuseWhenStalled() {
       if (load.queue_ms > queue_max_ms * LIMITS.overload_stalled_times) orRefuse(load.admit())
     },
-    limitAtOnce({ account }, reply) {
+    limitAtOnce({ account }) {
       const count = at_once.get(account) ?? 0
       if (count >= config.account_at_once_max) throw tooMany()
       at_once.set(account, count + 1)
-      reply.raw.once('close', () => {
+      return () => {
         const left = at_once.get(account)! - 1
         if (left === 0) at_once.delete(account)
         else at_once.set(account, left)
-      })
+      }
     },
     admitWork,
     async admitPayment(asked) {
@@ -106,9 +106,7 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
       const account = await accounts.take(asked.account, asked.account)
       return orRefuse(admissionOf(account, { code: 'velocity_limited', reason: 'account-velocity' }))
     },
-    countRequest(_, reply) {
-      reply.raw.once('close', load.enter())
-    },
+    countRequest: () => load.enter(),
     stop: () => load.stop(),
   }
 }

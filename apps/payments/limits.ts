@@ -27,6 +27,10 @@ export const LIMITS = {
   velocity_wait_max_ms: 2_000,
   /** How long a read of the API may take the database; then it is ended there, and answered with 503. */
   read_max_ms: 5_000,
+  /** How long a read waits for its answer beyond that, on a link on which nothing comes back and behind a pooler that has no connection. */
+  read_answer_margin_ms: 1_000,
+  /** How long a request waits for a look at its API key, its account or its payment. */
+  look_max_ms: 5_000,
   /** Connections of one process that only read, and the reads of one account that wait for its half of them. */
   reads_pool_size: 6,
   reads_waiting_max: 200,

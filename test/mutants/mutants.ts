@@ -14,6 +14,7 @@ import { OPERATION_MUTANTS } from './operation-mutants.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
 import { PAYMENT_MUTANTS } from './payment-mutants.ts'
 import { REQUEST_MUTANTS } from './request-mutants.ts'
+import { SERVICE_MUTANTS } from './service-mutants.ts'
 import { TRUTH_MUTANTS } from './truth-mutants.ts'
 import { VOID_CALL_MUTANTS } from './void-call-mutants.ts'
 import { WEBHOOK_MUTANTS } from './webhook-mutants.ts'
@@ -24,6 +25,8 @@ export interface Mutant extends FaultyFile {
   readonly tests: readonly string[]
   /** Part of the names of the tests that are run, as a regular expression; all of them where nothing is said. */
   readonly only?: string
+  /** The configuration of vitest, where it is not the usual one. */
+  readonly config?: string
 }
 
 const CONFORMANCE = 'src/store/postgres/conformance.test.ts'
@@ -282,6 +285,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...ISSUED_KEY_MUTANTS,
   ...BOUNDARY_MUTANTS,
   ...REQUEST_MUTANTS,
+  ...SERVICE_MUTANTS,
   ...BACKGROUND_MUTANTS,
   ...CRASH_MUTANTS,
   ...OPERATION_MUTANTS,

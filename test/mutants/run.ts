@@ -4,7 +4,8 @@
  * Builds each fault of mutants.ts into a copy of the project and runs the tests that must notice. A fault that
  * nothing notices is a hole in the tests, and ends this with an error. `--times` repeats the whole table: a fault that is
  * noticed in some runs only is caught by luck. `--control` runs the same tests without any fault: they have to pass.
- * `--torture` tries the faults that the torture has to find, in place of those that tests have to.
+ * `--torture` tries the faults that the torture has to find, in place of those that tests have to. Faults behind PgBouncer
+ * want Debian's package of it.
  */
 import { spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
@@ -78,7 +79,7 @@ async function workThrough(): Promise<void> {
 
 async function firstFailure(
   { copy, database_url }: Bench,
-  { name, tests, only }: Mutant,
+  { name, tests, only, config }: Mutant,
 ): Promise<string | null> {
   const report = join(copy, 'mutant-report.json')
   rmSync(report, { force: true })
@@ -88,6 +89,7 @@ async function firstFailure(
     'run',
     ...tests,
     '--bail=1',
+    ...(config === undefined ? [] : [`--config=${config}`]),
     ...(only === undefined ? [] : [`--testNamePattern=${only}`]),
     '--reporter=json',
     `--outputFile=${report}`,

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import type pg from 'pg'
+import type { Queryable } from 'onlyonce'
 import type { Mode } from '../gateway/index.ts'
 import { Refused } from '../problems.ts'
 import { bearerOf, type ParsedKey, parseApiKey } from './api-key.ts'
@@ -52,7 +52,7 @@ interface Row {
  * const { authenticate } = authenticator(pool)
  * const caller = await authenticate(request.headers.authorization)
  */
-export function authenticator(pool: Pick<pg.Pool, 'query'>): Authenticator {
+export function authenticator(pool: Queryable): Authenticator {
   const recognised = new Recognised()
   const waiting: Asked[] = []
   const strangers: Asked[] = []
@@ -96,10 +96,7 @@ export function authenticator(pool: Pick<pg.Pool, 'query'>): Authenticator {
 }
 
 /** A single look, for callers that have no requests to share one with. */
-export function authenticate(
-  pool: Pick<pg.Pool, 'query'>,
-  header: string | undefined,
-): Promise<Caller | null> {
+export function authenticate(pool: Queryable, header: string | undefined): Promise<Caller | null> {
   return authenticator(pool).authenticate(header)
 }
 
@@ -110,15 +107,16 @@ function keyIn(header: string | undefined): ParsedKey | null {
 
 /** Null where the database has answered. It never throws: each who asked is told. */
 async function lookUp(
-  pool: Pick<pg.Pool, 'query'>,
+  pool: Queryable,
   asked: readonly Asked[],
   recognised: Recognised,
 ): Promise<{ readonly error: unknown } | null> {
   try {
-    const { rows } = await pool.query<Row>(FIND_KEYS, [
+    const found = await pool.query(FIND_KEYS, [
       asked.map(({ key }) => key.account),
       asked.map(({ key }) => key.secret_hash),
     ])
+    const rows = found.rows as Row[]
     for (const { key, resolve } of asked) {
       const caller = callerOf(key, rows)
       recognised.note(key, caller !== null)

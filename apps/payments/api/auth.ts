@@ -21,11 +21,10 @@ export type Door = (request: FastifyRequest, reply: FastifyReply) => Promise<voi
 export function requireApiKey({ authenticate, recognises }: Authenticator, strangers: Strangers): Door {
   return async (request, reply) => {
     const { authorization } = request.headers
-    const is_stranger = !recognises(authorization)
-    if (is_stranger) strangers.take(request)
+    const giveBack = recognises(authorization) ? null : strangers.take(request)
     request.caller = await authenticate(authorization)
     if (request.caller === null) refuseStranger(reply)
-    if (is_stranger) strangers.giveBack(request)
+    giveBack?.()
     // Of both: the line about the answer is written with that of the reply.
     request.log = request.log.child({ account: request.caller.account })
     reply.log = request.log

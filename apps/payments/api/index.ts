@@ -2,6 +2,7 @@
 import { fastify, LogController } from 'fastify'
 import { idempotency } from 'onlyonce/fastify'
 import { authenticator } from '../accounts/index.ts'
+import { bounded } from '../database/bounded.ts'
 import type { Service } from '../service.ts'
 import { callerOf, type Door, requireApiKey, requireOpsToken } from './auth.ts'
 import { refuseCardNumbers } from './cards.ts'
@@ -19,6 +20,7 @@ import { readQuery } from './query.ts'
 import { requestIdOf } from './request-id.ts'
 import { OTHER_ROUTES, V1_ROUTES } from './routes.ts'
 import type { Api, Routes } from './type.ts'
+import { whenOver } from './under-way.ts'
 
 export type { Api, Routes } from './type.ts'
 
@@ -69,12 +71,12 @@ export async function buildApi(service: Service): Promise<Api> {
 
 /** Also in front of paths under /v1 that do not exist: an account that asks for those is as fast as it may be, and no faster. */
 function doorOfV1({ pool, limits, strangers }: Service): Door {
-  const requireCaller = requireApiKey(authenticator(pool), strangers)
+  const requireCaller = requireApiKey(authenticator(bounded(pool)), strangers)
   return async (request, reply) => {
     limits.refuseWhenStalled()
     await requireCaller(request, reply)
-    limits.countRequest(request, reply)
-    limits.limitAtOnce(callerOf(request), reply)
+    whenOver(request, reply, limits.countRequest())
+    whenOver(request, reply, limits.limitAtOnce(callerOf(request)))
     await limits.limitRate(callerOf(request), reply)
   }
 }

@@ -2,6 +2,7 @@ import type { Admit, Asked } from 'onlyonce'
 import { idempotent } from 'onlyonce/fastify'
 import { Type } from 'typebox'
 import { findAccount } from '../accounts/index.ts'
+import { bounded } from '../database/bounded.ts'
 import { parseAmount, parseCurrency } from '../money/index.ts'
 import {
   findCurrency,
@@ -231,7 +232,7 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
 function ofPayment({ limits, pool }: Service): Admit {
   return async (asked) => {
     const admission = await limits.admitWork(asked)
-    const currency = await findCurrency(pool, asked.account, asked.path_params.payment!)
+    const currency = await findCurrency(bounded(pool), asked.account, asked.path_params.payment!)
     if (currency === null) throw new Refused('not_found')
     const { amount } = asked.body() as { amount?: unknown }
     if (amount !== undefined) parseAmount(amount, currency)
@@ -246,7 +247,7 @@ function ofPayment({ limits, pool }: Service): Admit {
 async function refuseUnnamed({ pool }: Pick<Service, 'pool'>, asked: Asked): Promise<void> {
   const { reference, unique_reference, duplicates } = asked.body() as CreatePaymentBody
   if (duplicates === 'warn' || reference !== undefined || unique_reference !== undefined) return
-  const refuses = duplicates ?? (await findAccount(pool, asked.account))?.duplicates
+  const refuses = duplicates ?? (await findAccount(bounded(pool), asked.account))?.duplicates
   if (refuses !== 'refuse') return
   throw new Refused('invalid_request', {
     field: 'reference',

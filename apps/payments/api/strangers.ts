@@ -24,9 +24,13 @@ export class Strangers {
     this.#now = now
   }
 
-  /** Takes one try of the address. Throws where none is left; the points come back evenly over a minute. */
-  take({ ip }: Pick<FastifyRequest, 'ip'>): void {
-    const bucket = this.#bucketOf(ip)
+  /**
+   * Takes one try of the address. Throws where none is left; the points come back evenly over a minute. What it returns gives the try
+   * back: for a request that had a good credential after all. It knows the address, which the connection forgets when the client hangs up.
+   */
+  take({ ip }: Pick<FastifyRequest, 'ip'>): () => void {
+    const name = networkOf(ip)
+    const bucket = this.#bucketOf(name)
     if (bucket.points < 1) {
       const wait_ms = ((1 - bucket.points) * 60_000) / this.#per_minute
       throw new Refused('rate_limited', {
@@ -38,16 +42,13 @@ export class Strangers {
       })
     }
     bucket.points -= 1
+    return () => {
+      const same = this.#bucketOf(name)
+      same.points = Math.min(this.#per_minute, same.points + 1)
+    }
   }
 
-  /** The request had a good credential after all. */
-  giveBack({ ip }: Pick<FastifyRequest, 'ip'>): void {
-    const bucket = this.#bucketOf(ip)
-    bucket.points = Math.min(this.#per_minute, bucket.points + 1)
-  }
-
-  #bucketOf(ip: string): Bucket {
-    const name = networkOf(ip)
+  #bucketOf(name: string): Bucket {
     const now_ms = this.#now()
     const known = this.#buckets.get(name)
     const { points, at_ms } = known ?? { points: this.#per_minute, at_ms: now_ms }
@@ -71,7 +72,9 @@ export class Strangers {
  * @example
  * networkOf('2001:db8::1:2:3:4') // '2001:db8:0:0'
  */
-export function networkOf(ip: string): string {
+export function networkOf(ip: string | undefined): string {
+  // The connection is gone already: all such requests share a place, and none of them is answered.
+  if (ip === undefined) return 'gone'
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)?.[1]
   if (mapped !== undefined) return mapped
   const address = ip.split('%', 1)[0]!

@@ -22,13 +22,14 @@ export function poolOptions(config: Config, url: string): pg.PoolConfig {
   }
 }
 
-/** What only reads: the server ends what takes too long. */
+/** What only reads: the server ends what takes too long, and what brings no answer at all is given up here. */
 export function readsPoolOptions(config: Config, url: string): pg.PoolConfig {
   const { database } = config
   return {
     connectionString: url,
     max: database.kind === 'url' ? database.reads_pool_size : SERVICE_LIMITS.reads_pool_size,
     connectionTimeoutMillis: LIMITS.connection_wait_max_ms,
+    query_timeout: SERVICE_LIMITS.read_max_ms + SERVICE_LIMITS.read_answer_margin_ms,
     keepAlive: true,
     ...sessionOptions(config, {
       statement_timeout: SERVICE_LIMITS.read_max_ms,

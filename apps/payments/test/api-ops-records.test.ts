@@ -180,10 +180,14 @@ describe('a payer', () => {
   })
 
   it('is given another name, the same in all of them', async () => {
-    const { alice, find, forget } = await payments()
+    const { alice, bob, find, forget } = await payments()
+    expect((await forget('pseudonymise', { mode: 'live' })).body).toMatchObject({ payments: 0 })
     const { pseudonym } = (await forget('pseudonymise')).body
     expect(pseudonym).toMatch(/^payer_[0-9a-f]{32}$/)
     expect(await find(alice)).toMatchObject({ payer: pseudonym, metadata: { mail: 'to alice' } })
+    // As the next page does.
+    expect((await forget('pseudonymise', { payer: 'bob', pseudonym })).body).toMatchObject({ pseudonym })
+    expect(await find(bob)).toMatchObject({ payer: pseudonym })
     const unknown = await opsPost(`/ops/accounts/acct_${'0'.repeat(32)}/payers/forget`, {
       mode: 'test',
       payer: 'alice',

@@ -2,7 +2,10 @@ import { connect } from 'node:net'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
+import { proxyTo } from '../../../test/setup/proxy.ts'
 import { waitUntil } from '../../../test/setup/wait.ts'
+import { authenticator } from '../accounts/index.ts'
+import { bounded } from '../database/bounded.ts'
 import type { Service } from '../service.ts'
 import { openTestService } from './service.ts'
 
@@ -30,7 +33,8 @@ describe('without its database', () => {
 describe('with a database that only reads', () => {
   it('the service answers reads, and every write with 503, and writes again when it may', async () => {
     const { ask, post, database, service } = await openTestService()
-    const admin = database.direct({ max: 1 })
+    const admin = await database.direct({ max: 1 }).connect()
+    cleanUpLater(async () => admin.release(true))
     const setReadOnly = async (on: boolean) => {
       await admin.query(
         `ALTER DATABASE ${pg.escapeIdentifier(database.name)} SET default_transaction_read_only = ${on ? 'on' : 'off'}`,
@@ -55,6 +59,22 @@ describe('with a database that only reads', () => {
     await setReadOnly(false)
     for (const write of writes) expect((await write()).status).toBe(201)
   })
+})
+
+describe('over a link on which nothing comes back', () => {
+  it('a look at an API key is given up, and the next one is served', async () => {
+    const { database, api_key, account } = await openTestService()
+    const { proxy, url } = await proxyTo(database)
+    const pool = database.pool({ connectionString: url, max: 1 })
+    await pool.query('SELECT 1')
+    const { authenticate } = authenticator(bounded(pool, 200))
+    proxy.setFault({ kind: 'black_hole' })
+    // All of them: those that come while one look is under way wait behind it.
+    const asked = Array.from({ length: 3 }, () => authenticate(`Bearer ${api_key}`))
+    for (const end of await Promise.allSettled(asked)) expect(end).toMatchObject({ status: 'rejected' })
+    proxy.setFault(null)
+    expect(await authenticate(`Bearer ${api_key}`)).toMatchObject({ account })
+  }, 20_000)
 })
 
 describe('with a key of encryption', () => {

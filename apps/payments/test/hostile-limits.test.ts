@@ -59,7 +59,7 @@ function watchQueries(service: TestService['service'], isOne: (text: string) => 
   ) => {
     const [query, values] = given as unknown as [string | { text: string; values?: unknown[] }, unknown[]?]
     if (!isOne(typeof query === 'string' ? query : query.text)) return await plain(...given)
-    seen.values.push(values ?? [])
+    seen.values.push(values ?? (query as { values?: unknown[] }).values ?? [])
     seen.most = Math.max(seen.most, ++now)
     try {
       return await plain(...given)
