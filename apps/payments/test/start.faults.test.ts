@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { startFaultProxy } from 'onlyonce/testing'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
@@ -5,9 +8,10 @@ import { cleanUpLater } from '../../../test/setup/clean-up.ts'
 import { type FreshDatabase, freshDatabase } from '../../../test/setup/database.ts'
 import { waitUntil } from '../../../test/setup/wait.ts'
 import { openService } from '../service.ts'
-import { testConfig } from './service.ts'
+import { TEST_SECRET, testConfig } from './service.ts'
 import { type SpawnedService, spawnService } from './service-process.ts'
 
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** No processor is asked for anything. */
 const env = { GATEWAY_URL: 'http://127.0.0.1:9' }
 
@@ -43,6 +47,34 @@ describe('twenty services that start at once', () => {
     await Promise.all(services.map((service) => service.close()))
     const { rows } = await admin.query(`SELECT version FROM payments.migrations ORDER BY version`)
     expect(rows.length).toBeGreaterThan(0)
+  })
+})
+
+describe('npm start', () => {
+  it('takes the service with it when it is told to end', async () => {
+    const { url } = await openAway()
+    const config = { ...env, DATABASE_URL: url, ONLYONCE_SECRET: TEST_SECRET, PORT: '0' }
+    const npm = spawn('npm', ['start', '--silent'], {
+      cwd: ROOT,
+      env: { ...process.env, ...config },
+      stdio: ['ignore', 'ignore', 'pipe'],
+      // A group of its own, so that whatever outlives npm can be ended with the test.
+      detached: true,
+    })
+    cleanUpLater(async () => {
+      try {
+        process.kill(-npm.pid!, 'SIGKILL')
+      } catch {}
+    })
+    let said = ''
+    npm.stderr.setEncoding('utf8').on('data', (text) => {
+      said += text
+    })
+    await waitUntil('it waits for its database', () => said.includes('Waiting for it'))
+    // Open for as long as any process has it that npm started.
+    const closed = once(npm.stderr, 'close')
+    npm.kill('SIGTERM')
+    await closed
   })
 })
 
