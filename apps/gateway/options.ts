@@ -22,6 +22,8 @@ export interface GatewayOptions {
   readonly search_lag_ms?: number
   /** What chance is drawn from. Default: drawn, and told in its state. */
   readonly seed?: number
+  /** A compiled copy of its program, which starts without a loader. Default: the program itself. */
+  readonly program?: string
 }
 
 export interface ServerOptions {

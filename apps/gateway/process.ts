@@ -72,7 +72,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'onlyonce-gateway-')))
   const control_token = options.control_token ?? randomBytes(24).toString('base64url')
   const env = environmentOf({ ...options, control_token })
-  const startAt = (port: number) => start(argumentsOf(options, folder, port), env)
+  const program = options.program === undefined ? ['--import', TSX, PROGRAM] : [options.program]
+  const startAt = (port: number) => start([...program, ...argumentsOf(options, folder, port)], env)
   const started =
     options.port === undefined
       ? await startAnywhere(startAt)
@@ -138,7 +139,7 @@ async function startAnywhere(
 }
 
 async function start(args: readonly string[], env: Environment): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['--import', TSX, PROGRAM, ...args], {
+  const child = spawn(process.execPath, args, {
     env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   })

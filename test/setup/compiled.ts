@@ -9,6 +9,8 @@ import { buildSync } from 'esbuild'
  * project has its own.
  */
 const FOLDER = fileURLToPath(new URL('../.compiled/programs/', import.meta.url))
+/** A program of an app looks for its migrations from the folders of the app. */
+const APPS = fileURLToPath(new URL('../../apps/', import.meta.url))
 const known = new Map<string, string>()
 
 /**
@@ -34,13 +36,20 @@ export function compiled(program: URL): string {
   const text = outputFiles[0]!.contents
   // Named by what is in it, and put there as a whole: others may compile the same, or run it, at the same time.
   const name = `${basename(source, '.ts')}-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
-  const file = join(FOLDER, `${name}.mjs`)
+  const folder = folderFor(source)
+  const file = join(folder, `${name}.mjs`)
   if (!existsSync(file)) {
-    mkdirSync(FOLDER, { recursive: true })
-    const draft = join(FOLDER, `${name}.${process.pid}`)
+    mkdirSync(folder, { recursive: true })
+    const draft = join(folder, `${name}.${process.pid}`)
     writeFileSync(draft, text)
     renameSync(draft, file)
   }
   known.set(source, file)
   return file
+}
+
+function folderFor(source: string): string {
+  if (!source.startsWith(APPS)) return FOLDER
+  const [app] = source.slice(APPS.length).split('/')
+  return join(APPS, app!, '.compiled')
 }

@@ -3,7 +3,10 @@ import { createServer } from 'node:http'
 import Stripe from 'stripe'
 import { listening } from '../../../test/adapters/servers/listen.ts'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
+import { compiled } from '../../../test/setup/compiled.ts'
 import { type GatewayOptions, type GatewayProcess, startGateway } from '../index.ts'
+
+const PROGRAM = new URL('../program.ts', import.meta.url)
 
 export type StripeFailure = InstanceType<typeof Stripe.errors.StripeError>
 
@@ -18,7 +21,7 @@ export interface UnderTest {
  * of its own keeps each apart from the others.
  */
 export async function openGateway(options: GatewayOptions = {}): Promise<UnderTest> {
-  const gateway = await startGateway(options)
+  const gateway = await startGateway({ program: compiled(PROGRAM), ...options })
   cleanUpLater(() => gateway.stop())
   return { gateway, stripe: stripeOf(gateway) }
 }

@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
+import { compiled } from '../../../test/setup/compiled.ts'
 import { ACCOUNT, corrupt, OTHER, openLedger, rolledBack, transact } from '../test/ledger.ts'
 import {
   authorizationLines,
@@ -252,15 +252,12 @@ it('docs/ledger.md has every check, and no other', async () => {
 
 describe('the command', () => {
   const run = (args: readonly string[], cwd?: string) => {
-    const program = fileURLToPath(new URL('./verify-cli.ts', import.meta.url))
-    const tsx = import.meta.resolve('tsx')
+    const program = compiled(new URL('./verify-cli.ts', import.meta.url))
     const { DATABASE_URL: _, ...others } = process.env
     const database = cwd === undefined && { DATABASE_URL: pool.options.connectionString }
     return new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
-      const TSX_TSCONFIG_PATH = fileURLToPath(new URL('../../../tsconfig.json', import.meta.url))
-      const env = { ...others, ...database, TSX_TSCONFIG_PATH }
-      const options = { env, ...(cwd !== undefined && { cwd }) }
-      execFile(process.execPath, ['--import', tsx, program, ...args], options, (error, stdout, stderr) =>
+      const options = { env: { ...others, ...database }, ...(cwd !== undefined && { cwd }) }
+      execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) =>
         resolve({ code: error?.code ?? 0, stdout, stderr }),
       )
     })

@@ -2,15 +2,15 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import Stripe from 'stripe'
 import { afterAll, expect, it } from 'vitest'
+import { compiled } from '../../../test/setup/compiled.ts'
 import { DEMO_API_KEY } from '../accounts/index.ts'
 import { openSandbox } from '../test/sandbox.ts'
 import { openTestService, startServiceProcess, TEST_SECRET } from '../test/service.ts'
 
 const TEA = { amount: 4_200, currency: 'eur', payment_method: 'pm_card_visa' }
-const PROGRAM = fileURLToPath(new URL('./cli.ts', import.meta.url))
+const PROGRAM = compiled(new URL('./cli.ts', import.meta.url))
 const HOUR_MS = 3_600_000
 /** Around now, whatever the time of day. */
 const [from, to] = [-1, 1].map((hours) => new Date(Date.now() + hours * HOUR_MS).toISOString())
@@ -19,7 +19,7 @@ const TIME = ['--from', from!, '--to', to!]
 function run(env: Readonly<Record<string, string | undefined>>, ...args: readonly string[]) {
   return new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
     const options = { env: { ...process.env, ...env } }
-    execFile(process.execPath, ['--import', 'tsx', PROGRAM, ...args], options, (error, stdout, stderr) =>
+    execFile(process.execPath, [PROGRAM, ...args], options, (error, stdout, stderr) =>
       resolve({ code: error?.code ?? 0, stdout, stderr }),
     )
   })

@@ -1,7 +1,10 @@
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
+import { compiled } from '../../../test/setup/compiled.ts'
 import { type GatewayOptions, type GatewayProcess, startGateway } from '../../gateway/index.ts'
 import type { Gateway } from '../gateway/index.ts'
 import { type StripeOptions, stripeGateway } from '../gateway/stripe.ts'
+
+const PROGRAM = new URL('../../gateway/program.ts', import.meta.url)
 
 export interface Sandbox {
   readonly gateway: GatewayProcess
@@ -14,7 +17,7 @@ export async function openSandbox(
   options: GatewayOptions = {},
   client: Partial<StripeOptions> = {},
 ): Promise<Sandbox> {
-  const gateway = await startGateway(options)
+  const gateway = await startGateway({ program: compiled(PROGRAM), ...options })
   cleanUpLater(() => gateway.stop())
   return { gateway, client: clientOf(gateway, client) }
 }

@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
+import { compiled } from '../../../test/setup/compiled.ts'
 import type { FreshDatabase } from '../../../test/setup/database.ts'
 import { type Answer, type Ask, send, TEST_OPS_TOKEN, TEST_SECRET, UNLIMITED } from './service.ts'
 
-const PROGRAM = fileURLToPath(new URL('../main.ts', import.meta.url))
+const SOURCE = new URL('../main.ts', import.meta.url)
 
 export interface ProcessOptions {
   readonly database: Pick<FreshDatabase, 'url'>
@@ -74,7 +75,9 @@ export async function startServiceProcess(options: ProcessOptions): Promise<Serv
 /** Starts main.ts and waits for nothing. */
 export function spawnService(options: ProcessOptions): SpawnedService {
   const { database, role = 'all', env = {}, node_args = [], args = [] } = options
-  const program = ['--import', 'tsx', ...node_args, PROGRAM, '--role', role, ...args]
+  // Compiled it starts in a third of the processor time. One that starts a sandbox of its own finds the sandbox beside its sources.
+  const file = env.GATEWAY_URL === undefined ? ['--import', 'tsx', fileURLToPath(SOURCE)] : [compiled(SOURCE)]
+  const program = [...node_args, ...file, '--role', role, ...args]
   const child = spawn(process.execPath, program, {
     env: {
       ...process.env,
