@@ -10,7 +10,8 @@ type Signs = Pick<Config, 'host' | 'stripe'> & { readonly node_env: string | nul
  * money, can reach the service.
  */
 export function whyProduction({ host, stripe, node_env }: Signs): string | null {
-  if (node_env === 'production') return 'NODE_ENV is production'
+  // However it is spelt: a capital letter or a space must not open a demo account to strangers.
+  if (node_env !== null && /^prod(?:uction)?$/i.test(node_env.trim())) return 'NODE_ENV is production'
   if (stripe?.mode === 'live') return 'STRIPE_SECRET_KEY is a live key'
   if (!isLoopback(host)) return 'HOST is not this machine alone'
   return null

@@ -13,8 +13,8 @@ const KEY_MUTANTS: readonly Mutant[] = [
     file: 'apps/payments/api/idempotency-keys.ts',
     edits: [
       {
-        from: 'useOf(once, { account, operation, key })',
-        to: 'useOf(once, { account: ((globalThis as { first?: string }).first ??= account), operation, key })',
+        from: '({ account, operation, key })),',
+        to: '({ account: ((globalThis as { first?: string }).first ??= account), operation, key })),',
       },
     ],
     tests: [KEYS],
@@ -238,6 +238,20 @@ const PLACE_MUTANTS: readonly Mutant[] = [
     file: 'src/key/card-inside.ts',
     edits: [{ from: `return \`\${value}\``, to: `return \`\${digit.charCodeAt(0) & 0xf}\`` }],
     tests: ['src/key/card-inside.test.ts'],
+  },
+  {
+    name: 'reads: list events over all connections of the library',
+    file: 'apps/payments/api/events.ts',
+    edits: [{ from: 'reads.turn(account, () => messages.list(filter))', to: 'messages.list(filter)' }],
+    tests: ['apps/payments/test/hostile-storage.test.ts'],
+    only: 'connections of the library: events',
+  },
+  {
+    name: 'ops: take a reply that cannot be sent for a fault of ours',
+    file: 'apps/payments/api/ops-records.ts',
+    edits: [{ from: '.catch(refuseReply)', to: '' }],
+    tests: [OPS],
+    only: 'gets the reply',
   },
   {
     name: 'pooler: let reads take as long as they like',

@@ -117,6 +117,7 @@ const OWN: Readonly<Record<string, readonly Code[]>> = {
   'GET /v1/events/:id': ['webhook_message_unknown'],
   'POST /webhooks/stripe': [
     'body_too_large',
+    'media_type_unsupported',
     'unavailable',
     'store_unavailable',
     'webhook_unsigned',

@@ -22,6 +22,7 @@ const tags = ['events']
 /** What happened, as it was told to webhook endpoints, or would have been. */
 export const eventRoutes: Routes = async (app, service) => {
   const { messages } = openWebhooks(service)
+  const { reads } = service
 
   app.get(
     '/v1/events',
@@ -43,16 +44,17 @@ export const eventRoutes: Routes = async (app, service) => {
     },
     async (request) => {
       const { limit = API_LIMITS.page_default, cursor, type, from, to } = request.query
-      const { items, after } = await withCursor(cursor, () =>
-        messages.list({
-          account: callerOf(request).account,
-          limit,
-          ...(cursor !== undefined && { after: cursor }),
-          ...(type !== undefined && { types: [type] }),
-          ...(from !== undefined && { from: readTime('from', from) }),
-          ...(to !== undefined && { to: readTime('to', to) }),
-        }),
-      )
+      const { account } = callerOf(request)
+      const filter = {
+        account,
+        limit,
+        ...(cursor !== undefined && { after: cursor }),
+        ...(type !== undefined && { types: [type] }),
+        ...(from !== undefined && { from: readTime('from', from) }),
+        ...(to !== undefined && { to: readTime('to', to) }),
+      }
+      const list = () => reads.turn(account, () => messages.list(filter))
+      const { items, after } = await withCursor(cursor, list)
       return { data: items.map(present), has_more: after !== null, next_cursor: after }
     },
   )
@@ -62,7 +64,8 @@ export const eventRoutes: Routes = async (app, service) => {
     { schema: { summary: 'Get an event', tags, params: IdParams, response: { 200: Event } } },
     async (request) => {
       const { account } = callerOf(request)
-      return present(await messages.get({ account, id: request.params.id }))
+      const { id } = request.params
+      return present(await reads.turn(account, () => messages.get({ account, id })))
     },
   )
 }

@@ -31,7 +31,7 @@ const Use = Type.Object({
   expires_at: Nullable(Timestamp),
 })
 
-export const idempotencyKeyRoutes: Routes = async (app, { once, config }) => {
+export const idempotencyKeyRoutes: Routes = async (app, { once, config, reads }) => {
   const tags = ['keys']
   const { issued_key_lifetime_max_ms, issued_key_skew_ms } = LIMITS
   // A key must not outlive the record of its use.
@@ -101,8 +101,12 @@ export const idempotencyKeyRoutes: Routes = async (app, { once, config }) => {
       const { key } = request.params
       const { account } = callerOf(request)
       const operations = request.query.operation === undefined ? KEY_OPERATIONS : [request.query.operation]
-      const asked = operations.map((operation) => useOf(once, { account, operation, key }))
-      const uses = (await Promise.all(asked)).filter((use) => use !== null)
+      const uses = await reads.turn(account, () =>
+        usesOf(
+          once,
+          operations.map((operation) => ({ account, operation, key })),
+        ),
+      )
       const known = uses.length > 0
       return { key, known, detail: known ? KNOWN : NOT_KNOWN, uses }
     },
@@ -112,6 +116,16 @@ export const idempotencyKeyRoutes: Routes = async (app, { once, config }) => {
 const KNOWN = 'The key was used; see uses.'
 const NOT_KNOWN =
   'No record of this key can be seen. That does not tell whether anything was executed: a request with it may be under way. Send the request again with the same key to get its outcome.'
+
+/** One after the other: one request takes one connection at a time. */
+async function usesOf(once: Onlyonce<PostgresTx>, records: readonly RecordId[]) {
+  const uses: NonNullable<Awaited<ReturnType<typeof useOf>>>[] = []
+  for (const record of records) {
+    const use = await useOf(once, record)
+    if (use !== null) uses.push(use)
+  }
+  return uses
+}
 
 /** What an account may know of its record: not who worked on it. Null where there is none to be seen. */
 async function useOf(once: Onlyonce<PostgresTx>, id: RecordId) {

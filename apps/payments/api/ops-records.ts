@@ -1,4 +1,4 @@
-import { addEvidence, derivedKey, operator, type RecordId } from 'onlyonce'
+import { addEvidence, derivedKey, OnlyonceError, operator, type RecordId } from 'onlyonce'
 import { type Static, Type } from 'typebox'
 import { type Decision, decide, evidenceOf } from '../payments/index.ts'
 import { Refused } from '../problems.ts'
@@ -152,7 +152,7 @@ export const opsRecordRoutes: Routes = async (app, service) => {
     async ({ body }) => {
       const { account, operation, key, ...decision } = body
       const record = { account, operation, key }
-      await decide(service, record, readDecision(decision))
+      await decide(service, record, readDecision(decision)).catch(refuseReply)
       return await storyOf(service, record)
     },
   )
@@ -193,9 +193,19 @@ function readDecision({ reply, ...rest }: Omit<DecisionBody, keyof typeof RECORD
   }
   if (reply === undefined) return rest as Decision
   const { status, headers = {}, body } = reply
-  const typed = { 'content-type': 'application/json; charset=utf-8', ...headers }
+  // In one spelling: else a Content-Type would stand beside ours.
+  const named = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  )
+  const typed = { 'content-type': 'application/json; charset=utf-8', ...named }
   const given = { status, headers: typed, ...(body !== undefined && { body: JSON.stringify(body) }) }
   return { ...rest, reply: given } as Decision
+}
+
+/** A reply that cannot be sent as it is, such as one with a header that is none, is the operator's mistake and no fault of ours. */
+function refuseReply(error: unknown): never {
+  if (!(error instanceof OnlyonceError && error.code === 'option_invalid')) throw error
+  throw new Refused('invalid_request', { field: 'reply', detail: error.message })
 }
 
 async function storyOf({ once }: Pick<Service, 'once'>, id: RecordId) {

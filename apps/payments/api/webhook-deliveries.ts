@@ -41,13 +41,11 @@ export const webhookDeliveryRoutes: Routes = async (app, service) => {
     async (request) => {
       const { account } = callerOf(request)
       const { limit = API_LIMITS.page_default, cursor } = request.query
-      const { id } = await hooks.endpoints.get({ account, id: request.params.id })
+      const after = cursor === undefined ? {} : { after: cursor }
       const page = await withCursor(cursor, () =>
-        hooks.deliveries.list({
-          account,
-          endpoint: id,
-          limit,
-          ...(cursor !== undefined && { after: cursor }),
+        service.reads.turn(account, async () => {
+          const { id } = await hooks.endpoints.get({ account, id: request.params.id })
+          return await hooks.deliveries.list({ account, endpoint: id, limit, ...after })
         }),
       )
       return { data: page.items.map(presentDelivery), has_more: page.after !== null, next_cursor: page.after }

@@ -30,6 +30,7 @@ const REPEATABLE = { ...WRITE, rerunnable: true } as const
 
 export const webhookEndpointRoutes: Routes = async (app, service) => {
   const { endpoints } = openWebhooks(service)
+  const { reads } = service
 
   app.post(
     '/v1/webhook-endpoints',
@@ -71,7 +72,8 @@ export const webhookEndpointRoutes: Routes = async (app, service) => {
     },
     async (request) => {
       const { account } = callerOf(request)
-      return { data: (await endpoints.list({ account })).map(presentEndpoint) }
+      const found = await reads.turn(account, () => endpoints.list({ account }))
+      return { data: found.map(presentEndpoint) }
     },
   )
 
@@ -80,7 +82,8 @@ export const webhookEndpointRoutes: Routes = async (app, service) => {
     { schema: { summary: 'Get a webhook endpoint', tags, params: IdParams, response: { 200: Endpoint } } },
     async (request) => {
       const { account } = callerOf(request)
-      return presentEndpoint(await endpoints.get({ account, id: request.params.id }))
+      const { id } = request.params
+      return presentEndpoint(await reads.turn(account, () => endpoints.get({ account, id })))
     },
   )
 

@@ -33,15 +33,23 @@ export class Reads {
    * await listPayments(reads.of(account), account, filter, null, 20)
    */
   of(account: string): Queryable {
-    const query = async (text: string, values?: unknown[]) => {
-      await this.#enter(account)
-      try {
-        return await this.#run(text, values)
-      } finally {
-        this.#leave(account)
-      }
-    }
+    const query = (text: string, values?: unknown[]) => this.turn(account, () => this.#run(text, values))
     return { query: query as Queryable['query'] }
+  }
+
+  /**
+   * What reads over connections that are not of this pool, such as the library's own: it takes one of the account's places meanwhile.
+   *
+   * @example
+   * const { state } = await reads.turn(account, () => once.explain({ account, operation, key }))
+   */
+  async turn<T>(account: string, read: () => Promise<T>): Promise<T> {
+    await this.#enter(account)
+    try {
+      return await read()
+    } finally {
+      this.#leave(account)
+    }
   }
 
   async #run(text: string, values: unknown[] = []): Promise<pg.QueryResult> {

@@ -292,6 +292,8 @@ describe('what a route has of its own', () => {
 
   it('what the processor tells, signed', async () => {
     expect.soft((await post('POST /webhooks/stripe', signed())).status).toBe(204)
+    const untyped = { body: '{}', headers: { 'content-type': '' } }
+    expect.soft((await post('POST /webhooks/stripe', untyped)).status).toBe(415)
   })
 
   it('records: what cannot be decided', async () => {

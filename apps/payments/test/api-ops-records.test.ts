@@ -77,9 +77,20 @@ describe('a record', () => {
   it('gets the reply that the operator gives, and is settled all the same', async () => {
     const { record, send, id, api_key } = await parked('capture', { amount: 400 })
     const reply = { status: 422, body: { told: 'by hand' } }
-    await opsPost('/ops/record/decisions', { ...record, ...SIGNED, decision: 'not_executed', reply })
-    const { status, body } = await send()
+    const decide = (given: object) =>
+      opsPost('/ops/record/decisions', { ...record, ...SIGNED, decision: 'not_executed', reply: given })
+    for (const headers of [
+      { 'x-a': 'b\r\nSet-Cookie: c=d' },
+      { 'transfer-encoding': 'chunked' },
+      { 'x-a': '€' },
+    ]) {
+      const { body } = await decide({ ...reply, headers })
+      expect(body).toMatchObject({ status: 400, code: 'invalid_request', field: 'reply' })
+    }
+    await decide({ ...reply, headers: { 'Content-Type': 'application/vnd.shop+json' } })
+    const { status, body, headers } = await send()
     expect([status, body]).toEqual([422, { told: 'by hand' }])
+    expect(headers.get('content-type')).toBe('application/vnd.shop+json')
     const payment = (await shop.ask(`/v1/payments/${id}`, { api_key })).body
     expect(payment).toMatchObject({ amount_capturable: 1_000 })
   })

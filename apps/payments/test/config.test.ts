@@ -66,6 +66,8 @@ describe('the configuration', () => {
   const LIVE = 'sk_live_abcdef'
   it.each<[string, Record<string, string>]>([
     ['NODE_ENV is production', { NODE_ENV: 'production' }],
+    ['NODE_ENV is production', { NODE_ENV: 'Production ' }],
+    ['NODE_ENV is production', { NODE_ENV: 'prod' }],
     ['HOST is not this machine alone', { HOST: '0.0.0.0' }],
     ['HOST is not this machine alone', { HOST: '::' }],
     ['HOST is not this machine alone', { HOST: 'payments.example' }],

@@ -106,6 +106,31 @@ describe('what only reads', () => {
     expect((await reads.of('greedy').query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
   })
 
+  it.each([
+    ['events', 'onlyonce.webhook_messages', '/v1/events'],
+    ['webhook endpoints', 'onlyonce.webhook_endpoints', '/v1/webhook-endpoints'],
+  ])('takes no more of the connections of the library: %s', async (_, table, path) => {
+    const { api_key } = await calm.addCaller()
+    const observer = database.direct({ max: 1 })
+    const waiting = async () => {
+      const { rows } = await observer.query(
+        'SELECT count(*)::int FROM pg_locks WHERE relation = $1::regclass AND NOT granted',
+        [table],
+      )
+      return rows[0].count
+    }
+    const holder = await database.direct({ max: 1 }).connect()
+    await holder.query(`BEGIN; LOCK TABLE ${table}`)
+    const asked = Array.from({ length: 30 }, () => calm.ask(path, { api_key }))
+    await waitUntil('its reads wait in the database', async () => (await waiting()) >= 3)
+    // Behind all of them, and served at once: there are connections left.
+    expect((await calm.ask('/v1/balances')).status).toBe(200)
+    expect(await waiting()).toBe(3)
+    await holder.query('ROLLBACK')
+    holder.release()
+    expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([200]))
+  })
+
   async function waitingReads(): Promise<number> {
     const { rows } = await calm.service.pool.query<{ count: number }>(
       `SELECT count(*)::int FROM pg_stat_activity
