@@ -111,7 +111,7 @@ export async function runHandler<Tx>(
   } catch (error) {
     over()
     if (error instanceof OnlyonceError && error.cause === TIMED_OUT) {
-      leaveInDoubt(store, owned)
+      leaveInDoubt(store, owned, recovery.grace_ms)
       ended.then(
         (late) => running.saving(saveLate(store, request, claimed, late, crashPoint, signals)),
         () => {},
@@ -175,13 +175,13 @@ function inTime<T>(
 }
 
 /** The owner lives and has no outcome: the record says so, as far as it can be written. Otherwise its lease runs out. */
-function leaveInDoubt<Tx>(store: Store<Tx>, owned: Owned): void {
-  store.doubt(owned, TIMED_OUT, LIMITS.grace_ms).catch(() => {})
+function leaveInDoubt<Tx>(store: Store<Tx>, owned: Owned, grace_ms: number): void {
+  store.doubt(owned, TIMED_OUT, grace_ms).catch(() => {})
 }
 
 /**
- * A reply that comes after the handler's time is good for every retry, as long as nobody has decided meanwhile. An error is
- * not: the signal was aborted, and it says no more than that.
+ * A reply that comes after the handler's time is good for every retry, as long as no operator or `recover` has decided meanwhile. An
+ * error is not, nor what a framework has answered to it: the signal was aborted, and it says no more than that.
  */
 async function saveLate<Tx>(
   store: Store<Tx>,
@@ -191,7 +191,8 @@ async function saveLate<Tx>(
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<void> {
-  if (end.end !== 'threw') await save(store, request, claimed, end, crashPoint, signals)
+  const failed = end.end === 'threw' || (end.end === 'reply' && end.reply.status >= 500)
+  if (!failed) await save(store, request, claimed, end, crashPoint, signals)
 }
 
 /** A class, because an object with a getter of its own is made anew, getter and all, for each request. */

@@ -21,6 +21,13 @@ const endLease = (key: string) =>
 const stateOf = async (key: string) =>
   (await shop.observer.query('SELECT state FROM onlyonce.records WHERE key = $1', [key])).rows[0]?.state
 
+/** How many seconds after it became unknown a record is looked at. */
+const graceOf = async (key: string) => {
+  const text =
+    'SELECT round(extract(epoch FROM look_at - changed_at))::int AS s FROM onlyonce.records WHERE key = $1'
+  return (await shop.observer.query(text, [key])).rows[0]?.s
+}
+
 /** An owner that stalls: its lease is over, it is at work all the same, and it ends when it is told to. */
 async function stalled(end: () => Promise<unknown> = async () => 'late') {
   const call = { ...makeCall(), lease_ms: 60_000 }
@@ -102,6 +109,21 @@ describe('the late reply of an owner', () => {
     await waitUntil('it is completed', async () => (await other.explain(id)).state === 'completed')
     const again = await send()
     expect([again.status, await again.json()]).toEqual([201, { late: true }])
+  })
+
+  test('is waited for as long as grace_ms says, before anybody looks', async () => {
+    const key = randomUUID()
+    const gate = makeGate()
+    const patient = shop.open({ grace_ms: 77_000 })
+    const policy = { account: () => 'acct_1', operation: 'orders.grace', in_progress_max_ms: 50 }
+    const route = idempotent(patient, policy, async () => {
+      await gate.pass()
+      return new Response()
+    })
+    await route(new Request('http://localhost/', { method: 'POST', headers: { 'Idempotency-Key': key } }))
+    await waitUntil('it is in doubt', async () => (await stateOf(key)) === 'unknown')
+    expect(await graceOf(key)).toBe(77)
+    gate.open()
   })
 
   test('is refused when another has taken the record', async () => {

@@ -31,9 +31,11 @@ export function serve<Tx>(
 ): Promise<Response> {
   return new Promise((resolve, reject) => {
     let held: Response | null = null
+    let is_answered = false
     const run = async (context: OnceContext<Tx>): Promise<HttpReply> => {
       const given = await handle(context)
-      if (boundary.policy.stream) {
+      // A response that comes too late for its client is read for the record alone.
+      if (boundary.policy.stream && !is_answered) {
         const { response, ended } = overhear(given, boundary.policy.reply_size_max_bytes, signal())
         // It leaves now; what is decided later, about the record, changes nothing of it.
         resolve(response)
@@ -44,6 +46,7 @@ export function serve<Tx>(
       return reply
     }
     const finish = async (answer: Answer) => {
+      is_answered = true
       switch (answer.answer) {
         case 'pass':
           return resolve(await handle(answer.context))

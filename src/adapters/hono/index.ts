@@ -6,6 +6,7 @@ import { responseOf } from '../fetch/response.ts'
 import { requestOf, serve } from '../fetch/serve.ts'
 import { saysWhatBecomes } from '../said.ts'
 import { bodyOf } from './body.ts'
+import { lateResponse } from './late.ts'
 import { routeOf } from './route.ts'
 
 export type { OnceContext } from '../../boundary/index.ts'
@@ -55,9 +56,13 @@ export function idempotent<Tx, E extends Env = any>(
     // Headers that were set before the handler runs belong to this request, whatever is answered.
     const before = new Headers(c.newResponse(null).headers)
     let answered: Error | null = null
+    let is_running = false
     const handle = async (context: OnceContext<Tx> | null): Promise<Response> => {
       if (context !== null) c.set('once', context)
-      const error = await runAndCatch(c, next)
+      is_running = true
+      const error = await runAndCatch(c, next).finally(() => {
+        is_running = false
+      })
       if (error === null || isReply(boundary, error)) return c.res
       answered = error
       throw error
@@ -72,7 +77,7 @@ export function idempotent<Tx, E extends Env = any>(
       )
       // Twice, because a response that follows another one takes over the headers of the first.
       c.res = undefined
-      c.res = response
+      c.res = is_running ? lateResponse(c, response) : response
     } catch (error) {
       // What Hono has made of it is in place already, and the record knows.
       if (answered === null || error !== answered) throw error

@@ -57,9 +57,10 @@ export class ProtectedCall<Tx> {
         resultOf(handler, context).then(resolve, reject)
       }
       this.#serve(next).then((answer) => {
+        // A handler whose time was over may still run, and Nest goes on with it when it ends: its reply is for the record.
+        if (entered) return
         if (answer === 'reply') silence(this.#response)
-        // A handler whose time was over may still run, and Nest goes on with it when it ends: filters hear what it throws.
-        if (!entered) resolve(undefined)
+        resolve(undefined)
       }, reject)
     })
   }

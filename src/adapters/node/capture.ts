@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import type { HttpReply } from '../../boundary/index.ts'
 import { bytesOf, callbackOf, listOf, takeHead } from './arguments.ts'
+import { LateResponse, Outer, type Writers, writersOf } from './late.ts'
 import { Overrides } from './overrides.ts'
-import { CHANGES, pretend, seemEnded, seemFresh, seemSent, tooLate } from './pretence.ts'
+import { pretend, seemEnded, seemFresh, seemSent, tooLate } from './pretence.ts'
 
 export type Headers = Readonly<Record<string, string | number | readonly string[] | undefined>>
 
@@ -18,6 +19,7 @@ export class CapturedResponse {
   readonly ended: Promise<HttpReply>
   readonly #response: ServerResponse
   readonly #before: Headers
+  readonly #outer: Outer
   readonly #overrides: Overrides
   readonly #chunks: Buffer[] = []
   readonly #callbacks: (() => void)[] = []
@@ -25,11 +27,19 @@ export class CapturedResponse {
   #reject: (error: unknown) => void = () => {}
   readonly #pretended = { headers_sent: false, is_ended: false }
   #status = 200
+  /** What a handler that is not through wrote with, when the response was given back. */
+  #writers: Writers = {}
+  #late: LateResponse | null = null
 
   /** `before` are the headers that stay when another reply is sent; a framework may have them elsewhere still. */
-  constructor(response: ServerResponse, before: Headers = response.getHeaders() as Headers) {
+  constructor(
+    response: ServerResponse,
+    before: Headers = response.getHeaders() as Headers,
+    outer: Outer = new Outer(response),
+  ) {
     this.#response = response
     this.#before = before
+    this.#outer = outer
     this.#overrides = new Overrides(response)
     this.ended = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -46,29 +56,32 @@ export class CapturedResponse {
     endWith(this.#response, whole(this.#chunks))
   }
 
-  /** Sends another reply instead. Headers of the handler's are dropped; those set before it ran stay. */
+  /** Whether the handler has not ended its reply yet. */
+  get isOpen(): boolean {
+    return !this.#pretended.is_ended
+  }
+
+  /**
+   * Sends another reply instead. Headers of the handler's are dropped; those set before it ran stay. A handler that is not
+   * through goes on, and its reply is captured as before: it comes too late for this client, not for the next.
+   */
   replace(reply: HttpReply): void {
     this.giveBack()
+    if (this.isOpen) {
+      const status = this.#pretended.headers_sent ? this.#status : this.#response.statusCode
+      this.#late = new LateResponse(this.#response, status, this.#pretended, this.#outer)
+    }
     sendReply(this.#response, this.#before, reply)
-    if (!this.#pretended.is_ended) this.#deafen()
+    this.#late?.takeOver(this.#writers)
   }
 
   /** Undoes everything: what is written from now on goes out at once. */
   giveBack(): void {
+    if (this.#overrides.isEmpty) return
+    if (this.isOpen) this.#writers = writersOf(this.#response)
     // What was put on last goes first, see Overrides.
     seemFresh(this.#response)
     this.#overrides.undo()
-  }
-
-  /**
-   * For a handler that still runs: what it answers goes nowhere. Told that it comes too late, Express would close the
-   * connection, on which another request may be under way by now.
-   */
-  #deafen(): void {
-    const nothing = () => this.#response
-    for (const name of ['writeHead', 'end', 'flushHeaders', ...CHANGES]) this.#overrides.method(name, nothing)
-    this.#overrides.method('write', () => true)
-    this.#overrides.property('headersSent', () => false)
   }
 
   #takeOver(): void {
@@ -126,6 +139,10 @@ export class CapturedResponse {
       headers: listOf(this.#response),
       body: hasBody(this.#status) ? whole(this.#chunks) : Buffer.alloc(0),
     })
+    if (this.#late !== null) {
+      for (const one of this.#callbacks) this.#response.once('finish', one)
+      this.#late.tellHandler()
+    }
     return this.#response
   }
 

@@ -17,6 +17,11 @@ export class Overrides {
     this.#on = on as Record<string, unknown>
   }
 
+  /** Whether nothing has been put on, or everything was taken off again. */
+  get isEmpty(): boolean {
+    return this.#names.length === 0
+  }
+
   method(name: string, value: unknown): void {
     this.#names.push(name)
     this.#before.push(Object.hasOwn(this.#on, name) ? this.#on[name] : undefined)

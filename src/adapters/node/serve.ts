@@ -11,7 +11,7 @@ import { OnlyonceError } from '../../errors.ts'
 import { readBody } from './body.ts'
 import { CapturedResponse, type Headers, sendReply } from './capture.ts'
 import { Shield } from './shield.ts'
-import { teeResponse } from './tee.ts'
+import { type Tee, teeResponse } from './tee.ts'
 
 /** What a framework knows of a request beside Node's own. */
 export type Known = Pick<BoundaryRequest, 'route' | 'constraints' | 'host' | 'path_params' | 'account'>
@@ -67,6 +67,7 @@ export function serve<Tx>(
   headersBefore: () => Headers = () => response.getHeaders() as Headers,
 ): Answer['answer'] | Promise<Answer['answer']> {
   let captured: CapturedResponse | null = null
+  let tee: Tee | null = null
   let shield: Shield | null = null
   /** From the moment on in which the request is whole, the client is not needed any more. */
   const raised = (): Shield => {
@@ -77,9 +78,10 @@ export function serve<Tx>(
   const run = (context: OnceContext<Tx>): Promise<HttpReply> => {
     const shielded = raised()
     if (boundary.policy.stream) {
-      const ended = teeResponse(response, boundary.policy.reply_size_max_bytes, shielded)
+      const { reply_size_max_bytes } = boundary.policy
+      tee = teeResponse(response, reply_size_max_bytes, shielded, headersBefore())
       next(context)
-      return ended
+      return tee.ended
     }
     captured = new CapturedResponse(response, headersBefore())
     next(context)
@@ -89,7 +91,9 @@ export function serve<Tx>(
     if (answer.answer === 'pass') next(answer.context)
     else if (answer.answer === 'release') captured?.release()
     else if (captured !== null) captured.replace(answer.reply)
-    else if (!response.headersSent) sendReply(response, headersBefore(), answer.reply)
+    else if (response.headersSent) return answer.answer
+    else if (tee !== null) tee.replace(answer.reply)
+    else sendReply(response, headersBefore(), answer.reply)
     return answer.answer
   }
   let is_whole = false
@@ -114,10 +118,16 @@ export function serve<Tx>(
   return answer.then(
     (settled) => {
       giveBack()
-      return finish(settled)
+      // A handler that is not through is not told that its client has hung up: its reply is still good for the record.
+      const goes_on = settled.answer === 'reply' && captured?.isOpen === true
+      if (!goes_on) shield?.tell()
+      finish(settled)
+      if (goes_on) shield?.tell()
+      return settled.answer
     },
     (error) => {
       giveBack()
+      shield?.tell()
       throw error
     },
   )

@@ -7,7 +7,7 @@ import { seemConnected, seemGone } from './pretence.ts'
  * Keeps a client that hangs up from ending the work. Node would throw away the body that the handler has not read yet,
  * and a stream that is piped into the response would stop where it is: the work would stand still, or fail for a reason
  * that has nothing to do with it. Until the shield is lifted the two look as if the client were still there; then
- * they learn what happened.
+ * they are told what happened.
  */
 export class Shield {
   readonly #request: IncomingMessage
@@ -70,10 +70,13 @@ export class Shield {
     this.#unshield()
     this.#on_request?.undo()
     this.#on_response.undo()
+    if (this.#is_gone) seemGone(this.#response)
+  }
+
+  /** The two learn what happened while the shield was up. */
+  tell(): void {
     if (this.#destroyed_with !== null) this.#request.destroy(this.#destroyed_with.error)
-    if (!this.#is_gone) return
-    seemGone(this.#response)
-    this.#response.emit('close')
+    if (this.#is_gone) this.#response.emit('close')
   }
 }
 

@@ -1,9 +1,18 @@
 import type { ServerResponse } from 'node:http'
 import type { HttpReply } from '../../boundary/index.ts'
 import { bytesOf, callbackOf, listOf, takeHead } from './arguments.ts'
-import { isChunk } from './capture.ts'
+import { CapturedResponse, type Headers, isChunk } from './capture.ts'
+import { Outer } from './late.ts'
 import { Overrides } from './overrides.ts'
 import type { Shield } from './shield.ts'
+
+/** A response that leaves while it is made. */
+export interface Tee {
+  /** What it has come to in the end. */
+  readonly ended: Promise<HttpReply>
+  /** Answers the client, to whom nothing has left yet, without the handler. The handler's reply is captured all the same. */
+  replace(reply: HttpReply): void
+}
 
 /**
  * Listens to a response that leaves while it is made. What is larger than the limit is not remembered: the rest is
@@ -13,8 +22,18 @@ export function teeResponse(
   response: ServerResponse,
   size_max_bytes: number,
   shield: Pick<Shield, 'clientIsGone'>,
-): Promise<HttpReply> {
-  return new Promise((resolve) => {
+  before: Headers,
+): Tee {
+  const outer = new Outer(response)
+  const overrides = new Overrides(response)
+  let replace = (_: HttpReply): void => {}
+  const ended = new Promise<HttpReply>((resolve, reject) => {
+    replace = (reply) => {
+      overrides.undo()
+      const late = new CapturedResponse(response, before, outer)
+      late.ended.then(resolve, reject)
+      late.replace(reply)
+    }
     const chunks: Buffer[] = []
     let size_bytes = 0
     let is_ended = false
@@ -26,7 +45,6 @@ export function teeResponse(
       else chunks.length = 0
     }
     const { writeHead, write, end } = response
-    const overrides = new Overrides(response)
     overrides.method('writeHead', (status: number, ...rest: unknown[]) => {
       if (!response.headersSent) takeHead(response, status, rest)
       return Reflect.apply(writeHead, response, [status])
@@ -50,4 +68,5 @@ export function teeResponse(
       return result
     })
   })
+  return { ended, replace }
 }

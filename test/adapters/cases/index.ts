@@ -8,6 +8,7 @@ import { failures } from './failures.ts'
 import { final } from './final.ts'
 import { headers } from './headers.ts'
 import { keys } from './keys.ts'
+import { late } from './late.ts'
 import { operations } from './operations.ts'
 import { packedBodies } from './packed.ts'
 import { paths } from './paths.ts'
@@ -31,6 +32,7 @@ export const TOPICS: readonly Topic[] = [
   durability,
   concurrency,
   trouble,
+  late,
   connections,
   streams,
   operations,
