@@ -19,7 +19,7 @@ export type ThrowHearer = Pick<OnceContext<unknown>, 'notExecuted' | 'invalid'> 
 export function passOn(context: ThrowHearer | null | undefined, error: unknown): void {
   const answer = invalidAnswerOf(error)
   if (answer !== null) context?.invalid(answer)
-  else if (saysWhatBecomes(error) || context?.rolls_back === true) context?.notExecuted()
+  else if (saysWhatBecomes(error) || context?.rolls_back === true) context?.notExecuted(error)
 }
 
 /**

@@ -12,10 +12,11 @@ import { ask, NotAdmitted, refusedReply } from './admission.ts'
 import { Context, type OnceContext } from './context.ts'
 import { alreadyAnswered, invalidReply, refusedBody } from './invalid.ts'
 import { inside, isSameLayer, type Layer, layerAround } from './layers.ts'
+import { begunBefore } from './past.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
-import { errorOf, NotFinal, noting, type Ran, refuseInvalid } from './ran.ts'
+import { errorOf, NotFinal, noting, type Ran, throwSaid } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply } from './reply.ts'
 import { type BoundaryRequest, operationOf, timeLeftMs } from './request.ts'
 
@@ -157,12 +158,9 @@ export class Boundary<Tx> {
     }
   }
 
-  /** A client whose time is over is told so before anything else: what it sent need not even be read. */
   #prepare(request: BoundaryRequest): Prepared | Promise<Prepared> {
     const { requests } = this.#engine
     const left_ms = timeLeftMs(request, this.policy.deadline_header, () => requests.now())
-    if (left_ms !== null && left_ms <= 0)
-      throw new OnlyonceError('deadline_exceeded', { detail: NOT_STARTED })
     return prepare(request, this.policy, requests, left_ms, this.body_size_max_bytes)
   }
 
@@ -178,6 +176,7 @@ export class Boundary<Tx> {
 
   /** Routes without `admit` pay nothing for it. Nobody is asked twice about one request. */
   #attempt(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
+    if (prepared.deadline?.passed) return begunBefore(this.#engine, prepared.request)
     if (prepared.asked === null || ran.admitted) return this.#claim(prepared, run, ran)
     const would_run = this.#engine.wouldRun(prepared.request)
     if (!would_run) return this.#claim(prepared, run, ran)
@@ -206,7 +205,7 @@ export class Boundary<Tx> {
     const { durable } = this.policy
     // Its body was read, or it was asked about, meanwhile. Whoever closes waits for what had begun by then, and not for this.
     this.#engine.refuseWhenClosing()
-    if (deadline?.passed) throw new OnlyonceError('deadline_exceeded', { detail: NOT_BEGUN })
+    if (deadline?.passed) return begunBefore(this.#engine, request)
     if (durable !== null) {
       const { requests } = this.#engine
       const given_ms = deadline === null ? (bounds.deadline_ms ?? null) : Math.ceil(deadline.left_ms)
@@ -218,7 +217,7 @@ export class Boundary<Tx> {
       const work = async (tx: Tx) => {
         const context = new Context(request.id, tx, UNOWNED, true)
         const reply = await noting(ran, run, context)
-        refuseInvalid(ran, context, reply)
+        throwSaid(ran, context, reply)
         const stored = storedReply(reply, this.policy)
         if (context.nothing_done || this.policy.final(reply.status) === 'retry')
           throw new NotFinal(reply.status)
@@ -246,7 +245,7 @@ export class Boundary<Tx> {
   async #end(context: Context<Tx>, run: RunHandler<Tx>, ran: Ran): Promise<WorkEnd> {
     try {
       const reply = await noting(ran, run, context)
-      refuseInvalid(ran, context, reply)
+      throwSaid(ran, context, reply)
       if (context.nothing_done || this.policy.final(reply.status) === 'retry') {
         return { end: 'not_executed', error: new NotFinal(reply.status) }
       }
@@ -295,5 +294,3 @@ const RELEASE: Answer = { answer: 'release' }
 /** A transaction has no lease that could be lost. */
 const UNOWNED = { signal: new AbortController().signal }
 const asItIs = (outcome: Outcome) => outcome
-const NOT_STARTED = 'It was past when the request arrived.'
-const NOT_BEGUN = 'It passed before the request could begin.'

@@ -1,6 +1,7 @@
 import type { OnlyonceError } from '../errors.ts'
 import { type InvalidAnswer, invalid, isClientError } from '../invalid.ts'
 import type { HandlerContext } from '../protect/handler.ts'
+import { provesNothingDone } from '../protect/proof.ts'
 import { handlerKey } from '../protect/recover.ts'
 import type { RecordId } from '../record/index.ts'
 
@@ -15,8 +16,11 @@ export interface OnceContext<Tx> {
   readonly tx: Tx
   /** Aborted when the record has another owner or its time is over. */
   readonly signal: AbortSignal
-  /** Says that nothing was done, whatever the reply: the same request may run again. */
-  notExecuted(): void
+  /**
+   * Says that nothing was done, whatever the reply: the same request may run again. Given an error that `notExecuted()` of the
+   * package has made, the client is answered with that in place of the reply.
+   */
+  notExecuted(thrown?: unknown): void
   /**
    * Says that the request itself is wrong and that nothing was done, so that a corrected one runs under the same key. The answer
    * given here is sent; without one it is the reply of the handler, which has to be from 400 to 499: any other is stored.
@@ -30,11 +34,13 @@ export class Context<Tx> implements OnceContext<Tx> {
   readonly operation: string
   readonly key: string
   readonly tx: Tx
-  readonly notExecuted: () => void
+  readonly notExecuted: (thrown?: unknown) => void
   readonly invalid: (answer?: InvalidAnswer) => void
   /** Whether a throw undoes what the handler did. */
   readonly rolls_back: boolean
   nothing_done = false
+  /** That nothing was done, as the handler has thrown it. */
+  statement: unknown = null
   #invalid: OnlyonceError | 'own_reply' | null = null
   readonly #owner: Pick<HandlerContext, 'signal'>
 
@@ -51,8 +57,9 @@ export class Context<Tx> implements OnceContext<Tx> {
     this.#owner = owner
     this.rolls_back = rolls_back
     // A function of its own, which can be handed on without its context.
-    this.notExecuted = () => {
+    this.notExecuted = (thrown) => {
       this.nothing_done = true
+      if (provesNothingDone(thrown)) this.statement = thrown
     }
     this.invalid = (answer) => {
       this.#invalid = answer === undefined ? 'own_reply' : invalid(answer)

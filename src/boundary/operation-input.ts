@@ -32,7 +32,7 @@ export function operationInputOf(
 ): Buffer {
   const bytes = body.kind === 'raw' ? body.bytes : null
   if (policy.input === null) {
-    if (bytes !== null && bytes.length > 0 && !isJson(request)) throw new OnlyonceError('body_not_json')
+    refuseNotJson(request, body)
     return encodeValue(exactJsonOf(request, body)).body!
   }
   const { account, path, path_params, query } = request
@@ -47,6 +47,12 @@ export function operationInputOf(
     query,
   }
   return encodeValue(policy.input(source)).body!
+}
+
+/** A body of another kind is told so, and is not taken for one that is missing. */
+export function refuseNotJson(request: BoundaryRequest, body: RequestBody): void {
+  if (body.kind === 'raw' && body.bytes.length > 0 && !isJson(request))
+    throw new OnlyonceError('body_not_json')
 }
 
 /** The fingerprint holds every digit; an operation that was given fewer of them would do something else than was asked. */

@@ -6,7 +6,7 @@ import type { Requests } from '../requests.ts'
 import { Deadline } from '../retry.ts'
 import { type Asked, askedOf } from './admission.ts'
 import { bodyThatCounts } from './body.ts'
-import { jsonOf, operationInputOf } from './operation-input.ts'
+import { jsonOf, operationInputOf, refuseNotJson } from './operation-input.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import { type BoundaryRequest, headerOf, operationOf, preimageOf, type RequestBody } from './request.ts'
 import { type BodyIssue, type StandardSchema, type Validated, validate } from './validate.ts'
@@ -73,7 +73,7 @@ export function prepare(
   return body instanceof Promise ? body.then((one) => identify(one)) : identify(body)
 }
 
-/** Fingerprinted first: what is no JSON at all is told so, and not by a schema. */
+/** Fingerprinted first: what is malformed, or no JSON at all, is told so, and not by a schema. */
 async function checked(
   schema: StandardSchema,
   request: BoundaryRequest,
@@ -82,6 +82,7 @@ async function checked(
 ): Promise<Prepared> {
   const body = await given
   identify(body, { issues: [] })
+  refuseNotJson(request, body)
   return identify(body, await validate(schema, jsonOf(request, body)))
 }
 

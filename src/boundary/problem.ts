@@ -1,4 +1,5 @@
 import { ERRORS, type Executed } from '../errors.ts'
+import { LIMITS } from '../limits.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
 import type { BodyIssue } from './validate.ts'
@@ -10,6 +11,8 @@ export interface Told {
   readonly retryable: boolean
   readonly executed: Executed
   readonly message: string
+  /** After how long it is worth another try, where that is known. */
+  readonly retry_after_ms?: number | null
 }
 
 /** What the boundary answers by itself: never stored, and told from the handler's own replies by its type. */
@@ -24,10 +27,10 @@ export function problemReply(
 ): HttpReply {
   const error = forClients(given)
   const status = options.status ?? error.status
+  const retry_after_ms =
+    options.retry_after_ms ?? given.retry_after_ms ?? usualWaitMs(status, error.retryable)
   const retry: [string, string][] =
-    options.retry_after_ms === undefined
-      ? []
-      : [['retry-after', `${Math.max(1, Math.ceil(options.retry_after_ms / 1_000))}`]]
+    retry_after_ms === null ? [] : [['retry-after', `${Math.max(1, Math.ceil(retry_after_ms / 1_000))}`]]
   const [type, body] =
     policy.errors === 'stripe'
       ? ['application/json', stripeBody(error)]
@@ -45,6 +48,11 @@ export function problemReply(
     headers,
     body: Buffer.from(body),
   }
+}
+
+/** What passes by itself is worth another try soon: clients and proxies that know `Retry-After` need not guess when. */
+function usualWaitMs(status: number, retryable: boolean): number | null {
+  return status === 503 && retryable ? LIMITS.retry_after_ms : null
 }
 
 /** What is wrong with our database is no business of a client: the sentence of the table, and no detail. */

@@ -1,5 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
-import { saysInvalid } from '../protect/proof.ts'
+import { provesNothingDone, saysInvalid } from '../protect/proof.ts'
 import type { Context } from './context.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
@@ -27,14 +27,15 @@ export async function noting<Tx>(
     return ran.reply
   } catch (error) {
     // What leaves is the boundary's own answer to that, and not what a framework makes of the error.
-    if (!saysInvalid(error)) ran.thrown = { error }
+    if (!saysInvalid(error) && !provesNothingDone(error)) ran.thrown = { error }
     throw error
   }
 }
 
-/** What the handler has called invalid is thrown on, as if it had thrown that itself. */
-export function refuseInvalid<Tx>(ran: Ran, context: Context<Tx>, { status }: HttpReply): void {
+/** What the handler has said of its request, through its framework, is thrown on as if it had thrown that itself here. */
+export function throwSaid<Tx>(ran: Ran, context: Context<Tx>, { status }: HttpReply): void {
   const said = context.invalidWith(status)
+  if (said === null && context.statement !== null) throw context.statement
   if (said === null) return
   ran.own_reply = said.own_reply
   throw said.error

@@ -43,6 +43,9 @@ describe('the time that a client has left', () => {
     '2030-01-01T00:00:00',
     '2030-13-01T00:00:00Z',
     '9'.repeat(16),
+    '9'.repeat(14),
+    '1000',
+    `${NOW_MS / 1_000}`,
   ])('is not read from %j', (value) =>
     expect(() => left(value)).toThrow(expect.objectContaining({ code: 'deadline_invalid' })),
   )

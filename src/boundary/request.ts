@@ -143,10 +143,16 @@ export function timeLeftMs(
   const value = header === null ? undefined : request.header(header)
   if (value === undefined) return null
   const text = typeof value === 'string' ? value.trim() : ''
-  const at_ms = /^\d{1,15}$/.test(text) ? Number(text) : ZONED_TIME.test(text) ? Date.parse(text) : Number.NaN
+  if (/^\d+$/.test(text) && !EPOCH_MS.test(text))
+    throw new OnlyonceError('deadline_invalid', { detail: NOT_MILLISECONDS })
+  const at_ms = EPOCH_MS.test(text) ? Number(text) : ZONED_TIME.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(at_ms)) throw new OnlyonceError('deadline_invalid')
   return at_ms - now()
 }
+
+/** From 1973 to 2286. A time in seconds has ten digits, one in microseconds sixteen, and how long to wait fewer than either. */
+const EPOCH_MS = /^[1-9]\d{11,12}$/
+const NOT_MILLISECONDS = 'This number is no time in milliseconds, which has 13 digits. Seconds are not taken.'
 
 /** RFC 3339. A time without a zone is another moment in each place. */
 const ZONED_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/

@@ -43,8 +43,10 @@ describe('a deadline of the client', () => {
     expect([first.status, await first.json()]).toEqual([201, { run: 1 }])
     expect(aborted()).toBe(false)
     expect((await once.explain({ ...CALL, key })).state).toBe('completed')
-    // A retry is late by its own deadline, and starts nothing.
-    expect((await send(key)).status).toBe(504)
+    // A retry is late by its own deadline. It starts nothing, and is told what was done.
+    const again = await send(key)
+    expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
+    expect((await send(randomUUID())).status).toBe(504)
     expect(runs()).toBe(1)
   })
 })

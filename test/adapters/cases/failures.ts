@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { notExecuted } from '../../../src/index.ts'
+import { leaveEffect } from '../../contract/shop.ts'
 import { topic } from '../case.ts'
 import { expectProblem, expectReplay } from '../expectations.ts'
 import { PARSER_MAX_BYTES, type Result } from '../under-test.ts'
@@ -31,16 +32,33 @@ export const failures = topic('Failures', (one) => {
       ['error_reply'],
     )
 
-    one(`notExecuted() (${way}) is answered 503, and the same request runs again`, async (bench) => {
+    one(`notExecuted() (${way}) is answered by a problem, and the same request runs again`, async (bench) => {
       const served = await bench.serve({
         handle: (_, runs) =>
           runs === 1 ? fail(notExecuted()) : { do: 'json', status: 201, value: { run: runs } },
       })
       const { first, again } = await served.twice()
-      expect(first.status).toBe(503)
+      expectProblem(first, 'not_executed')
       expect(again.json()).toEqual({ run: 2 })
       expect(again.headers['idempotent-replayed']).toBeUndefined()
     })
+
+    one(
+      `notExecuted() (${way}) in a transaction is answered by a problem, and rolled back`,
+      async (bench) => {
+        const served = await bench.serve({
+          policy: { protect: 'transaction' },
+          async handle({ once }, runs) {
+            await leaveEffect(once!.tx, once!.key)
+            return runs === 1 ? fail(notExecuted()) : { do: 'json', status: 201, value: {} }
+          },
+        })
+        const key = crypto.randomUUID()
+        const { first, again } = await served.twice({ key })
+        expectProblem(first, 'not_executed')
+        expect([again.status, await bench.shop.countEffects(key)]).toEqual([201, 1])
+      },
+    )
 
     one(`an error (${way}) in a transaction rolls back, and the same request runs again`, async (bench) => {
       const note = crypto.randomUUID()

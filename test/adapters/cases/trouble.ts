@@ -122,7 +122,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
     const policy = { operation: OPERATION, deadline_header: 'X-Deadline' }
     const served = await bench.serve({ policy })
     const key = crypto.randomUUID()
-    for (const past of ['1000', '2020-01-01T00:00:00Z', `${Date.now() - 1}`]) {
+    for (const past of ['1970-01-01T00:00:01Z', '2020-01-01T00:00:00Z', `${Date.now() - 1}`]) {
       expectProblem(await served.send({ key, headers: { 'x-deadline': past } }), 'deadline_exceeded')
     }
     const { state } = await served.once.explain({ account: 'acct_1', operation: OPERATION, key })
@@ -131,11 +131,26 @@ export const trouble = topic('A store that is away, and time that is over', (one
     expect((await served.send({ key, headers: { 'x-deadline': ahead } })).status).toBe(201)
     // It is no part of what the request means.
     expect((await served.send({ key })).headers['idempotent-replayed']).toBe('true')
+    // A replay starts nothing, so a deadline does not keep it from the client.
+    const late = await served.send({ key, headers: { 'x-deadline': '2020-01-01T00:00:00Z' } })
+    expect([late.status, late.headers['idempotent-replayed'], served.runs]).toEqual([201, 'true', 1])
+    const other = { key, body: { other: true }, headers: { 'x-deadline': '2020-01-01T00:00:00Z' } }
+    expectProblem(await served.send(other), 'key_reused')
   })
 
   one('a deadline that is no time is 400', async (bench) => {
     const served = await bench.serve({ policy: { deadline_header: 'X-Deadline' } })
-    for (const bad of ['soon', '-1', '2030-01-01', '2030-01-01T00:00:00', '1e9']) {
+    const seconds = `${Math.floor(Date.now() / 1_000) + 60}`
+    for (const bad of [
+      'soon',
+      '-1',
+      '2030-01-01',
+      '2030-01-01T00:00:00',
+      '1e9',
+      '1000',
+      seconds,
+      `${seconds}000000`,
+    ]) {
       expectProblem(await served.send({ headers: { 'x-deadline': bad } }), 'deadline_invalid')
     }
     expect(served.runs).toBe(0)

@@ -62,6 +62,16 @@ function refuseSmall({ body, once }: RouteInput): Result {
 }
 
 export const validation = topic('Validation', (one) => {
+  one('a body that is not JSON is 415, and not told to be empty', async (bench) => {
+    for (const kind of KINDS) {
+      const served = await bench.serve({ policy: { ...kind(), validate: schema } })
+      const key = randomUUID()
+      const text = { key, body: 'amount=5', headers: { 'content-type': 'text/plain' } }
+      expectProblem(await served.send(text), 'body_not_json')
+      expect((await served.send({ key, body: { amount: 5 } })).status).toBe(201)
+    }
+  })
+
   one('what is not valid claims no key, and the corrected body under the same key runs', async (bench) => {
     for (const kind of KINDS) {
       const served = await bench.serve({ policy: { ...kind(), validate: schema } })
