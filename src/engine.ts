@@ -81,9 +81,9 @@ export class Engine<Tx> {
         begin()
         return work(tx)
       }
-      const unusedTx = () => this.observers.unusedTx(request.id)
+      const misused = this.observers.misusedTx(request.id)
       const { recovery } = this.upkeep
-      return runTransaction(this.store, traced, begun, recovery, this.crashPoint, signals, unusedTx)
+      return runTransaction(this.store, traced, begun, recovery, this.crashPoint, signals, misused)
     })
   }
 

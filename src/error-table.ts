@@ -259,6 +259,8 @@ export const TABLE = {
       'The request took effect, and its reply was too large to be kept. Look its result up; do not use a new key.',
   }),
   ...final(500, 'not_by_this_request', {
+    statement_failed:
+      'A statement failed and the service went on as if it had not, so everything was rolled back and this request changed nothing. An earlier request with this key may have taken effect. A retry will most likely meet the same error: the service has to be corrected first.',
     layer_twice:
       'The idempotency layer stands twice before this handler, and the two ask for different things. Keep one of them: that of the application or that of the route.',
     operation_missing:
@@ -273,6 +275,8 @@ export const TABLE = {
       'The database cannot do this now; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
     pool_exhausted:
       'No database connection became free in time; this request started nothing. An earlier request with this key may have. Send the same request with the same key again. Inside a transaction use tx, or once.within, and enlarge the pool if this persists.',
+    closed:
+      'This process is shutting down and takes no more work; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
     overloaded:
       'Too many requests are waiting; this one started nothing. An earlier request with this key may have. Send the same request with the same key again later.',
   }),
@@ -281,10 +285,6 @@ export const TABLE = {
       'The service cannot use its database as it is set up; this request started nothing. An earlier request with this key may have. An operator has to repair the settings.',
     statement_not_prepared:
       "The connection pooler does not carry named statements. Pass pooler: 'transaction' to postgres().",
-  }),
-  ...retryable(503, 'not_by_this_request', {
-    closed:
-      'This process is shutting down and takes no more work; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
   }),
   ...final(500, 'unknown', {
     option_invalid: 'An option is not valid.',

@@ -65,6 +65,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   async transaction<T>(call: TransactionCall, work: (tx: Tx) => Promise<T>): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
     refuseUnknown('once.transaction()', call, CALLS.transaction)
+    requireWork('once.transaction()', work)
     const request = this.#engine.requests.transaction(call)
     return await this.#engine.transaction(request, async (tx) => encodeValue(await work(tx)), resultOf<T>)
   }
@@ -75,6 +76,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   ): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
     refuseUnknown('once.handler()', call, CALLS.handler)
+    requireWork('once.handler()', work)
     const request = this.#engine.requests.handler(call)
     return await this.#engine.handler(request, (context) => endOf(work, context), resultOf<T>)
   }
@@ -86,6 +88,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   ): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
     refuseUnknown('once.within()', call, CALLS.within)
+    requireWork('once.within()', work)
     const request = this.#engine.requests.transaction(call)
     return await this.#engine.within(
       tx,
@@ -98,6 +101,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   async run<Input, T>(operation: Operation<Input, T>, call: RunCall<Input>): Promise<RunResult<T>> {
     this.#engine.refuseWhenClosing()
     refuseUnknown('once.run()', call, CALLS.run)
+    requireOperation(operation)
     const request = this.#engine.requests.operation(operation.name, call)
     return await this.#engine.run(request, operation as Operation<unknown, unknown>, runResultOf<T>)
   }
@@ -125,6 +129,21 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     refuseUnknown('once.close()', options, { max_ms: true })
     await this.#engine.close(positive('max_ms', options.max_ms ?? LIMITS.close_max_ms))
   }
+}
+
+/** Before the key is claimed: work that cannot run would leave a record that says that it failed. */
+function requireWork(call: string, work: unknown): void {
+  if (typeof work === 'function') return
+  throw new OnlyonceError('option_invalid', {
+    detail: `${call} takes the function to run as its last argument.`,
+  })
+}
+
+function requireOperation(operation: unknown): void {
+  if (typeof (operation as { run?: unknown } | null | undefined)?.run === 'function') return
+  throw new OnlyonceError('option_invalid', {
+    detail: `once.run() takes an operation, as operation() makes it.`,
+  })
 }
 
 /** Runs work and tells how it ended. What cannot be stored has still been done, so it counts as thrown. */

@@ -54,6 +54,16 @@ const SIGNALS: readonly [Signal, object][] = [
   [{ signal: 'key_misuse', security: true, protection: 'transaction', id }, { security: true }],
   [{ signal: 'zombie_key', protection: 'handler', id }, {}],
   [{ signal: 'tx_unused', protection: 'transaction', id, first: true }, { first: true }],
+  [
+    {
+      signal: 'tx_error_ignored',
+      protection: 'transaction',
+      id,
+      first: true,
+      failure: { code: 'c', message: 'm' },
+    },
+    { first: true, error_code: 'c', error_message: 'm' },
+  ],
   [{ signal: 'lease_lost', protection: 'handler', id, fence: 3 }, { fence: 3 }],
   [{ signal: 'herd', protection: 'handler', id, size: 7 }, { size: 7 }],
   [{ signal: 'not_admitted', protection: 'handler', id, code: 'overloaded' }, { code: 'overloaded' }],

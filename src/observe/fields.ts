@@ -53,6 +53,10 @@ export function logFields(signal: Signal): LogFields {
       return { signal: signal.signal, ...callFields(signal), fence: signal.fence }
     case 'tx_unused':
       return { signal: signal.signal, ...callFields(signal), first: signal.first }
+    case 'tx_error_ignored': {
+      const { first, failure } = signal
+      return { signal: signal.signal, ...callFields(signal), first, ...failureFields(failure) }
+    }
     case 'herd':
       return { signal: signal.signal, ...callFields(signal), size: signal.size }
     case 'not_admitted':

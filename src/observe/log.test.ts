@@ -45,6 +45,7 @@ const LEVELS: readonly [Signal, string | null][] = [
   [{ signal: 'key_misuse', security: true, ...of_call }, 'warn'],
   [{ signal: 'zombie_key', ...of_call }, 'warn'],
   [{ signal: 'tx_unused', ...of_call, first: true }, 'warn'],
+  [{ signal: 'tx_error_ignored', ...of_call, first: true, failure }, 'error'],
   [{ signal: 'lease_lost', ...of_call, fence: 1 }, 'warn'],
   [{ signal: 'herd', ...of_call, size: 2 }, 'debug'],
   [{ signal: 'not_admitted', ...of_call, code: 'rate_limited' }, 'debug'],

@@ -50,6 +50,11 @@ function lineOf(signal: Signal): Line | null {
         signal.first ? 'warn' : 'debug',
         'a transaction ended without a statement on its tx: what it wrote elsewhere is not protected',
       ]
+    case 'tx_error_ignored':
+      return [
+        signal.first ? 'error' : 'warn',
+        'a statement of a transaction failed and its function went on, so everything was rolled back',
+      ]
     case 'lease_lost':
       return ['warn', 'an owner found that its record has another owner']
     case 'herd':

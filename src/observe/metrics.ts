@@ -40,6 +40,11 @@ const TABLE = {
   store_error: counter('store.error', ['step', 'code'], 'Errors of the store, retried ones included.'),
   zombie_key: counter('zombie_key', OF_CALL, 'Records found in progress with their lease run out.'),
   tx_unused: counter('tx_unused', OF_CALL, 'Transactions that ended without a statement on their tx.'),
+  tx_error_ignored: counter(
+    'tx_error_ignored',
+    OF_CALL,
+    'Transactions whose function went on after a statement of it had failed.',
+  ),
   lease_lost: counter('lease_lost', OF_CALL, 'Owners that found their record in other hands.'),
   ttl_pruned: counter('ttl_pruned', [], 'Records removed after their retention.'),
   reconcile_scheduled: counter('reconcile.scheduled', ['operation'], 'Records that became unknown.'),
@@ -195,6 +200,7 @@ export function measure(signal: Signal): readonly Measurement[] {
       return [{ metric: 'reserve_key_misuse', value: 1, labels: labelsOf(signal) }]
     case 'zombie_key':
     case 'tx_unused':
+    case 'tx_error_ignored':
     case 'lease_lost':
       return [{ metric: signal.signal, value: 1, labels: labelsOf(signal) }]
     case 'herd':

@@ -1,7 +1,8 @@
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
-import type { RecordId } from '../record/index.ts'
+import type { Failure, RecordId } from '../record/index.ts'
+import { showText } from './fields.ts'
 import type { CallTrace, Observer, Signal, TracedCall } from './signals.ts'
 
 /** A logger such as `console` has a `trace` too, which would be called with every call and write nothing of use. */
@@ -14,8 +15,9 @@ function isObserver(given: Observer | undefined): boolean {
 export class Observers {
   readonly #observers: readonly Observer[]
   readonly #warned = new Set<Observer>()
-  /** Operations whose transactions were found unused. */
+  /** Operations whose transactions were found unused, and those whose functions ignored an error of a statement. */
   readonly #unused = new Set<string>()
+  readonly #ignored = new Set<string>()
   readonly #start_told = new Set<string>()
 
   constructor(given: Observer | readonly Observer[] = []) {
@@ -59,11 +61,25 @@ export class Observers {
    * where nobody observes, because the retry that writes twice may come years later.
    */
   unusedTx(id: RecordId): void {
-    const first = !this.#unused.has(id.operation) && this.#unused.size < LIMITS.warned_operations_max
-    if (first) this.#unused.add(id.operation)
+    const first = isFirst(this.#unused, id)
     this.emit({ signal: 'tx_unused', protection: 'transaction', id, first })
-    if (!first || !this.none) return
-    process.emitWarning(`${id.operation}: ${UNUSED_TX}`, { type: 'OnlyonceTransactionWarning' })
+    if (first && this.none) warnOfTransaction(id, UNUSED_TX)
+  }
+
+  /** A statement of a transaction failed, and its function went on: nothing of it can be committed, however often it is tried. */
+  ignoredError(id: RecordId, failure: Failure): void {
+    const first = isFirst(this.#ignored, id)
+    this.emit({ signal: 'tx_error_ignored', protection: 'transaction', id, first, failure })
+    if (first && this.none)
+      warnOfTransaction(id, `${IGNORED_ERROR} ${failure.code}: ${showText(failure.message)}`)
+  }
+
+  /** What may be wrong with how a function uses its transaction, for the one call that finds out. */
+  misusedTx(id: RecordId) {
+    return {
+      unusedTx: () => this.unusedTx(id),
+      ignoredError: (failure: Failure) => this.ignoredError(id, failure),
+    }
   }
 
   /** Does what concerns one observer. Its first error is told as a warning of the process, the others not at all. */
@@ -88,6 +104,20 @@ export class Observers {
     })
   }
 }
+
+/** Whether something is told for the first time of an operation in this process. */
+function isFirst(told: Set<string>, { operation }: RecordId): boolean {
+  if (told.has(operation) || told.size >= LIMITS.warned_operations_max) return false
+  told.add(operation)
+  return true
+}
+
+function warnOfTransaction({ operation }: RecordId, what: string): void {
+  process.emitWarning(`${operation}: ${what}`, { type: 'OnlyonceTransactionWarning' })
+}
+
+const IGNORED_ERROR =
+  'a statement of a transaction failed and its function went on as if it had not, so everything was rolled back. Let the function throw the error, or use a savepoint.'
 
 const UNUSED_TX =
   'a transaction ended without a single statement on its tx. What its function wrote elsewhere is not protected: a retry can write it again. Send the statements on tx; with strict_tx such a call is an error.'

@@ -128,6 +128,15 @@ export type Signal =
    * for the first one of its operation in this process.
    */
   | (OfCall & { readonly signal: 'tx_unused'; readonly first: boolean })
+  /**
+   * A statement of a transaction failed and its function went on as if it had not, so everything was rolled back. A mistake in the
+   * function: it has to throw, or to use a savepoint. `first` as above.
+   */
+  | (OfCall & {
+      readonly signal: 'tx_error_ignored'
+      readonly first: boolean
+      readonly failure: Failure
+    })
   /** `admit` of the route refused it, under this code. It has claimed no key. */
   | (OfCall & { readonly signal: 'not_admitted'; readonly code: string })
   /** So many callers, more than one, shared one flight. */

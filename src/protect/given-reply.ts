@@ -9,7 +9,10 @@ import { isNeverKept } from './never-kept.ts'
 export interface GivenReply {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
-  /** For calls from code it has to be JSON: the value that they get. */
+  /**
+   * For calls from code it has to be JSON: the value that they get. Where `headers` names no content type, a body that is JSON has
+   * application/json, and any other has none.
+   */
   readonly body?: string | Uint8Array
 }
 
@@ -30,7 +33,28 @@ export function replyOf(given: GivenReply): Reply {
   }
   const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : Buffer.from(body)
   if (bytes.length > LIMITS.reply_size_max_bytes) throw new OnlyonceError('value_too_large')
-  return { status, headers: headersOf(headers), body: bytes, schema: HTTP_SCHEMA, sealed_by: null }
+  return {
+    status,
+    headers: withType(headersOf(headers), bytes),
+    body: bytes,
+    schema: HTTP_SCHEMA,
+    sealed_by: null,
+  }
+}
+
+/** Clients parse a body by its type, and most replies that are given here are what `JSON.stringify` has made. */
+function withType(headers: Reply['headers'], body: Buffer): Reply['headers'] {
+  const typed = headers.some(([name]) => name === 'content-type')
+  return typed || !isJson(body) ? headers : [...headers, ['content-type', 'application/json']]
+}
+
+function isJson(body: Buffer): boolean {
+  try {
+    JSON.parse(body.toString('utf8'))
+    return true
+  } catch {
+    return false
+  }
 }
 
 function headersOf(given: Readonly<Record<string, string>>): Reply['headers'] {

@@ -26,6 +26,7 @@ import type {
   TransactionEnd,
 } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
+import { leaveUnknown } from './leave-unknown.ts'
 import { leaveProved, proveOr, saysInvalid, throwInDoubt, UNWRITTEN } from './proof.ts'
 import type { Recovery } from './recovery.ts'
 
@@ -73,10 +74,10 @@ export async function runTransaction<Tx>(
   store: Store<Tx>,
   request: TransactionRequest,
   work: (tx: Tx) => Promise<Reply>,
-  recovery: Pick<Recovery<Tx>, 'attend'>,
+  recovery: Pick<Recovery<Tx>, 'attend' | 'grace_ms'>,
   crashPoint: CrashPoint,
   signals: CallSignals,
-  unusedTx: () => void,
+  misused: { readonly unusedTx: () => void; readonly ignoredError: (failure: Failure) => void },
 ): Promise<Outcome> {
   const deadline = new Deadline(request.deadline_ms)
   let last: unknown
@@ -104,11 +105,12 @@ export async function runTransaction<Tx>(
     const attempt = attemptOf(request, claimant, seen, deadline)
     // A store tells ends; one that throws has told none, and the work may have begun.
     const told = await store.transact(attempt, work, crashPoint).catch(throwInDoubt)
+    if (wentOn(told)) misused.ignoredError(failureOf(told.error))
     const end = ofTheStore(told, request)
-    if (isUnused(end)) unusedTx()
+    if (isUnused(end)) misused.unusedTx()
     if (end.end === 'committed') return { outcome: 'executed', reply: end.reply }
     if (end.end === 'busy') return busyFor(deadline)
-    const step = await stepAfter(end, store, attempt, crashPoint, signals)
+    const step = await stepAfter(end, store, attempt, recovery.grace_ms, crashPoint, signals)
     if (step.next === 'done') return step.outcome
     last = step.error
     if (step.next === 'rerun' && !request.rerun) break
@@ -123,10 +125,20 @@ function isUnused(end: TransactionEnd): boolean {
 }
 
 /**
+ * Whether the work has ignored that one of its statements failed. What only passes, such as a full disk, is told as that: the same
+ * work may well go on another time.
+ */
+function wentOn(end: TransactionEnd): end is Extract<TransactionEnd, { end: 'failed' }> {
+  return end.end === 'failed' && end.went_on === true && !(end.error instanceof OnlyonceError)
+}
+
+/**
  * Work from code is told what it threw. An HTTP handler has let its framework make a page of it, on which the client would read the
  * error of the store, and perhaps its stack: there the trouble itself is the end.
  */
 function ofTheStore(end: TransactionEnd, { rerun }: TransactionRequest): TransactionEnd {
+  if (wentOn(end) && !rerun)
+    return { end: 'failed', error: new OnlyonceError('statement_failed', { cause: end.error }) }
   if (end.end !== 'failed' || end.trouble === undefined || rerun) return end
   return { end: 'failed', error: end.trouble }
 }
@@ -145,6 +157,7 @@ async function stepAfter<Tx>(
   end: Exclude<TransactionEnd, { end: 'committed' | 'busy' }>,
   store: Store<Tx>,
   attempt: TransactionAttempt,
+  grace_ms: number,
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<Step> {
@@ -162,7 +175,7 @@ async function stepAfter<Tx>(
         : { next: 'rerun', error: end.error }
     }
     case 'ended_inside':
-      await leaveUnknown(store, attempt, end.error, signals)
+      await leaveUnknown(store, attempt, end.error, grace_ms, signals)
       throw end.error
     case 'failed':
       return await afterFailure(store, attempt, end.error, crashPoint)
@@ -218,42 +231,6 @@ const NOT_WORTH_A_WRITE: readonly string[] = [
   'overloaded',
   'deadline_exceeded',
 ]
-
-/**
- * The function ended its own transaction, or used none of it, so what it did may stand without its record. If not
- * even that can be noted, the caller must not hear that nothing happened.
- */
-async function leaveUnknown<Tx>(
-  store: Store<Tx>,
-  attempt: TransactionAttempt,
-  error: Error,
-  signals: CallSignals,
-): Promise<void> {
-  const deadline = new Deadline(LIMITS.save_max_ms)
-  for (let tries = 0; ; tries += 1) {
-    try {
-      return await leaveUnknownOnce(store, attempt, error, signals)
-    } catch {
-      // Without this record a retry would run as if nothing had happened: it is worth waiting for.
-      if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause: error })
-    }
-  }
-}
-
-async function leaveUnknownOnce<Tx>(
-  store: Store<Tx>,
-  { id, claimant, retention_ms }: TransactionAttempt,
-  error: Error,
-  signals: CallSignals,
-): Promise<void> {
-  const bounds = { lease_ms: LIMITS.lease_ms, retention_ms }
-  const decision = await store.claim({ id, claimant, matches: () => true, takeover: 'resume', ...bounds })
-  if (decision.kind !== 'run') return
-  const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
-  const failure = failureOf(error)
-  await store.doubt(owned, failure, LIMITS.grace_ms)
-  signals.doubted(failure)
-}
 
 function attemptOf(
   { id, retention_ms, isolation, exclusive, strict_tx }: TransactionRequest,

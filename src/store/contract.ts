@@ -105,13 +105,15 @@ export type TransactionEnd<Written = Reply> =
   /**
    * The work threw; everything was rolled back. `trouble` says that the store itself was not there for the work, whatever the work
    * has made of that. `meant` is false where a statement could not be run at all: the work has said nothing by that, and may
-   * well go on another time.
+   * well go on another time. `went_on`: the work did not throw at all. One of its statements had failed, which aborts a transaction in
+   * the database, and the work went on as if it had not.
    */
   | {
       readonly end: 'failed'
       readonly error: unknown
       readonly trouble?: OnlyonceError
       readonly meant?: false
+      readonly went_on?: true
     }
   /** The work ended its transaction by itself, or used none of it: what it did may stand without a record. */
   | { readonly end: 'ended_inside'; readonly error: OnlyonceError }

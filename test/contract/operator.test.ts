@@ -50,7 +50,13 @@ describe('resolving', () => {
     expect(await retry(call)).toEqual({ outcome: 'replayed', value: { id: 7 } })
     expect(heard.of('reconcile_resolved')).toMatchObject([{ id: { key: call.key }, state: 'completed' }])
     const shown = await operator(once).show(call, { reply: true })
-    expect(shown.reply).toMatchObject({ status: 201, headers: [['location', '/orders/7']] })
+    expect(shown.reply).toMatchObject({
+      status: 201,
+      headers: [
+        ['location', '/orders/7'],
+        ['content-type', 'application/json'],
+      ],
+    })
     expect(String(shown.reply?.body)).toBe('{"id":7}')
     expect(shown.audit.at(-1)).toMatchObject({ ...SIGNED, action: 'resolve', from: state, to: 'completed' })
   })
@@ -76,6 +82,7 @@ describe('resolving', () => {
     const replayed = await send()
     expect(replayed.status).toBe(201)
     expect(replayed.headers.get('location')).toBe('/orders/7')
+    expect(replayed.headers.get('content-type')).toBe('application/json')
     expect(replayed.headers.get('idempotent-replayed')).toBe('true')
     expect(await replayed.text()).toBe(REPLY.body)
   })

@@ -111,6 +111,15 @@ test.each(Object.entries(STRICT))(
   },
 )
 
+test('it is looked at after the grace_ms of the front door', async () => {
+  const once = shop.open({ strict_tx: true, grace_ms: 77_000, observe: recorder().observe })
+  const call = makeCall()
+  await catchError(once.transaction(call, () => elsewhere(call.key)))
+  const text =
+    'SELECT round(extract(epoch FROM look_at - changed_at))::int AS s FROM onlyonce.records WHERE key = $1'
+  expect((await shop.observer.query(text, [call.key])).rows).toEqual([{ s: 77 }])
+})
+
 test('a call may say that it is not strict', async () => {
   const once = shop.open({ strict_tx: true, observe: recorder().observe })
   const call = makeCall()

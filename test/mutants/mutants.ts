@@ -13,6 +13,7 @@ import { OPERATION_CALL_MUTANTS } from './operation-call-mutants.ts'
 import { OPERATION_MUTANTS } from './operation-mutants.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
 import { PAYMENT_MUTANTS } from './payment-mutants.ts'
+import { REPLY_MUTANTS } from './reply-mutants.ts'
 import { REQUEST_MUTANTS } from './request-mutants.ts'
 import { SERVICE_MUTANTS } from './service-mutants.ts'
 import { TRUTH_MUTANTS } from './truth-mutants.ts'
@@ -284,6 +285,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...INVALID_MUTANTS,
   ...ISSUED_KEY_MUTANTS,
   ...BOUNDARY_MUTANTS,
+  ...REPLY_MUTANTS,
   ...REQUEST_MUTANTS,
   ...SERVICE_MUTANTS,
   ...BACKGROUND_MUTANTS,

@@ -104,10 +104,14 @@ export function endOfRefusal(error: unknown, { failure, translate }: Facts): Tra
     case 'aborted':
       return isWorthRerun(failure)
         ? { end: 'rerun', error: translate(failure) }
-        : failedBy(failure, failure ?? error, translate)
+        : wentOn(failedBy(failure, failure ?? error, translate))
     default:
       return failedBy(error, error, translate)
   }
+}
+
+function wentOn(end: TransactionEnd<never>): TransactionEnd<never> {
+  return end.end === 'failed' ? { ...end, went_on: true } : end
 }
 
 function lost(): TransactionEnd<never> {

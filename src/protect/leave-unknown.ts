@@ -1,0 +1,44 @@
+import { OnlyonceError } from '../errors.ts'
+import { failureOf } from '../failure.ts'
+import { LIMITS } from '../limits.ts'
+import type { CallSignals } from '../observe/index.ts'
+import { Deadline } from '../retry.ts'
+import type { Store, TransactionAttempt } from '../store/contract.ts'
+
+/**
+ * The function ended its own transaction, or used none of it, so what it did may stand without its record. If not
+ * even that can be noted, the caller must not hear that nothing happened.
+ */
+export async function leaveUnknown<Tx>(
+  store: Store<Tx>,
+  attempt: TransactionAttempt,
+  error: Error,
+  grace_ms: number,
+  signals: CallSignals,
+): Promise<void> {
+  const deadline = new Deadline(LIMITS.save_max_ms)
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await leaveUnknownOnce(store, attempt, error, grace_ms, signals)
+    } catch {
+      // Without this record a retry would run as if nothing had happened: it is worth waiting for.
+      if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause: error })
+    }
+  }
+}
+
+async function leaveUnknownOnce<Tx>(
+  store: Store<Tx>,
+  { id, claimant, retention_ms }: TransactionAttempt,
+  error: Error,
+  grace_ms: number,
+  signals: CallSignals,
+): Promise<void> {
+  const bounds = { lease_ms: LIMITS.lease_ms, retention_ms }
+  const decision = await store.claim({ id, claimant, matches: () => true, takeover: 'resume', ...bounds })
+  if (decision.kind !== 'run') return
+  const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
+  const failure = failureOf(error)
+  await store.doubt(owned, failure, grace_ms)
+  signals.doubted(failure)
+}

@@ -1,0 +1,71 @@
+import type { Mutant } from './mutants.ts'
+
+const NODE = ['test/adapters/node.test.ts']
+const HONO = ['test/adapters/hono.test.ts']
+const LATE = 'A reply after the time of its handler'
+
+/** Faults in what becomes of replies that come late, or that a handler has not written itself. */
+export const REPLY_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'replies: drop what a handler writes after its time',
+    file: 'src/adapters/node/capture.ts',
+    edits: [{ from: `this.#late?.takeOver(this.#writers)`, to: `this.#late?.takeOver({})` }],
+    tests: NODE,
+    only: LATE,
+  },
+  {
+    name: 'replies: stop the streams of a handler when its client is answered',
+    file: 'src/adapters/node/late.ts',
+    edits: [
+      {
+        from: `for (const listener of inner) response.removeListener(event, listener)`,
+        to: `for (const listener of [] as typeof inner) response.removeListener(event, listener)`,
+      },
+    ],
+    tests: NODE,
+    only: LATE,
+  },
+  {
+    name: 'replies: store the late failure of a handler',
+    file: 'src/protect/handler.ts',
+    edits: [{ from: `  if (!failed) await save(`, to: `  if (failed || !failed) await save(` }],
+    tests: NODE,
+    only: LATE,
+  },
+  {
+    name: 'replies: take the answer of the layer for the late reply in Hono',
+    file: 'src/adapters/hono/index.ts',
+    edits: [{ from: `is_running ? lateResponse(c, response) : response`, to: `response` }],
+    tests: HONO,
+    only: LATE,
+  },
+  {
+    name: 'replies: look after a handler that was given up by another grace',
+    file: 'src/protect/handler.ts',
+    edits: [
+      { from: `leaveInDoubt(store, owned, recovery.grace_ms)`, to: `leaveInDoubt(store, owned, 30_000)` },
+    ],
+    tests: ['test/contract/late-reply.test.ts'],
+    only: 'grace_ms',
+  },
+  {
+    name: 'replies: keep a stored reply from a client whose deadline is past',
+    file: 'src/boundary/past.ts',
+    edits: [{ from: `typeof known === 'string'`, to: `known !== null` }],
+    tests: NODE,
+    only: 'a deadline that is past',
+  },
+  {
+    name: 'replies: let the framework answer notExecuted()',
+    file: 'src/boundary/context.ts',
+    edits: [{ from: `if (provesNothingDone(thrown)) this.statement = thrown`, to: `` }],
+    tests: NODE,
+    only: 'Failures',
+  },
+  {
+    name: 'replies: call a transaction retryable whose function ignored an error',
+    file: 'src/store/postgres/ends.ts',
+    edits: [{ from: `{ ...end, went_on: true }`, to: `end` }],
+    tests: ['test/contract/ignored-error.test.ts'],
+  },
+]
