@@ -112,10 +112,10 @@ export async function runHandler<Tx>(
     over()
     if (error instanceof OnlyonceError && error.cause === TIMED_OUT) {
       leaveInDoubt(store, owned, recovery.grace_ms)
-      ended.then(
-        (late) => running.saving(saveLate(store, request, claimed, late, crashPoint, signals)),
-        () => {},
-      )
+      // Nobody waits for it any more. Where it cannot be stored, the record says what it said before.
+      ended
+        .then((late) => running.saving(saveLate(store, request, claimed, late, crashPoint, signals)))
+        .catch(() => {})
     }
     // The work has begun, and nothing was stored of it.
     throw claimsNothingDone(error) ? inDoubt(error) : error

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/adapters/fetch/index.ts'
-import { notExecuted, type Onlyonce, operator, type PostgresTx } from '../../src/index.ts'
+import { notExecuted, type Onlyonce, operator, type PostgresTx, type Signal } from '../../src/index.ts'
 import { catchError, makeCall, makeGate, openShop, type Shop, waitUntil } from './shop.ts'
 
 let shop: Shop
@@ -109,6 +109,27 @@ describe('the late reply of an owner', () => {
     await waitUntil('it is completed', async () => (await other.explain(id)).state === 'completed')
     const again = await send()
     expect([again.status, await again.json()]).toEqual([201, { late: true }])
+  })
+
+  test('that the route has given up changes nothing where an operator has decided', async () => {
+    const key = randomUUID()
+    const gate = makeGate()
+    const lost = makeGate()
+    const observe = { signal: (told: Signal) => void (told.signal === 'lease_lost' && lost.pass()) }
+    const policy = { account: () => 'acct_1', operation: 'orders.decided', in_progress_max_ms: 50 }
+    const route = idempotent(shop.open({ observe }), policy, async () => {
+      await gate.pass()
+      return Response.json({ late: true }, { status: 201 })
+    })
+    const send = () =>
+      route(new Request('http://localhost/', { method: 'POST', headers: { 'Idempotency-Key': key } }))
+    await send()
+    await waitUntil('it is in doubt', async () => (await stateOf(key)) === 'unknown')
+    const id = { account: 'acct_1', operation: 'orders.decided', key }
+    await operator(other).resolve(id, { ...SIGNED, reply: REPLY })
+    gate.open()
+    await lost.reached
+    expect(await (await send()).json()).toBe('by an operator')
   })
 
   test('is waited for as long as grace_ms says, before anybody looks', async () => {
