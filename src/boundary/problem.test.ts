@@ -15,6 +15,7 @@ describe('a problem', () => {
     expect(reply.headers).toEqual([
       ['content-type', 'application/problem+json'],
       ['cache-control', 'no-store'],
+      ...(status === 503 && retryable ? [['retry-after', '1']] : []),
     ])
     expect(said(reply)).toEqual({
       type: `https://example.com/p/${code}`,

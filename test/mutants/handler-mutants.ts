@@ -205,7 +205,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     name: 'throw away the reply of a handler that the route has given up',
     file: 'src/protect/handler.ts',
-    edits: [{ from: `if (end.end !== 'threw') await save(`, to: `if (end.end === 'threw') await save(` }],
+    edits: [{ from: `if (!failed) await save(`, to: `if (failed) await save(` }],
     tests: [LATE],
     only: 'the route has given the handler up',
   },
