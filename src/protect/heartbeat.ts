@@ -98,7 +98,8 @@ export class Heartbeat<Tx> {
 
   #beat(): void {
     const left_ms = this.#end.left_ms
-    if (left_ms === 0) {
+    // A beat in the very last moment could overtake the word that the owner was given up, and take that back.
+    if (left_ms <= TIMER_EARLY_MAX_MS) {
       this.#lose(new OnlyonceError('outcome_unknown', { detail: 'The time for this attempt is over.' }))
       return
     }
@@ -138,6 +139,9 @@ export class Heartbeat<Tx> {
     for (const tell of this.#listeners) tell(reason)
   }
 }
+
+/** A timer of Node's may fire this much too early, by the clock that the end is counted by. */
+const TIMER_EARLY_MAX_MS = 2
 
 /** More than this many beats without an answer say nothing that the next one would not. */
 const UNANSWERED_MAX = 4
