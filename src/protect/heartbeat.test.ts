@@ -50,6 +50,7 @@ describe('signs of life', () => {
   })
 
   it('do not come in the last moment: one could take back that the owner was given up', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const { store, beats } = counting(async () => {})
     const heartbeat = new Heartbeat(store, owned, { lease_ms: 900, in_progress_max_ms: 301 }, () => {})
     await vi.advanceTimersByTimeAsync(300)

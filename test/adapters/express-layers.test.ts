@@ -191,7 +191,8 @@ test.each(['handler', 'transaction'] as const)(
       app.post('/things', idempotent(once, { account, protect }), handle, pass, refuse)
     })
     const { first, again } = await twice(client)
-    expect([first.status, again.json()]).toEqual([422, { runs: 2 }])
+    // notExecuted() is answered by the layer; any other error is what the error handlers of the route make of it.
+    expect([first.status, again.json()]).toEqual([protect === 'handler' ? 503 : 422, { runs: 2 }])
   },
 )
 
