@@ -35,9 +35,11 @@ const RETENTION_MS = 1_000
 const LEASE_MS = 100
 const GRACE_MS = 50
 
-function claimant(n: number, request: number): Claimant {
+const KINDS = ['transaction', 'operation', 'handler', 'handler_rerunnable', 'handler_recoverable'] as const
+
+function claimant(n: number, request: number, kind: Claimant['kind'] = 'handler'): Claimant {
   return {
-    kind: 'handler',
+    kind,
     attempt_id: `attempt-${n}`,
     owner: `owner-${n}`,
     fingerprint: { key_id: 'k', digest: Buffer.from([request]) },
@@ -63,6 +65,8 @@ interface Model {
   /** When somebody may look, and how often somebody has. */
   look_at: number
   looks: number
+  /** As what the present attempt was begun. */
+  kind: Claimant['kind']
 }
 
 type Settling =
@@ -79,7 +83,7 @@ type Settling =
   | 'look_found'
 
 type Step =
-  | { do: 'claim'; request: number; takeover: 'resume' | 'doubt' }
+  | { do: 'claim'; request: number; takeover: 'resume' | 'doubt'; kind: Claimant['kind'] }
   | { do: 'complete' | 'release' | 'doubt' | 'extend' | 'forget'; fence_behind: number }
   | { do: Settling }
   | { do: 'pass'; ms: number }
@@ -89,6 +93,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     do: fc.constant('claim' as const),
     request: fc.integer({ min: 1, max: 2 }),
     takeover: fc.constantFrom('resume' as const, 'doubt' as const),
+    kind: fc.constantFrom(...KINDS),
   }),
   fc.record({
     do: fc.constantFrom(
@@ -119,14 +124,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 )
 
 /** What the model says a claim comes to. */
-function modelClaim(model: Model, request: number, takeover: string, now: number): string {
+function modelClaim(model: Model, request: number, takeover: string, kind: string, now: number): string {
   if (model.state === 'none' || model.state === 'expired') return 'run'
   if (model.request !== request) return 'key_reused'
   if (model.state === 'completed') return 'replay'
   if (model.state === 'retryable') return 'run'
   if (model.state === 'in_progress') {
     if (now < model.lease_until) return 'in_progress'
-    return takeover === 'resume' ? 'run' : 'vanished'
+    const again = ['operation', 'handler_rerunnable'].includes(kind) && model.kind === kind
+    return takeover === 'resume' && again ? 'run' : 'vanished'
   }
   return model.state
 }
@@ -143,6 +149,7 @@ class World {
     decided: false,
     look_at: 0,
     looks: 0,
+    kind: 'handler',
   }
   attempts = 0
 
@@ -152,7 +159,7 @@ class World {
         this.now += step.ms
         return null
       case 'claim':
-        return this.claim(step.request, step.takeover)
+        return this.claim(step.request, step.takeover, step.kind)
       case 'complete':
       case 'release':
       case 'doubt':
@@ -165,14 +172,14 @@ class World {
     }
   }
 
-  claim(request: number, takeover: 'resume' | 'doubt'): void {
+  claim(request: number, takeover: 'resume' | 'doubt', kind: Claimant['kind']): void {
     this.attempts += 1
-    const who = claimant(this.attempts, request)
+    const who = claimant(this.attempts, request, kind)
     const before = this.record
     const same_request = before === null || sameRequest(before, who)
     const claim = { claimant: who, same_request, lease_ms: LEASE_MS, takeover, grace_ms: GRACE_MS }
     const decision = decide(before, claim, this.now)
-    expect(decision.kind).toBe(modelClaim(this.model, request, takeover, this.now))
+    expect(decision.kind).toBe(modelClaim(this.model, request, takeover, kind, this.now))
     if (decision.kind === 'run') expect(decision.from).toBe(this.model.state)
     if (decision.kind === 'run') {
       this.record = decision.record
@@ -187,13 +194,14 @@ class World {
         decided: false,
         look_at: 0,
         looks: 0,
+        kind,
       }
     } else if (decision.kind === 'vanished') {
       this.record = decision.record
       Object.assign(this.model, { state: 'unknown', look_at: this.model.lease_until + GRACE_MS, looks: 0 })
-      expect(decision.due).toBe(this.model.look_at <= this.now)
+      expect(decision.due).toBe(this.model.kind !== 'operation' && this.model.look_at <= this.now)
     } else if (decision.kind === 'unknown') {
-      expect(decision.due).toBe(this.model.look_at <= this.now)
+      expect(decision.due).toBe(this.model.kind !== 'operation' && this.model.look_at <= this.now)
     } else expect(this.record).toBe(before)
   }
 
@@ -201,7 +209,9 @@ class World {
     const { record, now, model } = this
     const mine = model.fence === fence
     const at_work = model.state === 'in_progress'
-    const given_up = model.state === 'unknown' || (model.state === 'parked' && !model.decided)
+    const given_up =
+      model.kind !== 'operation' &&
+      (model.state === 'unknown' || (model.state === 'parked' && !model.decided))
     expect(owns(record, fence)).toBe(mine && at_work)
     expect(mayAnswer(record, fence)).toBe(mine && (at_work || given_up))
     if (!mayAnswer(record, fence) || (what === 'doubt' && !owns(record, fence))) return
@@ -252,6 +262,7 @@ class World {
       this.attempts += 1
       this.record = settleAsExecuted(record, claimant(this.attempts, model.request), LEASE_MS, now)
       model.fence += 1
+      model.kind = 'handler'
       model.lease_until = now + LEASE_MS
     }
     if (what === 'expire' && (record.state === 'completed' || record.state === 'retryable')) {

@@ -41,7 +41,10 @@ export interface Claimant {
   readonly trace: string | null
 }
 
-/** What becomes of a record whose lease ran out: an operation resumes, a plain handler is in doubt. */
+/**
+ * What the claimant would do with a record whose lease ran out: an operation resumes, a plain handler is in doubt. It resumes only what
+ * was begun as the same (`mayFollow`).
+ */
 export type Takeover = 'resume' | 'doubt'
 
 /** The caller owns the record now. `from` is what was there before: a retry is told from a first attempt by it. */
@@ -128,7 +131,7 @@ export function decide(
       if (record.lease_until > now) {
         return { kind: 'in_progress', retry_after_ms: afterOwner(record, now) }
       }
-      return claim.takeover === 'resume'
+      return claim.takeover === 'resume' && mayFollow(record.kind, claim.claimant.kind)
         ? run(record, claim, now)
         : { kind: 'vanished', ...inDoubt(vanish(record, claim.grace_ms ?? LIMITS.grace_ms, now), now) }
     case 'unknown':
@@ -138,6 +141,14 @@ export function decide(
     default:
       return unreachable(record)
   }
+}
+
+/**
+ * Whether a claimant may go on where an owner vanished. The vanished attempt decides, not the code that comes after it: a deploy may have
+ * made another kind of work of the same name, and what a plain handler did before it vanished is in no step that an operation could find.
+ */
+export function mayFollow(vanished: Kind, claimant: Kind): boolean {
+  return vanished === claimant && (vanished === 'operation' || vanished === 'handler_rerunnable')
 }
 
 function inDoubt(record: Unknown, now: number) {

@@ -1,3 +1,4 @@
+import { ATTACK_MUTANTS } from './attack-mutants.ts'
 import { BACKGROUND_MUTANTS } from './background-mutants.ts'
 import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
 import type { FaultyFile } from './build-in.ts'
@@ -292,6 +293,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...CRASH_MUTANTS,
   ...OPERATION_MUTANTS,
   ...OPERATION_CALL_MUTANTS,
+  ...ATTACK_MUTANTS,
   ...TRUTH_MUTANTS,
   ...VOID_CALL_MUTANTS,
 ]

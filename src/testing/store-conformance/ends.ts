@@ -105,11 +105,11 @@ export const ENDS: Cases = {
 
   'forgets nothing that has another owner, or an end': async ({ store }) => {
     const id = newId()
-    const first = await run(store, claimOf(id, { lease_ms: 1 }))
+    const first = await run(store, claimOf(id, { lease_ms: 1, kind: 'handler_rerunnable' }))
     const stranger = { ...first, attempt_id: randomUUID() }
     assert.equal(await store.forget(stranger), true)
     assert.equal((await store.look(id))?.record.attempt_id, first.attempt_id)
-    const second = await runWhenFree(store, claimOf(id))
+    const second = await runWhenFree(store, claimOf(id, { kind: 'handler_rerunnable' }))
     assert.equal(await store.forget(first), false)
     assert.equal((await store.look(id))?.record.attempt_id, second.attempt_id)
     const ends: ((owned: Owned) => Promise<void>)[] = [

@@ -20,8 +20,8 @@ export const LEASES: Cases = {
     store,
   }) => {
     const id = newId()
-    const late = await run(store, claimOf(id, { lease_ms: 1 }))
-    const owner = await runWhenFree(store, claimOf(id, { takeover: 'resume' }))
+    const late = await run(store, claimOf(id, { lease_ms: 1, kind: 'handler_rerunnable' }))
+    const owner = await runWhenFree(store, claimOf(id, { takeover: 'resume', kind: 'handler_rerunnable' }))
     assert.equal(owner.fence, late.fence + 1)
     await assert.rejects(store.complete(late, reply('late'), LONG_MS), isLeaseLost)
     await assert.rejects(store.release(late, FAILURE, LONG_MS), isLeaseLost)
@@ -32,6 +32,20 @@ export const LEASES: Cases = {
     const decision = await store.claim(claimOf(id))
     assert.equal(decision.kind === 'replay' && decision.record.reply.body?.toString(), 'in time')
     assert.equal((await store.history(id))[0]?.outcome, 'abandoned')
+  },
+
+  'gives a record whose lease ran out only to a claim of the kind that began it': async ({ store }) => {
+    const kinds = [...KINDS, 'operation'] as const
+    for (const begun of kinds) {
+      for (const next of kinds) {
+        const id = newId()
+        await run(store, claimOf(id, { lease_ms: 1, kind: begun }))
+        const decision = await claimWhenFree(store, claimOf(id, { takeover: 'resume', kind: next }))
+        const follows = begun === next && (begun === 'operation' || begun === 'handler_rerunnable')
+        assert.equal(decision.kind, follows ? 'run' : 'vanished', `${next} after ${begun}`)
+        assert.equal((await store.look(id))?.record.kind, begun)
+      }
+    }
   },
 
   'marks a record unknown when its owner vanished and may not be followed': async ({ store }) => {

@@ -38,14 +38,20 @@ export function reply(body: string): Reply {
 
 export function claimOf(
   id: RecordId,
-  given: { request?: number; key_id?: string; lease_ms?: number; takeover?: 'resume' | 'doubt' } = {},
+  given: {
+    request?: number
+    key_id?: string
+    lease_ms?: number
+    takeover?: 'resume' | 'doubt'
+    kind?: ClaimRequest['claimant']['kind']
+  } = {},
 ): ClaimRequest {
   const key_id = given.key_id ?? KEYS.fingerprint[0]
   const digest = Buffer.alloc(32, given.request ?? 1)
   return {
     id,
     claimant: {
-      kind: 'handler',
+      kind: given.kind ?? 'handler',
       attempt_id: randomUUID(),
       owner: 'conformance',
       fingerprint: { key_id, digest },

@@ -48,9 +48,9 @@ export const STUCK: Cases = {
     const first = await store.claim(claimOf(id))
     assert.ok(first.kind === 'run' && first.from === 'none')
     await store.release({ id, fence: 1, attempt_id: first.record.attempt_id }, FAILURE, LONG_MS)
-    const again = await store.claim(claimOf(id, { lease_ms: 1 }))
+    const again = await store.claim(claimOf(id, { lease_ms: 1, kind: 'handler_rerunnable' }))
     assert.ok(again.kind === 'run' && again.from === 'retryable')
-    const decision = await claimWhenFree(store, claimOf(id))
+    const decision = await claimWhenFree(store, claimOf(id, { kind: 'handler_rerunnable' }))
     assert.ok(decision.kind === 'run' && decision.from === 'in_progress')
   },
 }

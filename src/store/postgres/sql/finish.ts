@@ -1,4 +1,4 @@
-import { interval } from './columns.ts'
+import { interval, presentKind } from './columns.ts'
 
 /**
  * Every write of an owner carries its fence, and an old one changes no row; and its attempt id, because fences begin
@@ -13,7 +13,7 @@ export const OWNED = `${MINE} AND state = 'in_progress'`
  * `mayAnswer` in the code. Operations are taken over by a new fence instead.
  */
 export const ANSWERABLE = `(state = 'in_progress'
-  OR (state IN ('unknown', 'parked') AND version IS NULL AND decided IS NOT TRUE))`
+  OR (state IN ('unknown', 'parked') AND ${presentKind('r')} <> 'o' AND decided IS NOT TRUE))`
 const ANSWERED = `${MINE} AND ${ANSWERABLE}`
 
 /** What a record in doubt says, and another one does not. */
@@ -21,7 +21,7 @@ export const NOT_IN_DOUBT = `error_code = NULL, error_message = NULL, look_at = 
 
 /** Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 status, 8 headers, 9 body, 10 schema, 11 id of the key that sealed it. */
 export const complete = (schema: string) => `
-UPDATE ${schema}.records
+UPDATE ${schema}.records AS r
 SET state = 'completed', lease_until = NULL, changed_at = clock_timestamp(),
     expires_at = clock_timestamp() + ${interval('$6')}, ${NOT_IN_DOUBT},
     reply_status = $7, reply_headers = $8, reply_body = $9, reply_schema = $10, reply_key_id = $11
@@ -30,7 +30,7 @@ RETURNING fence`
 
 /** Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 error code, 8 error message, 9 the kind to keep, or null. */
 export const release = (schema: string) => `
-UPDATE ${schema}.records
+UPDATE ${schema}.records AS r
 SET state = 'retryable', lease_until = NULL, changed_at = clock_timestamp(),
     expires_at = clock_timestamp() + ${interval('$6')}, error_code = $7, error_message = $8,
     look_at = NULL, looks = NULL, decided = NULL, kind = coalesce($9::"char", kind)
@@ -48,7 +48,7 @@ RETURNING fence`
 
 /** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 first look in ms. */
 export const doubt = (schema: string) => `
-UPDATE ${schema}.records
+UPDATE ${schema}.records AS r
 SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
     look_at = clock_timestamp() + ${interval('$8')}, looks = 0
 WHERE ${OWNED}
@@ -59,7 +59,7 @@ RETURNING fence`
  * Parameters: 1-4 id and fence, 5 error code, 6 error message, 7 grace in ms.
  */
 export const doubtVanished = (schema: string) => `
-UPDATE ${schema}.records
+UPDATE ${schema}.records AS r
 SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error_code = $5, error_message = $6,
     look_at = lease_until + ${interval('$7')}, looks = 0
 WHERE ${SEEN} AND state = 'in_progress' AND lease_until <= clock_timestamp()
@@ -70,7 +70,7 @@ RETURNING fence`
  * Parameters: 1-5 id, fence and attempt id, 6 lease in ms.
  */
 export const extend = (schema: string) => `
-UPDATE ${schema}.records
+UPDATE ${schema}.records AS r
 SET state = 'in_progress', lease_until = clock_timestamp() + ${interval('$6')},
     error_code = NULL, error_message = NULL, look_at = NULL, decided = NULL,
     looks = CASE WHEN state = 'in_progress' THEN looks END

@@ -1,4 +1,4 @@
-import { interval, RESUMED_COLUMNS } from './columns.ts'
+import { interval, presentKind, RESUMED_COLUMNS } from './columns.ts'
 import { OWNED } from './finish.ts'
 
 /**
@@ -98,13 +98,15 @@ FOR UPDATE`
  * starts over, with nothing of what was. A worker gives no head (version is NULL) and leaves the deadline as it is.
  * Parameters: 1-3 id, 4 fence seen, 5 state seen, 6 attempt id, 7 owner, 8 trace, 9 fingerprint, 10 its key id,
  * 11 lease in ms, 12 version, 13 input, 14 its key id, 15 deadline in ms, 16 retention in ms, 17 versions that the taker
- * has the code of, 18 keys that it can open with. Whoever cannot go on with it must not raise its fence.
+ * has the code of, 18 keys that it can open with. A taker that cannot go on with it must not raise its fence. What vanished, or is in
+ * doubt, was begun as an operation, or is none to go on with: the same as `mayFollow` in the code.
  */
 export const takeOver = (schema: string) => `
 WITH previous AS (
-  SELECT * FROM ${schema}.records
+  SELECT * FROM ${schema}.records AS p
   WHERE account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint AND state = $5
     AND (state <> 'in_progress' OR lease_until <= clock_timestamp())
+    AND (state IN ('retryable', 'expired') OR ${presentKind('p')} = 'o')
     AND (state = 'expired' OR (
       (version IS NULL OR version = ANY ($17::text[]))
       AND (input_key_id IS NULL OR input_key_id = ANY ($18::text[]))
@@ -186,18 +188,18 @@ RETURNING fence`
  */
 export const findAbandoned = (schema: string) => `
 SELECT account, operation, key, fence, state
-FROM ${schema}.records
+FROM ${schema}.records AS r
 WHERE expires_at IS NULL AND state = 'in_progress' AND lease_until <= now() - ${interval('$3')}
-  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND ${presentKind('r')} = 'o'
 ORDER BY attempted_at
 LIMIT $4`
 
 /** Parameters: 1 operations, 2 their versions, 3 limit. */
 export const findDue = (schema: string) => `
 SELECT account, operation, key, fence, state
-FROM ${schema}.records
+FROM ${schema}.records AS r
 WHERE look_at <= now() AND state = 'unknown'
-  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND ${presentKind('r')} = 'o'
 ORDER BY look_at
 LIMIT $3`
 

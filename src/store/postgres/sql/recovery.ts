@@ -13,7 +13,7 @@ export const findUnattended = (schema: string) => `
 (SELECT r.account, r.operation, r.key, r.fence, r.attempt_id, r.state, ${KIND}, coalesce(r.looks, 0),
    r.error_code, r.error_message
  FROM ${schema}.records AS r
- WHERE r.expires_at IS NULL AND r.attempted_at <= now() - ${interval('$1')} AND r.version IS NULL
+ WHERE r.expires_at IS NULL AND r.attempted_at <= now() - ${interval('$1')} AND ${KIND} <> 'o'
    AND (r.state = 'in_progress' AND r.lease_until <= now() - ${interval('$1')}
      OR r.state = 'unknown' AND r.look_at IS NULL)
  ORDER BY r.attempted_at
@@ -22,7 +22,7 @@ UNION ALL
 (SELECT r.account, r.operation, r.key, r.fence, r.attempt_id, r.state, ${KIND}, coalesce(r.looks, 0),
    r.error_code, r.error_message
  FROM ${schema}.records AS r
- WHERE r.look_at <= now() AND r.state = 'unknown' AND r.version IS NULL
+ WHERE r.look_at <= now() AND r.state = 'unknown' AND ${KIND} <> 'o'
    AND (${KIND} <> 'c' OR r.operation = ANY ($2::text[]) OR r.look_at <= now() - ${interval('$3')})
  ORDER BY r.look_at
  LIMIT $4)`
@@ -41,14 +41,14 @@ SET state = CASE WHEN ${KIND} = 'r' THEN 'retryable' ELSE 'unknown' END,
     looks = CASE WHEN ${KIND} <> 'r' THEN 0 END,
     expires_at = CASE WHEN ${KIND} = 'r'
       THEN clock_timestamp() + coalesce(retention_ms, $7::bigint) * interval '1 millisecond' END
-WHERE ${SEEN} AND state = 'in_progress' AND version IS NULL AND lease_until <= clock_timestamp() - ${interval('$6')}
+WHERE ${SEEN} AND state = 'in_progress' AND ${KIND} <> 'o' AND lease_until <= clock_timestamp() - ${interval('$6')}
 RETURNING state`
 
 /** Parameters: 1-5 id, fence and attempt id, 6 looks seen, 7 held for ms. */
 export const takeLook = (schema: string) => `
-UPDATE ${schema}.records
+UPDATE ${schema}.records AS r
 SET looks = coalesce(looks, 0) + 1, look_at = clock_timestamp() + ${interval('$7')}
-WHERE ${SEEN} AND state = 'unknown' AND version IS NULL AND coalesce(looks, 0) = $6::int
+WHERE ${SEEN} AND state = 'unknown' AND ${KIND} <> 'o' AND coalesce(looks, 0) = $6::int
   AND coalesce(look_at, clock_timestamp()) <= clock_timestamp()
 RETURNING looks`
 
@@ -57,7 +57,7 @@ RETURNING looks`
  * 10 status, 11 headers, 12 body, 13 schema, 14 id of the key that sealed it, 15 error code, 16 error message.
  */
 export const endLook = (schema: string) => `
-UPDATE ${schema}.records
+UPDATE ${schema}.records AS r
 SET state = $7::text, changed_at = clock_timestamp(),
     look_at = clock_timestamp() + ${interval('$8')},
     looks = CASE WHEN $7 = 'unknown' THEN looks END,
@@ -68,5 +68,5 @@ SET state = $7::text, changed_at = clock_timestamp(),
     error_code = CASE WHEN $7 <> 'completed' THEN coalesce($15, error_code) END,
     error_message = CASE WHEN $7 <> 'completed' THEN coalesce($16, error_message) END,
     decided = CASE WHEN $7 IN ('completed', 'retryable') THEN true END
-WHERE ${SEEN} AND state = 'unknown' AND version IS NULL AND coalesce(looks, 0) = $6::int
+WHERE ${SEEN} AND state = 'unknown' AND ${KIND} <> 'o' AND coalesce(looks, 0) = $6::int
 RETURNING state`
