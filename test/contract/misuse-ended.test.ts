@@ -15,6 +15,10 @@ const ENDINGS = [
   'SELECT 1; COMMIT',
   'SELECT 1; COMMIT; BEGIN',
   'SELECT 1; ROLLBACK; BEGIN',
+  // The word "to", as in ROLLBACK TO a savepoint, stands elsewhere in the text.
+  "SELECT 'go to'; ROLLBACK; BEGIN",
+  "SELECT 'to'; ROLLBACK AND CHAIN",
+  'SAVEPOINT a; ROLLBACK TO a; ROLLBACK; BEGIN',
 ]
 
 /** What functions do with an error of a query. */
@@ -81,4 +85,21 @@ test('queries that nobody awaited are not half done in a success', async () => {
   const effects = await shop.countEffects(call.key)
   if (told === 'executed') expect([0, 4]).toContain(effects)
   else expect(effects).toBe(0)
+})
+
+test.each([
+  'ROLLBACK TO a',
+  'rollback to savepoint a;',
+  '/* back */ ROLLBACK WORK TO SAVEPOINT a; ',
+  'ROLLBACK TO a; SELECT 1',
+])('%j is about a savepoint, and the transaction goes on', async (text) => {
+  const call = makeCall()
+  const { outcome } = await shop.open().transaction(call, async (tx) => {
+    await leaveEffect(tx, call.key)
+    await tx.query('SAVEPOINT a')
+    await tx.query('SELECT 1 / 0').catch(() => {})
+    await tx.query(text)
+  })
+  expect(outcome).toBe('executed')
+  expect(await shop.countEffects(call.key)).toBe(1)
 })

@@ -26,4 +26,11 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
     tests: ['test/contract/kinds.test.ts'],
     only: 'no worker goes on with it',
   },
+  {
+    name: 'take a rollback for that of a savepoint because of a word in the text',
+    file: 'src/store/postgres/tx.ts',
+    edits: [{ from: `!isToSavepoint(text ?? '')`, to: `!/\\bto\\b/i.test(text ?? '')` }],
+    tests: ['test/contract/misuse-ended.test.ts'],
+    only: 'go to',
+  },
 ]

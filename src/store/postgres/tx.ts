@@ -23,6 +23,15 @@ const CONTROLS = new RegExp(
   'i',
 )
 
+/** One statement that goes back to a savepoint, and nothing behind it. */
+const ONE_TO_SAVEPOINT = new RegExp(`^${COMMENTS}rollback${TO_SAVEPOINT}[^;]*;?\\s*$`, 'i')
+const SOME_TO_SAVEPOINT = new RegExp(`\\brollback${TO_SAVEPOINT}`, 'i')
+/** Words that may end a transaction, wherever in a text they stand. COMMIT of an aborted one is answered with ROLLBACK too. */
+const MAY_END = new RegExp(
+  `\\b(?:commit|end|abort|prepare\\s+transaction|rollback(?!${TO_SAVEPOINT}))\\b`,
+  'i',
+)
+
 /**
  * A transaction that begins with its first statement. BEGIN travels in the same flush as that statement, so
  * that a transaction costs no round trip of its own.
@@ -172,7 +181,7 @@ export class Tx implements PostgresTx {
       opened: () => this.markOpened(),
       done: (tag) => {
         const ends = tag === 'COMMIT' || tag === 'PREPARE TRANSACTION'
-        if (ends || (tag === 'ROLLBACK' && !/\bto\b/i.test(text ?? ''))) this.ended_inside = true
+        if (ends || (tag === 'ROLLBACK' && !isToSavepoint(text ?? ''))) this.ended_inside = true
         else if (tag === 'ROLLBACK') this.failure = null
       },
     }
@@ -187,10 +196,18 @@ export class Tx implements PostgresTx {
   }
 }
 
+/**
+ * Whether the answer ROLLBACK can only be about a savepoint. The server answers ROLLBACK with the same word, and in a text of several statements it
+ * is not told which of them an answer is about: where one might be the end, the transaction counts as ended.
+ */
+function isToSavepoint(text: string): boolean {
+  return ONE_TO_SAVEPOINT.test(text) || (SOME_TO_SAVEPOINT.test(text) && !MAY_END.test(text))
+}
+
 /** Several statements in one text go over the simple protocol; only there can one hide that ends the transaction. */
 function mayEnd(query: PgQuery): boolean {
   const text = query.text ?? ''
-  return text.includes(';') && /\b(?:commit|end|abort|rollback|prepare\s+transaction)\b/i.test(text)
+  return text.includes(';') && MAY_END.test(text)
 }
 
 /** A refusal that nobody awaits must not end the process. */
