@@ -188,7 +188,11 @@ export class Boundary<Tx> {
     { asked, request, deadline }: Prepared,
     ran: Ran,
   ): Promise<void> {
-    if (!(await would_run)) return
+    // An error of the store is no word of the operation's.
+    const would = await would_run.catch((error) => {
+      throw errorOf(error)
+    })
+    if (!would) return
     const max_ms = Math.min(request.deadline_ms, deadline?.left_ms ?? request.deadline_ms)
     const refusal = await ask(this.policy.admit!, asked!, max_ms, ran)
     if (refusal !== null) {

@@ -3,6 +3,7 @@ import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { Failure, Reply } from '../record/index.ts'
 import type { CallEnd } from './asking.ts'
+import { unproved } from './proof.ts'
 
 /** Why an attempt stops before its function has come to an end. */
 export type Stop =
@@ -87,7 +88,9 @@ export class Interrupted extends Error {
 /** What an error of the record, or of the store, means for the attempt. */
 export function stopOf(error: unknown): Stop {
   if (error instanceof Interrupted) return error.stop
-  const lost = error instanceof OnlyonceError && LOST.includes(error.code)
+  // A driver's own error says that the server has refused the record, and its text is not for clients.
+  if (!(error instanceof OnlyonceError)) return { why: 'failed', error: unproved(error, 'not_applied') }
+  const lost = LOST.includes(error.code)
   return lost ? { why: 'lost', error } : { why: 'failed', error }
 }
 

@@ -53,7 +53,7 @@ export async function runOperation<Tx>(
     if (tries > 0 && !(await deadline.backOff(tries))) break
     const claimant: Claimant = { kind: 'operation', attempt_id: randomUUID(), owner, fingerprint, trace }
     house.crashPoint('operation.look.before')
-    const seen = await house.store.look(id)
+    const seen = await house.store.look(id).catch(throwOfStore)
     house.crashPoint('operation.look.after')
     const record = seen?.record ?? null
     refuseNewWork(request.lapsed, record?.state ?? 'none')
@@ -74,7 +74,7 @@ export async function runOperation<Tx>(
       house.crashPoint('operation.take_over.before')
       const taken = { id, fence: record.fence, state: record.state }
       const request = { seen: taken, claimant, lease_ms, head, versions: [...code.keys()] }
-      resumed = await house.operations.takeOver(request).catch(throwUnanswered)
+      resumed = await house.operations.takeOver(request).catch(throwUnanswered).catch(throwOfStore)
       house.crashPoint('operation.take_over.after')
       if (resumed === null) continue
     }
@@ -98,6 +98,11 @@ export async function runOperation<Tx>(
 function throwUnanswered(error: unknown): never {
   const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
   throw unanswered && !isReadOnly(error) ? inDoubt(error) : error
+}
+
+/** What a driver says of a statement of ours is nothing that the function of the operation has thrown, and its text is not for clients. */
+function throwOfStore(error: unknown): never {
+  throw error instanceof OnlyonceError ? error : new OnlyonceError('store_unavailable', { cause: error })
 }
 
 /** What a worker knows of an operation that it goes on with. */

@@ -61,7 +61,7 @@ const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
 export function classify(error: unknown): Fault {
   const code = sqlState(error)
   if (code === null) return classifyByDriver(error)
-  if (code.startsWith('08')) return 'connection'
+  if (code.startsWith('08')) return isWrongBind(error) ? 'other' : 'connection'
   // The only use of 0A000 that concerns a plan; the message itself is translated, the routine is not.
   if (code === '0A000' && property(error, 'routine') === 'RevalidateCachedQuery') return 'stale_plan'
   return FAULT_BY_CODE[code] ?? (meaningOf(code) === 'passing' ? 'passing' : 'other')
@@ -70,7 +70,16 @@ export function classify(error: unknown): Fault {
 /** What an error of the database says about the work that got it; null where it is no error of the database. */
 export function meaningOfError(error: unknown): Meaning | null {
   const code = sqlState(error)
-  return code === null ? null : meaningOf(code)
+  if (code === null) return null
+  return isWrongBind(error) ? 'mistake' : meaningOf(code)
+}
+
+/**
+ * A statement was given another number of values than it has parameters: a mistake of its author, for which PostgreSQL has no code but the one of
+ * a broken protocol. The server goes on answering. A pooler uses the same code to say that it has lost the server, and names no routine.
+ */
+function isWrongBind(error: unknown): boolean {
+  return sqlState(error) === '08P01' && property(error, 'routine') === 'exec_bind_message'
 }
 
 /** What did not come from PostgreSQL came from pg, or from the socket below it. */
@@ -102,7 +111,8 @@ export function isBroken(error: unknown): boolean {
 /** An answer that says nothing about what became of the statement, if it is an answer at all. */
 export function leavesDoubt(error: unknown): boolean {
   const code = sqlState(error)
-  return code === null || code.startsWith('08') || code === '40003'
+  if (code === null || code === '40003') return true
+  return code.startsWith('08') && !isWrongBind(error)
 }
 
 /** The five characters by which PostgreSQL names an error, or null when it was not PostgreSQL that spoke. */

@@ -78,8 +78,11 @@ function endOfLoss(error: unknown, { lost, translate }: Facts): TransactionEnd<n
   switch (classify(lost)) {
     case 'idle':
       return { end: 'failed', error: new OnlyonceError('transaction_idle', { cause: lost }) }
-    case 'unanswered':
-      return { end: 'failed', error }
+    // pg gave up waiting (query_timeout of the pool): the work is told so, and means nothing by throwing it on.
+    case 'unanswered': {
+      const trouble = new OnlyonceError('store_unavailable', { cause: lost })
+      return { end: 'failed', error: isCausedBy(error, lost) ? trouble : error, trouble }
+    }
     default:
       return { end: 'rerun', error: translate(lost) }
   }
