@@ -29,6 +29,10 @@ const KEPT = new Set([
 /** A response as it is stored. One that is too large leaves no body: it happened, and is not run again. */
 export function storedReply(reply: HttpReply, policy: ResolvedPolicy): Reply {
   const { status, headers, body } = reply
+  if (status < 200) {
+    const detail = `The handler ended with status ${status}, which is no final one: a reply has a status from 200 on.`
+    throw new OnlyonceError('option_invalid', { detail })
+  }
   return {
     status,
     headers: headers.filter(([name]) => KEPT.has(name) || policy.reply_headers.has(name)),

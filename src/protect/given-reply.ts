@@ -3,7 +3,7 @@ import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { Reply } from '../record/index.ts'
 import { HTTP_SCHEMA } from '../value.ts'
-import { isNeverKept } from './never-kept.ts'
+import { whyNotSendable } from './sendable.ts'
 
 /** The reply that every retry gets from now on, as it would have been sent. */
 export interface GivenReply {
@@ -17,9 +17,6 @@ export interface GivenReply {
 }
 
 const NAMES: OptionNames<GivenReply> = { status: true, headers: true, body: true }
-
-const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
-const VALUE = /^[\t\x20-\x7e]*$/
 
 /** Checks what an operator gave and makes it a reply. */
 export function replyOf(given: GivenReply): Reply {
@@ -59,11 +56,10 @@ function isJson(body: Buffer): boolean {
 
 function headersOf(given: Readonly<Record<string, string>>): Reply['headers'] {
   return Object.entries(given).map(([given_name, value]) => {
-    const name = given_name.toLowerCase()
-    if (!NAME.test(name) || isNeverKept(name) || typeof value !== 'string' || !VALUE.test(value)) {
+    if (whyNotSendable(given_name, value) !== null) {
       refuse(`The header ${JSON.stringify(given_name)} cannot be replayed.`)
     }
-    return [name, value] as const
+    return [given_name.toLowerCase(), value] as const
   })
 }
 

@@ -4,7 +4,7 @@ import { operationName, operationVersion } from '../key/index.ts'
 import type { Reply } from '../record/index.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { encodeValue, HTTP_SCHEMA, type Stored } from '../value.ts'
-import { isNeverKept } from './never-kept.ts'
+import { whyNotSendable } from './sendable.ts'
 
 /** The answer of an operation as HTTP sends it. */
 export class OperationReply<T> {
@@ -36,9 +36,10 @@ export function reply(status: number, body?: unknown, headers: Readonly<Record<s
   if (!Number.isInteger(status) || status < 200 || status > 599) {
     throw new OnlyonceError('option_invalid', { detail: 'reply() takes a status from 200 to 599.' })
   }
-  const never = Object.keys(headers).find((name) => isNeverKept(name))
-  if (never !== undefined) {
-    throw new OnlyonceError('option_invalid', { detail: `${never} is never stored or replayed.` })
+  // What cannot be sent would be stored as the result, and every retry would fail on it.
+  for (const [name, value] of Object.entries(headers)) {
+    const detail = whyNotSendable(name, `${value}`)
+    if (detail !== null) throw new OnlyonceError('option_invalid', { detail })
   }
   return new OperationReply(status, body, headers)
 }

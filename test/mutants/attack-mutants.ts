@@ -61,4 +61,17 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
     tests: ['test/contract/misuse-ended.test.ts'],
     only: 'go to',
   },
+  {
+    name: 'take headers into a reply that cannot be sent',
+    file: 'src/protect/sendable.ts',
+    edits: [{ from: `!VALUE.test(value)`, to: `false` }],
+    tests: ['test/operations/misuse.test.ts'],
+    only: 'which cannot be sent',
+  },
+  {
+    name: 'store a status that is not final',
+    file: 'src/boundary/reply.ts',
+    edits: [{ from: `status < 200`, to: `status < 0` }],
+    tests: ['test/contract/not-final-status.test.ts'],
+  },
 ]

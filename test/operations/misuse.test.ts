@@ -27,6 +27,15 @@ test.each(['Set-Cookie', 'date', 'RateLimit-Limit', 'traceparent'])(
   },
 )
 
+test.each([
+  ['x y', '1'],
+  ['x-a', '1\r\nset-cookie: a=b'],
+  ['x-a', '5 €'],
+  ['', '1'],
+])('reply() refuses the header %j: %j, which cannot be sent', (name, value) => {
+  expect(() => reply(201, {}, { [name]: value })).toThrow(/cannot be sent/)
+})
+
 test.each([0, 199, 600, 201.5])('reply() refuses the status %s', (status) => {
   expect(() => reply(status)).toThrow(/status from 200 to 599/)
 })
