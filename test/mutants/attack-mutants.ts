@@ -74,4 +74,13 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `status < 200`, to: `status < 0` }],
     tests: ['test/contract/not-final-status.test.ts'],
   },
+  {
+    name: 'read a body again for each message of its schema',
+    file: 'src/boundary/validate.ts',
+    edits: [
+      { from: `  const texts = textsOf(value)\n`, to: `` },
+      { from: `issueOf(issue, texts))`, to: `issueOf(issue, textsOf(value)))` },
+    ],
+    tests: ['src/boundary/validate.test.ts'],
+  },
 ]
