@@ -105,10 +105,10 @@ export async function ask(recover: Recover, { account, operation, key }: RecordI
 function askedOf(answer: Recovered): Asked {
   switch (answer?.status) {
     case 'found':
-      return {
-        end: 'found',
-        reply: answer.reply === undefined ? encodeValue(answer.value) : replyOf(answer.reply),
-      }
+      if (answer.reply !== undefined) return { end: 'found', reply: replyOf(answer.reply) }
+      // Without either it says that it happened, and not what every retry is to be answered from now on.
+      if (!('value' in answer)) return { end: 'later', failure: NOTHING_FOUND }
+      return { end: 'found', reply: encodeValue(answer.value) }
     case 'void':
       return { end: 'void' }
     case 'pending':
@@ -132,6 +132,10 @@ const CANNOT_TELL: Failure = {
 const NO_ANSWER_AT_ALL: Failure = {
   code: 'recover_invalid',
   message: 'recover answered neither found, pending, cannot_tell nor void.',
+}
+const NOTHING_FOUND: Failure = {
+  code: 'recover_invalid',
+  message: 'recover answered found, with neither a reply nor a value.',
 }
 
 function refuse(detail: string): never {

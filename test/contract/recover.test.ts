@@ -96,6 +96,7 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
       () => Promise.reject(new Error('nobody there')),
       () => undefined,
       () => ({ status: 'not_found' }),
+      () => ({ status: 'found' }),
     ]
     const recover = (() => answers.shift()!()) as Recover
     const { call } = await crash(here, { recover: { 'orders.create': recover } })
@@ -103,9 +104,9 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     const other = here.open({
       recover: { 'orders.create': recover },
       observe: heard,
-      reconcile_after_ms: [1, 1],
+      reconcile_after_ms: [1, 1, 1],
     })
-    for (let looks = 1; looks <= 3; looks += 1) {
+    for (let looks = 1; looks <= 4; looks += 1) {
       await recoverer(other).runOnce()
       await here.hurry(call.key)
     }

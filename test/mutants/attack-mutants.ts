@@ -83,4 +83,11 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['src/boundary/validate.test.ts'],
   },
+  {
+    name: 'recover: complete a record with nothing',
+    file: 'src/protect/recover.ts',
+    edits: [{ from: `if (!('value' in answer))`, to: `if (false)` }],
+    tests: ['test/contract/recover.test.ts'],
+    only: 'to the end',
+  },
 ]
