@@ -9,6 +9,7 @@ import { hearPool } from './hear.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
 import { checkSchema, oneOf } from './options.ts'
 import { startTrouble, troubleDetail } from './trouble.ts'
+import { plainText, wholeNumber } from './type-parsers.ts'
 
 /** The migrations stand beside src/ and dist/ alike. */
 const FOLDER = new URL('../../../migrations/', import.meta.url)
@@ -161,10 +162,10 @@ async function readLedger(client: Queryable, schema: string): Promise<readonly A
   if (rows.length === 0) return []
   const ledger = await client.query(`SELECT * FROM ${schema}.migrations ORDER BY version`)
   return ledger.rows.map(({ version, name, checksum, requires = 1 }) => ({
-    version,
-    name,
-    checksum,
-    requires,
+    version: wholeNumber(version, 'integers'),
+    name: plainText(name),
+    checksum: plainText(checksum),
+    requires: wholeNumber(requires, 'integers'),
   }))
 }
 

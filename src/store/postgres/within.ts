@@ -6,6 +6,7 @@ import { cannotNow, classify, sqlState } from './classify.ts'
 import type { PostgresSettings } from './options.ts'
 import { readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
+import { plainText } from './type-parsers.ts'
 import { claimValues, supersedeValues } from './values.ts'
 
 type Claimed = { readonly claimed: Run } | Exclude<WithinEnd, { end: 'completed' }>
@@ -93,6 +94,7 @@ async function claimBounded(
     `SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', $1, true) AS set`,
     [`${settings.lock_wait_max_ms}`],
   )
+  const lock_timeout = plainText(before.rows[0].before)
   let claim: Claimed
   try {
     claim = await insertOrDecide(tx, statements, request)
@@ -102,7 +104,7 @@ async function claimBounded(
     if (cannotNow(error)) throw new OnlyonceError('store_unavailable', { cause: error })
     throw classify(error) === 'lock_wait' ? new LockWait(error) : error
   }
-  await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [before.rows[0].before])
+  await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [lock_timeout])
   return claim
 }
 
