@@ -1,5 +1,5 @@
 /** Whose word about a record counts. */
-import type { InProgress, OnceRecord, Parked, Unknown } from './record.ts'
+import type { InProgress, Kind, OnceRecord, Parked, Unknown } from './record.ts'
 
 /** True when a key belongs to no request: a request with any content runs. */
 export function isFree(record: OnceRecord | null): boolean {
@@ -45,4 +45,12 @@ export function mayForget(record: OnceRecord | null, fence: number): record is I
  */
 export function mayHideEffects(record: OnceRecord | null): boolean {
   return record !== null && record.state !== 'expired' && record.kind === 'handler_rerunnable'
+}
+
+/**
+ * Whether a claimant may go on where an owner vanished. The vanished attempt decides, not the code that comes after it: a deploy may have
+ * made another kind of work of the same name, and what a plain handler did before it vanished is in no step that an operation could find.
+ */
+export function mayFollow(vanished: Kind, claimant: Kind): boolean {
+  return vanished === claimant && (vanished === 'operation' || vanished === 'handler_rerunnable')
 }

@@ -295,7 +295,6 @@ class World {
     const { model, now } = this
     if (what === 'look') {
       const taken = takeLook(record, LEASE_MS, now)
-      // Operations are looked at by their own workers.
       expect(taken !== null).toBe(model.kind !== 'operation' && now >= model.look_at)
       if (taken === null) return
       this.record = taken

@@ -6,7 +6,7 @@
 import type { Fingerprint } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
 import { afterLook, afterOwner } from './come-back.ts'
-import { type Answerable, mayHideEffects } from './owning.ts'
+import { type Answerable, mayFollow, mayHideEffects } from './owning.ts'
 import type {
   Completed,
   Expired,
@@ -141,14 +141,6 @@ export function decide(
     default:
       return unreachable(record)
   }
-}
-
-/**
- * Whether a claimant may go on where an owner vanished. The vanished attempt decides, not the code that comes after it: a deploy may have
- * made another kind of work of the same name, and what a plain handler did before it vanished is in no step that an operation could find.
- */
-export function mayFollow(vanished: Kind, claimant: Kind): boolean {
-  return vanished === claimant && (vanished === 'operation' || vanished === 'handler_rerunnable')
 }
 
 function inDoubt(record: Unknown, now: number) {

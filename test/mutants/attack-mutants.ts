@@ -20,8 +20,8 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
     name: 'kinds: let workers go on with a handler that followed an operation',
     file: 'src/store/postgres/sql/operations.ts',
     edits: [
-      { from: ` AND \${presentKind('r')} = 'o'\nORDER BY attempted_at`, to: `\nORDER BY attempted_at` },
-      { from: `    AND (state IN ('retryable', 'expired') OR \${presentKind('p')} = 'o')\n`, to: `` },
+      { from: ` AND \${KIND} = 'o'\nORDER BY attempted_at`, to: `\nORDER BY attempted_at` },
+      { from: `    AND (state IN ('retryable', 'expired') OR \${PREVIOUS_KIND} = 'o')\n`, to: `` },
     ],
     tests: ['test/contract/kinds.test.ts'],
     only: 'no worker goes on with it',

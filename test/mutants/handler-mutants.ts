@@ -167,7 +167,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/sql/finish.ts',
     edits: [
       {
-        from: `\n  OR (state IN ('unknown', 'parked') AND version IS NULL AND decided IS NOT TRUE))`,
+        from: `\n  OR (state IN ('unknown', 'parked') AND \${KIND} <> 'o' AND decided IS NOT TRUE))`,
         to: `)`,
       },
     ],

@@ -1,5 +1,7 @@
 import { interval, presentKind } from './columns.ts'
 
+const KIND = presentKind('r')
+
 /**
  * Every write of an owner carries its fence, and an old one changes no row; and its attempt id, because fences begin
  * anew when a record was deleted meanwhile.
@@ -13,7 +15,7 @@ export const OWNED = `${MINE} AND state = 'in_progress'`
  * `mayAnswer` in the code. Operations are taken over by a new fence instead.
  */
 export const ANSWERABLE = `(state = 'in_progress'
-  OR (state IN ('unknown', 'parked') AND ${presentKind('r')} <> 'o' AND decided IS NOT TRUE))`
+  OR (state IN ('unknown', 'parked') AND ${KIND} <> 'o' AND decided IS NOT TRUE))`
 const ANSWERED = `${MINE} AND ${ANSWERABLE}`
 
 /** What a record in doubt says, and another one does not. */

@@ -1,6 +1,9 @@
 import { interval, presentKind, RESUMED_COLUMNS } from './columns.ts'
 import { OWNED } from './finish.ts'
 
+const KIND = presentKind('r')
+const PREVIOUS_KIND = presentKind('p')
+
 /**
  * The record of an operation with the result of its first step, or with none. Without ON CONFLICT: a conflict has to
  * abort the transaction of that step.
@@ -106,7 +109,7 @@ WITH previous AS (
   SELECT * FROM ${schema}.records AS p
   WHERE account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint AND state = $5
     AND (state <> 'in_progress' OR lease_until <= clock_timestamp())
-    AND (state IN ('retryable', 'expired') OR ${presentKind('p')} = 'o')
+    AND (state IN ('retryable', 'expired') OR ${PREVIOUS_KIND} = 'o')
     AND (state = 'expired' OR (
       (version IS NULL OR version = ANY ($17::text[]))
       AND (input_key_id IS NULL OR input_key_id = ANY ($18::text[]))
@@ -190,7 +193,7 @@ export const findAbandoned = (schema: string) => `
 SELECT account, operation, key, fence, state
 FROM ${schema}.records AS r
 WHERE expires_at IS NULL AND state = 'in_progress' AND lease_until <= now() - ${interval('$3')}
-  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND ${presentKind('r')} = 'o'
+  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND ${KIND} = 'o'
 ORDER BY attempted_at
 LIMIT $4`
 
@@ -199,7 +202,7 @@ export const findDue = (schema: string) => `
 SELECT account, operation, key, fence, state
 FROM ${schema}.records AS r
 WHERE look_at <= now() AND state = 'unknown'
-  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND ${presentKind('r')} = 'o'
+  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND ${KIND} = 'o'
 ORDER BY look_at
 LIMIT $3`
 
