@@ -111,7 +111,7 @@ export async function runHandler<Tx>(
   } catch (error) {
     over()
     if (error instanceof OnlyonceError && error.cause === TIMED_OUT) {
-      leaveInDoubt(store, owned, recovery.grace_ms)
+      leaveInDoubt(store, owned, recovery.grace_ms, heartbeat)
       // Nobody waits for it any more. Where it cannot be stored, the record says what it said before.
       ended
         .then((late) => running.saving(saveLate(store, request, claimed, late, crashPoint, signals)))
@@ -174,9 +174,16 @@ function inTime<T>(
   })
 }
 
-/** The owner lives and has no outcome: the record says so, as far as it can be written. Otherwise its lease runs out. */
-function leaveInDoubt<Tx>(store: Store<Tx>, owned: Owned, grace_ms: number): void {
-  store.doubt(owned, TIMED_OUT, grace_ms).catch(() => {})
+/**
+ * The owner lives and has no outcome: the record says so, as far as it can be written. Otherwise its lease runs out. A sign of life
+ * that is still under way would take that word back, so it is waited for: timers fire early on a busy process, and the last
+ * sign of life is sent in the same moment.
+ */
+function leaveInDoubt<Tx>(store: Store<Tx>, owned: Owned, grace_ms: number, heartbeat: Heartbeat<Tx>): void {
+  heartbeat
+    .quiet()
+    .then(() => store.doubt(owned, TIMED_OUT, grace_ms))
+    .catch(() => {})
 }
 
 /**

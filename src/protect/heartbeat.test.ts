@@ -49,15 +49,6 @@ describe('signs of life', () => {
     heartbeat.stop()
   })
 
-  it('do not come in the last moment: one could take back that the owner was given up', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    const { store, beats } = counting(async () => {})
-    const heartbeat = new Heartbeat(store, owned, { lease_ms: 900, in_progress_max_ms: 301 }, () => {})
-    await vi.advanceTimersByTimeAsync(300)
-    expect([beats(), heartbeat.lost?.code]).toEqual([0, 'outcome_unknown'])
-    heartbeat.stop()
-  })
-
   it.each([
     ['rejected', () => Promise.reject(new Error('away'))],
     [

@@ -22,7 +22,7 @@ export class Heartbeat<Tx> {
   #lost: AbortController | null = null
   #reason: OnlyonceError | null = null
   #timer: NodeJS.Timeout | undefined
-  #unanswered = 0
+  readonly #unanswered = new Set<Promise<void>>()
   #paused = false
   #stopped = false
 
@@ -72,6 +72,11 @@ export class Heartbeat<Tx> {
     clearTimeout(this.#timer)
   }
 
+  /** Resolves when every beat that was sent has been answered or given up: from then on none can change the record. */
+  async quiet(): Promise<void> {
+    await Promise.all(this.#unanswered)
+  }
+
   /**
    * No beats while a transaction of the owner's holds the row: one that came through would make a serializable
    * transaction fail, as often as it is run again. Nobody takes the record meanwhile; the row is locked.
@@ -98,26 +103,24 @@ export class Heartbeat<Tx> {
 
   #beat(): void {
     const left_ms = this.#end.left_ms
-    // A beat in the very last moment could overtake the word that the owner was given up, and take that back.
-    if (left_ms <= TIMER_EARLY_MAX_MS) {
+    if (left_ms === 0) {
       this.#lose(new OnlyonceError('outcome_unknown', { detail: 'The time for this attempt is over.' }))
       return
     }
     this.#plan(this.#lease_ms / 3)
-    if (this.#paused || this.#unanswered >= UNANSWERED_MAX) return
-    void this.#extend(Math.ceil(Math.min(this.#lease_ms, left_ms)))
+    if (this.#paused || this.#unanswered.size >= UNANSWERED_MAX) return
+    const beat = this.#extend(Math.ceil(Math.min(this.#lease_ms, left_ms)))
+    this.#unanswered.add(beat)
+    void beat.then(() => this.#unanswered.delete(beat))
   }
 
   /** Runs in a timer: what a store throws, at once or later, ends nothing but this beat. */
   async #extend(lease_ms: number): Promise<void> {
-    this.#unanswered += 1
     try {
       this.#onBeat()
       await this.#store.extend(this.#owned, lease_ms)
     } catch (error) {
       this.#failed(error)
-    } finally {
-      this.#unanswered -= 1
     }
   }
 
@@ -139,9 +142,6 @@ export class Heartbeat<Tx> {
     for (const tell of this.#listeners) tell(reason)
   }
 }
-
-/** A timer of Node's may fire this much too early, by the clock that the end is counted by. */
-const TIMER_EARLY_MAX_MS = 2
 
 /** More than this many beats without an answer say nothing that the next one would not. */
 const UNANSWERED_MAX = 4

@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/adapters/fetch/index.ts'
-import { notExecuted, type Onlyonce, operator, type PostgresTx, type Signal } from '../../src/index.ts'
-import { catchError, makeCall, makeGate, openShop, type Shop, waitUntil } from './shop.ts'
+import {
+  memory,
+  notExecuted,
+  type Onlyonce,
+  onlyonce,
+  operator,
+  type PostgresTx,
+  type Signal,
+} from '../../src/index.ts'
+import { catchError, makeCall, makeGate, openShop, SECRET, type Shop, waitUntil } from './shop.ts'
 
 let shop: Shop
 let once: Onlyonce<PostgresTx>
@@ -130,6 +138,34 @@ describe('the late reply of an owner', () => {
     gate.open()
     await lost.reached
     expect(await (await send()).json()).toBe('by an operator')
+  })
+
+  test('is waited for in doubt, also where a last sign of life is under way when the owner is given up', async () => {
+    const gate = makeGate()
+    const beaten: Promise<void>[] = []
+    const store = memory()
+    const extend = store.extend.bind(store)
+    store.extend = (...given) => {
+      const beat = gate.pass().then(() => extend(...given))
+      beaten.push(beat)
+      return beat
+    }
+    const slow = onlyonce({ store, secret: SECRET, background: false })
+    const policy = {
+      account: () => 'acct_1',
+      operation: 'orders.beaten',
+      lease_ms: 60,
+      in_progress_max_ms: 100,
+    }
+    const route = idempotent(slow, policy, () => new Promise<Response>(() => {}))
+    const key = randomUUID()
+    await route(new Request('http://localhost/', { method: 'POST', headers: { 'Idempotency-Key': key } }))
+    gate.open()
+    await Promise.allSettled(beaten)
+    const id = { account: 'acct_1', operation: 'orders.beaten', key }
+    await waitUntil('it is in doubt', async () => (await slow.explain(id)).state === 'unknown', 2_000)
+    expect(beaten.length).toBeGreaterThan(0)
+    expect((await slow.explain(id)).why).toContain('handler_timed_out')
   })
 
   test('is waited for as long as grace_ms says, before anybody looks', async () => {

@@ -43,7 +43,10 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
     name: 'replies: look after a handler that was given up by another grace',
     file: 'src/protect/handler.ts',
     edits: [
-      { from: `leaveInDoubt(store, owned, recovery.grace_ms)`, to: `leaveInDoubt(store, owned, 30_000)` },
+      {
+        from: `leaveInDoubt(store, owned, recovery.grace_ms, heartbeat)`,
+        to: `leaveInDoubt(store, owned, 30_000, heartbeat)`,
+      },
     ],
     tests: ['test/contract/late-reply.test.ts'],
     only: 'grace_ms',
@@ -67,5 +70,12 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/ends.ts',
     edits: [{ from: `{ ...end, went_on: true }`, to: `end` }],
     tests: ['test/contract/ignored-error.test.ts'],
+  },
+  {
+    name: 'replies: let a last sign of life take back that a handler was given up',
+    file: 'src/protect/handler.ts',
+    edits: [{ from: `  heartbeat\n    .quiet()\n    .then(`, to: `  Promise.resolve()\n    .then(` }],
+    tests: ['test/contract/late-reply.test.ts'],
+    only: 'sign of life',
   },
 ]
