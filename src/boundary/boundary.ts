@@ -251,7 +251,7 @@ export class Boundary<Tx> {
       const reply = await noting(ran, run, context)
       throwSaid(ran, context, reply)
       if (context.nothing_done || this.policy.final(reply.status) === 'retry') {
-        return { end: 'not_executed', error: new NotFinal(reply.status) }
+        return { end: 'not_executed', error: new NotFinal(reply.status), by_status: !context.nothing_done }
       }
       return { end: 'reply', reply: storedReply(reply, this.policy) }
     } catch (error) {

@@ -49,8 +49,8 @@ export type WorkEnd =
   | { readonly end: 'reply'; readonly reply: Reply }
   /** It threw. `reply` is what stands for that from now on. */
   | { readonly end: 'threw'; readonly error: unknown; readonly reply: Reply }
-  /** It is proved that nothing happened. */
-  | { readonly end: 'not_executed'; readonly error: unknown }
+  /** The work says that nothing happened; `by_status`: only the rules of its route do, which let a reply with such a status run again. */
+  | { readonly end: 'not_executed'; readonly error: unknown; readonly by_status?: boolean }
   /** The same, and the request itself is wrong: a corrected one may have its key. */
   | { readonly end: 'invalid'; readonly error: OnlyonceError }
 
@@ -278,7 +278,7 @@ async function saveOnce<Tx>(
     return { invalid: await forgetOrRelease(store, owned, end.error, retention_ms, effects_possible) }
   }
   if (end.end === 'not_executed') {
-    const before = { from, effects_possible, durable: false }
+    const before = { from, effects_possible: effects_possible || end.by_status === true, durable: false }
     return { proof: await releaseProved(store, owned, failureOf(end.error), retention_ms, before) }
   }
   if (end.end === 'threw' && rerunnable) await store.release(owned, failureOf(end.error), retention_ms)

@@ -90,4 +90,11 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
     tests: ['test/contract/recover.test.ts'],
     only: 'to the end',
   },
+  {
+    name: 'truth: take a status that may run again for a proof that nothing was done',
+    file: 'src/protect/handler.ts',
+    edits: [{ from: `effects_possible || end.by_status === true`, to: `effects_possible` }],
+    tests: ['test/truth/proof.test.ts'],
+    only: 'by the rules of its route',
+  },
 ]

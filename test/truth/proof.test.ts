@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { idempotent } from '../../src/adapters/fetch/index.ts'
 import { notExecuted, operation, reply } from '../../src/index.ts'
 import {
   beginCaller,
@@ -81,6 +82,30 @@ describe('it is not said of a key', () => {
       expect(await shop.countEffects(call.key)).toBe(1)
     },
   )
+
+  test('of which an earlier reply may run again by the rules of its route, whatever was done before it', async () => {
+    const { key } = makeCall()
+    let runs = 0
+    const POST = idempotent(
+      shop.open(),
+      { account: () => 'acct_1', operation: 'proof.final', final: { '5xx': 'retry' } },
+      async () => {
+        runs += 1
+        if (runs > 1) throw notExecuted()
+        await effectOf(key)
+        return new Response('boom', { status: 500 })
+      },
+    )
+    const send = () =>
+      POST(new Request('http://localhost/', { method: 'POST', headers: { 'idempotency-key': key } }))
+    expect((await send()).status).toBe(500)
+    const told = await send().then(
+      (answer) => answer.json(),
+      (error) => error,
+    )
+    expect(told).toMatchObject({ code: 'not_applied', executed: 'not_by_this_request' })
+    expect(runs).toBe(2)
+  })
 
   test('that another request has taken meanwhile', async () => {
     const [one, two] = [shop.open(), shop.open()]
