@@ -76,7 +76,7 @@ export class Durable<Tx> {
       running: this.#running,
       crashPoint: this.#crashPoint,
       onLeaseLost,
-      onParked: (id, failure) => this.#observers.emit({ signal: 'parked', id, failure }),
+      onParked: (id, failure) => this.#observers.parked(id, failure),
       schedule_ms: this.#schedule_ms,
     }
   }

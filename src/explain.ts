@@ -1,14 +1,9 @@
-import {
-  type Attempt,
-  type Kind,
-  mayHideEffects,
-  type OnceRecord,
-  type Parked,
-  type RecordId,
-  type State,
-  type Unknown,
-} from './record/index.ts'
+import { describe, describeNone, type Facts, type SettledBy } from './explain-text.ts'
+import { LIMITS } from './limits.ts'
+import { type Attempt, EDGES, type OnceRecord, type RecordId, type State } from './record/index.ts'
 import type { Store } from './store/contract.ts'
+import type { AuditEntry, RecordSummary } from './store/decisions.ts'
+import { failureOfReply, thrownIn } from './value.ts'
 
 /** The story of one key. Times are milliseconds since the epoch by the store's clock. */
 export interface Explanation {
@@ -19,6 +14,12 @@ export interface Explanation {
   readonly next: string
   /** All attempts, oldest first; the last one is the present. */
   readonly attempts: readonly Attempt[]
+  /** The status of the stored reply; null where none is stored. */
+  readonly reply_status: number | null
+  /** Who has decided in the place of the owner; null where the owner's own word stands. */
+  readonly settled_by: SettledBy | null
+  /** Where there is no record: other operations under which this account has used the key. */
+  readonly elsewhere: readonly string[]
   readonly created_at: number | null
   readonly changed_at: number | null
   readonly lease_until: number | null
@@ -29,25 +30,22 @@ export interface Explanation {
 
 export async function explain<Tx>(store: Store<Tx>, id: RecordId): Promise<Explanation> {
   const seen = await store.look(id)
-  if (seen === null) {
-    return {
-      state: 'none',
-      why: 'No request with this key has left a record: it was not used, its request was called invalid, or its record was removed.',
-      next: 'The next request with this key runs.',
-      attempts: [],
-      created_at: null,
-      changed_at: null,
-      lease_until: null,
-      look_at: null,
-      expires_at: null,
-    }
-  }
+  if (seen === null) return unrecorded(id, await elsewhereOf(store, id))
   const { record, now } = seen
-  const past = await store.history(id)
+  // After the record: a step that was committed before it was seen is then told in any case.
+  const [past, summary, audit] = await Promise.all([
+    store.history(id),
+    store.decisions?.summary(id) ?? null,
+    record.decided ? (store.decisions?.audit(id) ?? []) : [],
+  ])
+  const facts = factsOf(record, summary, audit)
   return {
     state: record.state,
-    ...describe(record, now),
-    attempts: [...past.filter((attempt) => attempt.fence < record.fence), present(record)],
+    ...describe(record, facts, now),
+    attempts: [...past.filter((attempt) => attempt.fence < record.fence), present(record, facts)],
+    reply_status: facts.reply_status,
+    settled_by: facts.settled_by,
+    elsewhere: [],
     created_at: record.created_at,
     changed_at: record.changed_at,
     lease_until: record.state === 'in_progress' ? record.lease_until : null,
@@ -56,85 +54,68 @@ export async function explain<Tx>(store: Store<Tx>, id: RecordId): Promise<Expla
   }
 }
 
-function describe(record: OnceRecord, now: number): { why: string; next: string } {
-  switch (record.state) {
-    case 'in_progress':
-      return record.lease_until > now
-        ? {
-            why: `${record.owner} works on it.`,
-            next: 'Retries are told to wait until it ends or its lease runs out.',
-          }
-        : {
-            why: `${record.owner} has not been heard of since its lease ran out, ${seconds(now - record.lease_until)} ago.`,
-            next: AFTER_LEASE[record.kind],
-          }
-    case 'completed':
-      return {
-        why: record.decided
-          ? `It was settled in the place of attempt ${record.fence}, by an operator or by recover.`
-          : `Attempt ${record.fence} completed it.`,
-        next: 'Retries get the stored reply until the record is removed.',
-      }
-    case 'retryable':
-      return {
-        why: mayHideEffects(record)
-          ? `Attempt ${record.fence} failed. It, or an earlier one of a rerunnable handler, may have had effects: ${sentence(record.failure)}`
-          : `Attempt ${record.fence} failed and nothing happened: ${sentence(record.failure)}`,
-        next: 'The next request with this key and the same content runs again.',
-      }
-    case 'unknown':
-      return {
-        why: `Whether attempt ${record.fence} took effect is not known: ${sentence(record.failure)}`,
-        next: `Nothing runs until it is settled. ${lookOf(record, now)}`,
-      }
-    case 'parked':
-      return {
-        why: `${record.decided ? 'An operator parked it' : 'No more automatic attempts are made'}: ${sentence(record.failure)}`,
-        next: nextOfParked(record),
-      }
-    case 'expired':
-      return { why: 'Its retention has ended.', next: 'The next request with this key runs as a new one.' }
-    default:
-      return record satisfies never
+/** Of this account alone: what others use is not told. */
+async function elsewhereOf<Tx>({ decisions }: Store<Tx>, { account, key }: RecordId): Promise<string[]> {
+  if (decisions === undefined) return []
+  const asked = { account, key, operation: null, failed: false, older_than_ms: 0, after: null }
+  const found = await decisions.list({ ...asked, states: STATES, limit: LIMITS.near_names_max })
+  return found.map(({ record }) => record.operation)
+}
+
+const STATES = Object.keys(EDGES).filter((state): state is State => state !== 'none')
+
+function unrecorded(id: RecordId, elsewhere: readonly string[]): Explanation {
+  return {
+    state: 'none',
+    ...describeNone(id, elsewhere),
+    attempts: [],
+    reply_status: null,
+    settled_by: null,
+    elsewhere,
+    created_at: null,
+    changed_at: null,
+    lease_until: null,
+    look_at: null,
+    expires_at: null,
   }
 }
 
-/** What becomes of a record in progress whose lease is over. */
-const AFTER_LEASE: Readonly<Record<Kind, string>> = {
-  transaction: 'A worker or the next retry parks it for an operator, unless its owner answers first.',
-  operation: 'A worker, or the next retry, goes on with it from its last durable step.',
-  handler:
-    'A worker or the next retry looks after it: it is parked for an operator where no recover can tell what became of it. Its owner may still answer.',
-  handler_rerunnable: 'The next request with this key runs it again.',
-  handler_recoverable:
-    'A worker or the next retry asks recover what became of it. Its owner may still answer meanwhile.',
-}
-
-function lookOf(record: Unknown, now: number): string {
-  const { look_at, kind, looks } = record
-  if (kind === 'operation') {
-    return look_at === null
-      ? 'Nobody looks by himself: an operator has to.'
-      : `A worker looks ${when(look_at, now)}.`
+/** What a record does not say of itself. */
+function factsOf(record: OnceRecord, summary: RecordSummary | null, audit: readonly AuditEntry[]): Facts {
+  const { recovery_point = null, waits_for = null } = summary ?? {}
+  const decision = audit.findLast(({ fence, to }) => fence === record.fence && to === record.state)
+  const by_operator = decision !== undefined || record.state === 'parked'
+  return {
+    ...replyFacts(record, summary),
+    settled_by: record.decided ? (by_operator ? 'operator' : 'recover') : null,
+    given_up: decision?.action === 'give_up',
+    recovery_point,
+    waits_for,
   }
-  const asked = looks > 0 ? ` recover was asked ${looks} times.` : ''
-  return `A worker or a retry looks ${when(look_at ?? now, now)}: recover is asked, and without one it is parked for an operator.${asked}`
 }
 
-function nextOfParked({ kind, decided }: Parked): string {
-  const owner = kind === 'operation' || decided ? '' : ' Until then the late reply of its owner still counts.'
-  return `An operator has to decide.${owner}`
+function replyFacts(
+  record: OnceRecord,
+  summary: RecordSummary | null,
+): Pick<Facts, 'reply_status' | 'failure'> {
+  if (record.state !== 'completed') return { reply_status: null, failure: null }
+  const reply = readable(() => record.reply)
+  const reply_status = reply?.status ?? summary?.reply_status ?? null
+  if (record.decided) return { reply_status, failure: null }
+  if (reply === null) return { reply_status, failure: summary?.failure ?? null }
+  return { reply_status, failure: thrownIn(reply) ?? failureOfReply(reply, record.kind) }
 }
 
-function when(time: number, now: number): string {
-  return time <= now ? 'now' : `in ${seconds(time - now)}`
+/** The story of a key is told without any key of ours: what is sealed, or broken, is left out of it. */
+function readable<T>(read: () => T): T | null {
+  try {
+    return read()
+  } catch {
+    return null
+  }
 }
 
-function seconds(ms: number): string {
-  return `${Math.ceil(ms / 1_000)} s`
-}
-
-function present(record: OnceRecord): Attempt {
+function present(record: OnceRecord, { failure }: Facts): Attempt {
   return {
     fence: record.fence,
     attempt_id: record.attempt_id,
@@ -142,10 +123,6 @@ function present(record: OnceRecord): Attempt {
     started_at: record.attempted_at,
     ended_at: record.state === 'in_progress' ? null : record.changed_at,
     outcome: record.state,
-    failure: 'failure' in record ? record.failure : null,
+    failure: 'failure' in record ? record.failure : failure,
   }
-}
-
-function sentence({ code, message }: { code: string; message: string }): string {
-  return message === '' ? code : `${code}: ${message}`
 }

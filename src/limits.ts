@@ -232,6 +232,10 @@ export const LIMITS = {
   /** Records on one page of a list, where no other number is asked for, and the most that can be. */
   list_default: 50,
   list_max: 500,
+  /** Names of operations that are looked through for one key of an account: an index is asked once for each. */
+  key_operations_max: 10_000,
+  /** Other operations with the same key that the story of a key without a record names. */
+  near_names_max: 5,
 
   /** How long evidence about calls is kept: far beyond the last look at a call in doubt. */
   evidence_kept_ms: 90 * 24 * 3_600_000,

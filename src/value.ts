@@ -1,7 +1,7 @@
 import { OnlyonceError } from './errors.ts'
 import { failureOf } from './failure.ts'
 import { LIMITS } from './limits.ts'
-import type { Failure, Reply } from './record/index.ts'
+import type { Failure, Kind, Reply } from './record/index.ts'
 
 /** What JSON cannot hold, and what is therefore refused. */
 type Unstorable =
@@ -43,6 +43,33 @@ export const HTTP_SCHEMA = 3
 const VALUE_SCHEMA = 1
 const THROWN_SCHEMA = 2
 
+/** The form of a reply of HTTP that stands for what its handler threw. It is sent as any other reply of HTTP. */
+export const HTTP_THROWN_SCHEMA = 4
+
+export function isHttpReply({ schema }: Pick<Reply, 'schema'>): boolean {
+  return schema === HTTP_SCHEMA || schema === HTTP_THROWN_SCHEMA
+}
+
+/** Whether a reply stands for what the function threw. */
+export function isThrown({ schema }: Pick<Reply, 'schema'>): boolean {
+  return schema === THROWN_SCHEMA || schema === HTTP_THROWN_SCHEMA
+}
+
+/**
+ * How the attempt failed that left a stored reply; null where it did not. A handler that threw, or replied with 5xx, may have had
+ * effects before, and its record is completed all the same: it is never run again.
+ */
+export function failureOfReply(reply: Pick<Reply, 'status' | 'schema'>, kind: Kind): Failure | null {
+  if (isThrown(reply)) return { code: 'handler_failed', message: 'The function threw.' }
+  if (!kind.startsWith('handler') || reply.status < 500) return null
+  return { code: `http_${reply.status}`, message: 'The handler replied so.' }
+}
+
+/** What the function threw, where the reply tells it: its code and message. Opening a sealed reply may throw. */
+export function thrownIn(reply: Reply): Failure | null {
+  return reply.schema === THROWN_SCHEMA ? (JSON.parse(String(reply.body)) as Failure) : null
+}
+
 /** A value as a reply: JSON, or nothing at all for undefined. */
 export function encodeValue(value: unknown): Reply {
   const text = value === undefined ? '' : stringify(value)
@@ -63,10 +90,11 @@ export function encodeThrown(error: unknown): Reply {
 
 /** The value of a reply. Throws `handler_failed` where an error is stored instead of one. */
 export function decodeValue(reply: Reply): unknown {
-  if (reply.schema === THROWN_SCHEMA) {
-    const { code, message } = JSON.parse(String(reply.body)) as Failure
+  if (isThrown(reply)) {
+    const said = thrownIn(reply)
     // Not in the message, which clients are shown: what was thrown may be the text of a driver.
-    throw new OnlyonceError('handler_failed', { cause: new Error(`It said: ${code}: ${message}`) })
+    const cause = said === null ? undefined : new Error(`It said: ${said.code}: ${said.message}`)
+    throw new OnlyonceError('handler_failed', { cause })
   }
   return reply.body === null || reply.body.length === 0 ? undefined : JSON.parse(reply.body.toString('utf8'))
 }

@@ -17,7 +17,7 @@ import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './
 import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
 import { errorOf, NotFinal, noting, type Ran, throwSaid } from './ran.ts'
-import { type HttpReply, ownReply, replayedReply, storedReply } from './reply.ts'
+import { type HttpReply, ownReply, replayedReply, storedReply, thrownReply } from './reply.ts'
 import { type BoundaryRequest, operationOf, timeLeftMs } from './request.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a layer around this one may have a store of its own.
@@ -258,7 +258,7 @@ export class Boundary<Tx> {
       if (saysInvalid(error)) return { end: 'invalid', error }
       if (provesNothingDone(error)) return { end: 'not_executed', error }
       // The framework makes a response of it that we do not see; a replay says that it failed.
-      const reply = storedReply(this.#problem(new OnlyonceError('handler_failed')).reply, this.policy)
+      const reply = thrownReply(this.#problem(new OnlyonceError('handler_failed')).reply, this.policy)
       return { end: 'threw', error, reply }
     }
   }

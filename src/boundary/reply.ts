@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import type { Reply } from '../record/index.ts'
-import { decodeValue, HTTP_SCHEMA } from '../value.ts'
+import { decodeValue, HTTP_SCHEMA, HTTP_THROWN_SCHEMA, isHttpReply } from '../value.ts'
 import type { ResolvedPolicy } from './policy.ts'
 
 /** A response as an adapter has captured it, or is to send it. Names are in lower case; one may come repeatedly. */
@@ -42,6 +42,11 @@ export function storedReply(reply: HttpReply, policy: ResolvedPolicy): Reply {
   }
 }
 
+/** A problem as it is stored where it stands for what the handler threw, so that operators can tell it from a reply of the handler's. */
+export function thrownReply(problem: HttpReply, policy: ResolvedPolicy): Reply {
+  return { ...storedReply(problem, policy), schema: HTTP_THROWN_SCHEMA }
+}
+
 /** A stored reply as it is sent again. Throws where there is none to send. */
 export function replayedReply(reply: Reply): HttpReply {
   const { status, headers, body } = ownReply(reply)
@@ -50,7 +55,7 @@ export function replayedReply(reply: Reply): HttpReply {
 
 /** A reply that was made by an operation, or by a call from code, as it is sent. */
 export function ownReply(reply: Reply): HttpReply {
-  if (reply.schema !== HTTP_SCHEMA) return valueReply(reply)
+  if (!isHttpReply(reply)) return valueReply(reply)
   if (reply.body === null) {
     throw new OnlyonceError('reply_not_kept', { detail: `Its status was ${reply.status}.` })
   }

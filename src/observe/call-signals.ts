@@ -28,6 +28,8 @@ export interface CallSignals {
   decided(decision: Decision): void
   /** The record was left unknown. */
   doubted(failure: Failure): void
+  /** The work failed, and that is stored as its reply. */
+  failed(failure: Failure, status: number): void
   leaseLost(): void
   /** It waits for a flight of this process that was there before. */
   joined(flight_trace: string | null): void
@@ -42,6 +44,7 @@ export const NO_SIGNALS: CallSignals = {
   run: (call) => call(),
   decided() {},
   doubted() {},
+  failed() {},
   leaseLost() {},
   joined() {},
   landed() {},

@@ -65,6 +65,17 @@ const SIGNALS: readonly [Signal, object][] = [
     { first: true, error_code: 'c', error_message: 'm' },
   ],
   [{ signal: 'lease_lost', protection: 'handler', id, fence: 3 }, { fence: 3 }],
+  [
+    {
+      signal: 'handler_failed',
+      protection: 'handler',
+      id,
+      failure: { code: 'c', message: 'm' },
+      status: 500,
+      fence: 1,
+    },
+    { status: 500, fence: 1, error_code: 'c', error_message: 'm' },
+  ],
   [{ signal: 'herd', protection: 'handler', id, size: 7 }, { size: 7 }],
   [{ signal: 'not_admitted', protection: 'handler', id, code: 'overloaded' }, { code: 'overloaded' }],
   [

@@ -51,6 +51,10 @@ export function logFields(signal: Signal): LogFields {
       return { signal: signal.signal, security: true, ...callFields(signal) }
     case 'lease_lost':
       return { signal: signal.signal, ...callFields(signal), fence: signal.fence }
+    case 'handler_failed': {
+      const { fence, status } = signal
+      return { signal: signal.signal, ...callFields(signal), fence, status, ...failureFields(signal.failure) }
+    }
     case 'tx_unused':
       return { signal: signal.signal, ...callFields(signal), first: signal.first }
     case 'tx_error_ignored': {

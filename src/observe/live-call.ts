@@ -60,6 +60,10 @@ export class LiveCall implements CallSignals {
     this.#observers.emit({ signal: 'reconcile_scheduled', id: this.#call.id, failure })
   }
 
+  failed(failure: Failure, status: number): void {
+    this.#observers.emit({ signal: 'handler_failed', ...this.#call, failure, status, fence: this.#fence })
+  }
+
   /** The heartbeat may notice, and the save after it once more. */
   leaseLost(): void {
     if (this.#lease_lost) return

@@ -55,6 +55,8 @@ function lineOf(signal: Signal): Line | null {
         signal.first ? 'error' : 'warn',
         'a statement of a transaction failed and its function went on, so everything was rolled back',
       ]
+    case 'handler_failed':
+      return ['error', 'a handler failed and is not run again: whether it took effect is not known']
     case 'lease_lost':
       return ['warn', 'an owner found that its record has another owner']
     case 'herd':

@@ -46,6 +46,11 @@ const TABLE = {
     'Transactions whose function went on after a statement of it had failed.',
   ),
   lease_lost: counter('lease_lost', OF_CALL, 'Owners that found their record in other hands.'),
+  handler_failed: counter(
+    'handler.failed',
+    OF_CALL,
+    'Handlers that threw or replied with 5xx: whether they took effect is not known.',
+  ),
   ttl_pruned: counter('ttl_pruned', [], 'Records removed after their retention.'),
   reconcile_scheduled: counter('reconcile.scheduled', ['operation'], 'Records that became unknown.'),
   reconcile_resolved: counter(
@@ -202,6 +207,7 @@ export function measure(signal: Signal): readonly Measurement[] {
     case 'tx_unused':
     case 'tx_error_ignored':
     case 'lease_lost':
+    case 'handler_failed':
       return [{ metric: signal.signal, value: 1, labels: labelsOf(signal) }]
     case 'herd':
       return [{ metric: 'herd_size', value: signal.size, labels: labelsOf(signal) }]

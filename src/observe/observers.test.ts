@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { LIMITS } from '../limits.ts'
 import { NO_SIGNALS, signalsOf } from './call-signals.ts'
 import { Observers } from './observers.ts'
 import type { Observer, Signal } from './signals.ts'
@@ -17,7 +18,7 @@ afterEach(() => {
 async function warningsSoFar(): Promise<string[]> {
   process.emitWarning('the last one')
   while (!warnings.some((warning) => warning.includes('the last one'))) await setImmediate()
-  return warnings.filter((warning) => warning.includes('OnlyonceObserverWarning'))
+  return warnings.filter((warning) => warning.includes('Onlyonce'))
 }
 
 describe('observers that fail', () => {
@@ -115,5 +116,36 @@ describe('observers', () => {
       })),
     )
     expect(signalsOf(observers, 'handler', id).trace).toBe(span(1))
+  })
+})
+
+describe('records that were parked', () => {
+  const failure = { code: 'owner_vanished', message: 'the process died, card 4242 4242 4242 4242' }
+
+  it('are a warning where nobody observes: the first of an operation, then the counts', async () => {
+    const observers = new Observers()
+    for (let count = 1; count <= 250; count += 1) observers.parked(id, failure)
+    observers.parked({ ...id, operation: 'another' }, failure)
+    const told = await warningsSoFar()
+    expect(told.map((warning) => warning.split(' for an operator')[0])).toEqual([
+      'OnlyonceParkedWarning o: A record was parked and waits',
+      'OnlyonceParkedWarning o: 10 records were parked and wait',
+      'OnlyonceParkedWarning o: 100 records were parked and wait',
+      'OnlyonceParkedWarning another: A record was parked and waits',
+    ])
+    expect(told[0]).toContain('owner_vanished: the process died, card [card number]')
+  })
+
+  it('stay few lines under names that never come again, and are the business of observers where there are some', async () => {
+    const observers = new Observers()
+    for (let n = 0; n < LIMITS.warned_operations_max + 500; n += 1)
+      observers.parked({ ...id, operation: `op-${n}` }, failure)
+    const told = await warningsSoFar()
+    expect(told).toHaveLength(LIMITS.warned_operations_max + 3)
+    warnings.length = 0
+    const heard: Signal[] = []
+    new Observers({ signal: (signal) => void heard.push(signal) }).parked(id, failure)
+    expect(heard).toEqual([{ signal: 'parked', id, failure }])
+    expect(await warningsSoFar()).toEqual([])
   })
 })

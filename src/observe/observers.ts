@@ -19,6 +19,8 @@ export class Observers {
   readonly #unused = new Set<string>()
   readonly #ignored = new Set<string>()
   readonly #start_told = new Set<string>()
+  /** How many records of an operation were parked, where nobody observes. */
+  readonly #parked = new Map<string, number>()
 
   constructor(given: Observer | readonly Observer[] = []) {
     this.#observers = ([] as readonly Observer[]).concat(given)
@@ -82,6 +84,25 @@ export class Observers {
     }
   }
 
+  /**
+   * A record waits for an operator, and nothing goes on with it. Where nobody observes it is a warning of the process: the first of an
+   * operation, and then each time that there are ten times as many, so that a flood of them is told in few lines.
+   */
+  parked(id: RecordId, failure: Failure): void {
+    this.emit({ signal: 'parked', id, failure })
+    if (!this.none) return
+    const full = this.#parked.size >= LIMITS.warned_operations_max && !this.#parked.has(id.operation)
+    const name = full ? OTHERS : id.operation
+    const count = (this.#parked.get(name) ?? 0) + 1
+    this.#parked.set(name, count)
+    if (!/^10*$/.test(`${count}`)) return
+    const which = count === 1 ? 'A record was parked and waits' : `${count} records were parked and wait`
+    const why = `${showText(failure.code)}: ${showText(failure.message)}`.replace(/[:.]?\s*$/, '.')
+    process.emitWarning(`${name}: ${which} for an operator. The last: ${why} ${LIST_THEM}`, {
+      type: 'OnlyonceParkedWarning',
+    })
+  }
+
   /** Does what concerns one observer. Its first error is told as a warning of the process, the others not at all. */
   guard<T>(observer: Observer, concern: () => T): T | null {
     try {
@@ -118,6 +139,10 @@ function warnOfTransaction({ operation }: RecordId, what: string): void {
 
 const IGNORED_ERROR =
   'a statement of a transaction failed and its function went on as if it had not, so everything was rolled back. Let the function throw the error, or use a savepoint.'
+
+const OTHERS = 'other operations'
+const LIST_THEM =
+  "Retries are refused until operator(once).resolve() or unpark(); list() with states: ['parked'] shows them."
 
 const UNUSED_TX =
   'a transaction ended without a single statement on its tx. What its function wrote elsewhere is not protected: a retry can write it again. Send the statements on tx; with strict_tx such a call is an error.'

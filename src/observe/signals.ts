@@ -121,6 +121,16 @@ export type Signal =
   | (OfCall & { readonly signal: 'key_misuse'; readonly security: true })
   /** A record in progress was found whose lease had run out. */
   | (OfCall & { readonly signal: 'zombie_key' })
+  /**
+   * A handler threw, or replied with 5xx, and that is stored as its reply. Whether it took effect before is not known, and it is not run
+   * again: an operator should look. `status` is that of the stored reply.
+   */
+  | (OfCall & {
+      readonly signal: 'handler_failed'
+      readonly failure: Failure
+      readonly status: number
+      readonly fence: number | null
+    })
   /** An owner found that another has its record. */
   | (OfCall & { readonly signal: 'lease_lost'; readonly fence: number | null })
   /**

@@ -88,7 +88,7 @@ export function givingUpStep(seen: Seen | null, given: GivingUp, retention_ms: n
   const from = seen?.record
   if (from?.state !== 'retryable') return null
   const to = giveUp(from, replyOf(given.reply), retention_ms, seen!.now)
-  return { from, to, retention_ms, action: 'resolve' }
+  return { from, to, retention_ms, action: 'give_up' }
 }
 
 /** Why it is unknown stays what it was, and is what callers are told; why it was parked is in the audit alone. */
@@ -127,7 +127,7 @@ function whyNot(record: OnceRecord | null): string {
     case 'completed':
       return 'It is completed, and its reply is never changed.'
     case 'retryable':
-      return 'It is retryable: the next request with this key runs.'
+      return 'It is retryable: the next request with this key runs. To end it for good, use giveUp.'
     case 'expired':
       return 'Its retention has ended: the next request with this key runs as a new one.'
     case 'unknown':

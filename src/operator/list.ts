@@ -1,14 +1,21 @@
 import { OnlyonceError } from '../errors.ts'
-import { checkName, operationName } from '../key/index.ts'
+import { checkKey, checkName, operationName } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import { EDGES, type State } from '../record/index.ts'
 import type { ListPosition, ListRequest, RecordSummary } from '../store/decisions.ts'
 
 export interface ListOptions {
-  /** The unfinished ones by default; others only with an account. */
+  /** The unfinished ones by default, and all of them with a key; finished ones only with an account. */
   readonly states?: readonly State[]
   readonly account?: string
+  /** The records of one key, whatever their operation. Only with an account. */
+  readonly key?: string
+  /**
+   * Completed records of handlers that threw or replied with 5xx, of all accounts: whether they took effect before is not known, and
+   * they are not run again. Not together with `states`.
+   */
+  readonly failed?: boolean
   readonly operation?: string
   /** Only those whose last attempt began at least this long ago. */
   readonly older_than_ms?: number
@@ -27,20 +34,26 @@ export interface Page {
 const NAMES: OptionNames<ListOptions> = {
   states: true,
   account: true,
+  key: true,
+  failed: true,
   operation: true,
   older_than_ms: true,
   limit: true,
   cursor: true,
 }
 const UNFINISHED: readonly State[] = ['in_progress', 'unknown', 'parked']
+const ALL = Object.keys(EDGES).filter((state): state is State => state !== 'none')
 
 /** Checks what is asked of a list. */
 export function listRequestOf(options: ListOptions): ListRequest {
   refuseUnknown('operator.list()', options, NAMES)
-  const { states = UNFINISHED, account, operation, older_than_ms = 0, limit = LIMITS.list_default } = options
+  const { account, key, failed = false, operation, older_than_ms = 0, limit = LIMITS.list_default } = options
+  const states = statesOf(options)
+  if (key !== undefined && account === undefined)
+    refuse('A key is listed within an account. Name the account.')
   const wrong = states.find((state) => !Object.hasOwn(EDGES, state) || (state as string) === 'none')
   if (wrong !== undefined || states.length === 0) refuse('states must name states of records.')
-  if (account === undefined && !states.every((state) => UNFINISHED.includes(state))) {
+  if (account === undefined && !failed && !states.every((state) => UNFINISHED.includes(state))) {
     refuse('Over all accounts only unfinished records are listed. Name an account.')
   }
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > LIMITS.list_max) {
@@ -52,11 +65,20 @@ export function listRequestOf(options: ListOptions): ListRequest {
   return {
     states,
     account: account === undefined ? null : checkName(account, 'account_invalid'),
+    key: key === undefined ? null : checkKey(key, { allow_sensitive: true }),
+    failed,
     operation: operation === undefined ? null : operationName(operation),
     older_than_ms,
     limit,
     after: options.cursor === undefined ? null : readCursor(options.cursor),
   }
+}
+
+function statesOf({ states, key, failed = false }: ListOptions): readonly State[] {
+  if (typeof failed !== 'boolean') refuse('failed must be true or false.')
+  if (failed && states !== undefined) refuse('failed lists completed records. Pass it without states.')
+  if (failed) return ['completed']
+  return states ?? (key === undefined ? UNFINISHED : ALL)
 }
 
 /** A place in the list, and nothing that gives a right to anything: whoever may list may see all of it. */

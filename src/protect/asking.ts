@@ -52,6 +52,8 @@ export interface Known {
   in_doubt: boolean
   /** This attempt has sent it, and does not know how it ended. */
   sent_here: boolean
+  /** How the first call of this attempt ended of which that is not known. What later ones say does not answer it. */
+  why?: Failure
 }
 
 /** What is known about a call that may have been made: by others first, for they come unasked and cost nothing. */

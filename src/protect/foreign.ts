@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
+import type { Failure } from '../record/index.ts'
 import { type CallEnd, type CallSite, doubtful, inTime, type Known, learn } from './asking.ts'
 import type { ForeignStep, Found } from './operation.ts'
 import { provesNothingDone } from './proof.ts'
@@ -23,7 +24,7 @@ export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Prom
     const lost = error instanceof OnlyonceError && error.code === 'lease_lost'
     if (lost || !known.in_doubt) throw error
     // Whatever keeps us from asking, what may have been sent stays so.
-    return doubtful('call_in_doubt', describe(error, 'It could not be asked'))
+    return doubtful('call_in_doubt', describe(known, error, 'It could not be asked'))
   }
 }
 
@@ -47,13 +48,15 @@ async function bring<T>(
     if (known.in_doubt) {
       const truth = await learn(step, site, site.key, timeout_ms)
       if (truth?.status === 'found') return { end: 'result', value: truth.result }
-      if (truth?.status === 'pending') return doubtful('call_pending', 'The other side has not decided yet.')
-      if (!dedupes) return doubtful('call_in_doubt', describe(last))
-      if (site.keyAgeMs() + timeout_ms >= key_lifetime_ms) return doubtful('call_key_forgotten', FORGOTTEN)
+      if (truth?.status === 'pending') return doubtful('call_pending', besides(known, PENDING))
+      if (!dedupes) return doubtful('call_in_doubt', describe(known, last))
+      if (site.keyAgeMs() + timeout_ms >= key_lifetime_ms)
+        return doubtful('call_key_forgotten', besides(known, FORGOTTEN))
       if (!site.mayCall()) return afterDeadline(step, site, truth, known)
     }
     const over = calls > LIMITS.calls_max || (!known.in_doubt && !site.mayCall())
-    if (over) return known.in_doubt ? doubtful('call_in_doubt', describe(last)) : notExecutedBy(last, calls)
+    if (over)
+      return known.in_doubt ? doubtful('call_in_doubt', describe(known, last)) : notExecutedBy(last, calls)
     if (calls > 0) await sleep(Math.random() * LIMITS.call_backoff_ms * 2 ** calls)
     await site.holdFor(timeout_ms)
     try {
@@ -67,6 +70,7 @@ async function bring<T>(
       if (!refused && !provesNothingDone(error)) {
         known.in_doubt = true
         known.sent_here = true
+        known.why ??= failureOf(error)
       }
       const lost = site.lost()
       if (lost !== null) throw lost
@@ -81,11 +85,11 @@ function afterDeadline<T>(
   { settle_ms = LIMITS.call_settle_ms }: ForeignStep<T>,
   site: CallSite,
   truth: Found<unknown> | null,
-  { sent_here }: Known,
+  known: Known,
 ): CallEnd {
   const sent_age_ms = site.sentAgeMs()
-  const settled = !sent_here && sent_age_ms !== null && sent_age_ms >= settle_ms
-  if (truth?.status !== 'not_found' || !settled) return doubtful('call_in_doubt', TOO_EARLY)
+  const settled = !known.sent_here && sent_age_ms !== null && sent_age_ms >= settle_ms
+  if (truth?.status !== 'not_found' || !settled) return doubtful('call_in_doubt', besides(known, TOO_EARLY))
   return { end: 'not_executed', error: new OnlyonceError('deadline_exceeded') }
 }
 
@@ -93,11 +97,41 @@ function notExecutedBy(last: unknown, calls: number): CallEnd {
   return { end: 'not_executed', error: calls === 0 ? new OnlyonceError('deadline_exceeded') : last }
 }
 
-function describe(error: unknown, said = 'The last call said'): string {
-  if (error === undefined) return 'An earlier attempt may have made the call, and nobody can tell.'
-  const { code, message } = failureOf(error)
-  return `${said}: ${code}: ${message}`.slice(0, LIMITS.error_message_length_max)
+/**
+ * Why nobody knows: how the call ended of which that is not known, and what was heard last. The last word alone would be read as
+ * the answer, and may be that of a call which was not executed.
+ */
+function describe(known: Known, last: unknown, said = 'The last call said'): string {
+  if (last === undefined) return besides(known, EARLIER)
+  const heard = `${said}: ${saidBy(last)}`
+  if (known.why === undefined) return cut(`${EARLIER} ${heard}`)
+  return isSame(known.why, failureOf(last)) ? cut(heard) : besides(known, heard)
 }
 
+function besides({ why }: Known, text: string): string {
+  if (why === undefined) return text
+  const began = `An earlier call may have been carried out; it said: ${why.code}: ${why.message}`
+  // Both are to be read: a long one does not push the other out.
+  return cut(`${began.slice(0, LIMITS.error_message_length_max / 2).replace(/\.?$/, '.')} ${text}`)
+}
+
+/** Of a call that was not executed its author's reason is told: the usual sentence would be read as one about the request. */
+function saidBy(error: unknown): string {
+  const { code, message } = failureOf(error)
+  if (!provesNothingDone(error)) return `${code}: ${message}`
+  const { cause } = error as Error
+  return cause === undefined ? `${code}.` : `${code}: ${failureOf(cause).message}`
+}
+
+function isSame(one: Failure, other: Failure): boolean {
+  return one.code === other.code && one.message === other.message
+}
+
+function cut(text: string): string {
+  return text.slice(0, LIMITS.error_message_length_max)
+}
+
+const EARLIER = 'An earlier attempt may have made the call, and nobody can tell.'
+const PENDING = 'The other side has not decided yet.'
 const FORGOTTEN = 'The other side may have forgotten the key of the call, so it is not made again.'
 const TOO_EARLY = 'The deadline is past, so nothing is sent; whether something was sent cannot be told yet.'

@@ -6,6 +6,7 @@ import type { CallSignals } from '../observe/index.ts'
 import type { Claimant, Failure, RecordId, Reply, State } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
 import type { CrashPoint, Owned, Store } from '../store/contract.ts'
+import { failureOfReply } from '../value.ts'
 import { claim, confirm, giveBack, kindOf } from './handler-claim.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { refuseNewWork } from './lapsed.ts'
@@ -241,6 +242,8 @@ async function save<Tx>(
       crashPoint('handler.save.before')
       const saved = await saveOnce(store, request, claimed, end)
       crashPoint('handler.save.after')
+      const failed = failedFor(request, end)
+      if (failed !== null) signals.failed(failed.failure, failed.status)
       return saved
     } catch (error) {
       if (error instanceof OnlyonceError && error.code === 'lease_lost') {
@@ -250,6 +253,16 @@ async function save<Tx>(
       if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause: error })
     }
   }
+}
+
+/** Work that failed and is stored as completed: what it did before is not known, and nobody comes back to it by himself. */
+function failedFor(
+  { rerunnable }: HandlerRequest,
+  end: WorkEnd,
+): { readonly failure: Failure; readonly status: number } | null {
+  if (end.end === 'threw' && !rerunnable) return { failure: failureOf(end.error), status: end.reply.status }
+  const failure = end.end === 'reply' ? failureOfReply(end.reply, 'handler') : null
+  return failure === null ? null : { failure, status: (end as { reply: Reply }).reply.status }
 }
 
 /** What the attempt owns, and what was there before. */

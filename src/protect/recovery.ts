@@ -149,7 +149,7 @@ export class Recovery<Tx> {
         observers.emit({ signal: 'reconcile_failed', id, failure: failure ?? OWNER_VANISHED })
         break
       case 'parked':
-        observers.emit({ signal: 'parked', id, failure: end.failure })
+        observers.parked(id, end.failure)
         break
       default:
         end satisfies never

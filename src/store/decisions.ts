@@ -20,7 +20,10 @@ export interface RecordSummary extends RecordId {
   readonly changed_at: number
   readonly lease_until: number | null
   readonly expires_at: number | null
+  /** Also of a completed record whose handler threw or replied with 5xx, and of an operation that threw and was undone. */
   readonly failure: Failure | null
+  /** The status of the stored reply; null where none is stored. */
+  readonly reply_status: number | null
   /** Of an operation; null where the record is of another kind. */
   readonly version: string | null
   readonly recovery_point: string | null
@@ -42,8 +45,12 @@ export interface ListPosition extends RecordId {
 
 export interface ListRequest {
   readonly states: readonly State[]
-  /** Null: of all accounts, which is possible for unfinished states alone. */
+  /** Null: of all accounts, which is possible for unfinished states and for failed handlers alone. */
   readonly account: string | null
+  /** Under any operation of the account, which has to be given with it. */
+  readonly key: string | null
+  /** Only completed records of handlers that threw or replied with 5xx, which nobody has settled. */
+  readonly failed: boolean
   readonly operation: string | null
   readonly older_than_ms: number
   readonly limit: number
@@ -56,7 +63,7 @@ export interface Listed {
 }
 
 /** `void_call`: a retry is allowed too, and its call gets a new key, because the earlier one is void. */
-export type DecisionAction = 'resolve' | 'allow_retry' | 'void_call' | 'park' | 'unpark'
+export type DecisionAction = 'resolve' | 'give_up' | 'allow_retry' | 'void_call' | 'park' | 'unpark'
 
 /** One decision of an operator, as it is kept. It outlives the record. */
 export interface AuditEntry {

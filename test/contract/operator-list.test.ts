@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type ListOptions, operator, type RecordSummary } from '../../src/index.ts'
-import { listUnfinished } from '../../src/store/postgres/sql/decisions.ts'
+import { listFailed, listOfKey, listUnfinished } from '../../src/store/postgres/sql/decisions.ts'
 import { catchError, openShop, type Shop } from './shop.ts'
 
 let shop: Shop
@@ -102,7 +102,31 @@ describe('the list', () => {
     expect(plan).not.toContain('LockRows')
   })
 
+  test('of failed handlers reads an index of failures alone', async () => {
+    const values = [['completed'], null, null, 0, null, null, null, null, 50]
+    const { rows } = await shop.observer.query(`EXPLAIN ${listFailed('onlyonce')}`, values)
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('records_failed')
+  })
+
+  test('of one key asks an index once for each operation, however many records the account has', async () => {
+    const values = [['completed'], 'acct_1', null, 0, null, null, null, null, 50, 'key-completed-1']
+    const text = `EXPLAIN (ANALYZE, TIMING OFF) ${listOfKey('onlyonce')}`
+    const { rows } = await shop.observer.query(text, values)
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    expect(plan).not.toContain('Seq Scan')
+    // 1 for the first name, 1 for each name behind it, 1 for the key under each: never one for each record.
+    const read = [...plan.matchAll(/Index.* Scan .*actual rows=([\d.]+) loops=(\d+)/g)]
+    const rows_read = read.reduce((sum, [, count, loops]) => sum + Number(count) * Number(loops), 0)
+    expect(read.length).toBeGreaterThanOrEqual(3)
+    expect(rows_read).toBeLessThan(10)
+    expect(
+      (await operator(shop.open()).list({ account: 'acct_1', key: 'key-completed-1' })).records,
+    ).toHaveLength(1)
+  })
+
   test.each([
+    [{ key: 'key-completed-1' }, 'Name the account'],
+    [{ failed: 'yes' }, 'failed'],
     [{ states: ['completed'] }, 'Name an account'],
     [{ states: ['lost'] }, 'states'],
     [{ states: [] }, 'states'],

@@ -142,7 +142,7 @@ describe('giving up', () => {
     expect(await run(call)).toEqual({ ...GIVEN_UP, status: 422 })
     expect(calls).toBe(before)
     const { audit } = await operator(once).show(call)
-    expect(audit).toMatchObject([{ ...SIGNED, action: 'resolve', from: 'retryable', to: 'completed' }])
+    expect(audit).toMatchObject([{ ...SIGNED, action: 'give_up', from: 'retryable', to: 'completed' }])
   })
 
   test('and what it held are one commit', async () => {

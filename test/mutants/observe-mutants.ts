@@ -40,4 +40,58 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
     edits: [{ from: ` AND attempted_at <= now() - \${interval('$1')}`, to: ` AND $1::float8 > 0` }],
     tests: ['test/contract/stuck.test.ts'],
   },
+  {
+    name: 'say of a handler that threw that it completed',
+    file: 'src/explain-text.ts',
+    edits: [{ from: `if (failure === null) return`, to: `if (failure === null || failure !== null) return` }],
+    tests: ['test/contract/operator-failed.test.ts'],
+  },
+  {
+    name: 'say that nothing happened behind a committed step',
+    file: 'src/explain-text.ts',
+    edits: [
+      {
+        from: `  if (facts.recovery_point !== null)\n    return {`,
+        to: `  if (facts.recovery_point === '')\n    return {`,
+      },
+    ],
+    tests: ['test/contract/explain-truth.test.ts'],
+  },
+  {
+    name: 'forget how the call ended that is in doubt',
+    file: 'src/protect/foreign.ts',
+    edits: [{ from: `known.why ??= failureOf(error)`, to: `known.why = failureOf(last ?? error)` }],
+    tests: ['test/contract/explain-truth.test.ts'],
+  },
+  {
+    name: 'name operations of other accounts that have a key',
+    file: 'src/store/postgres/sql/decisions.ts',
+    edits: [
+      {
+        from: `SELECT min(operation), 1 FROM \${schema}.records WHERE account = $2`,
+        to: `SELECT min(operation), 1 FROM \${schema}.records`,
+      },
+      {
+        from: `WHERE r.account = $2 AND r.operation > names.operation`,
+        to: `WHERE r.operation > names.operation`,
+      },
+      {
+        from: `ON r.account = $2 AND r.operation = names.operation AND r.key = $10\nWHERE \${WANTED}`,
+        to: `ON r.operation = names.operation AND r.key = $10\nWHERE \${WANTED.replace('r.account = $2', 'true')}`,
+      },
+    ],
+    tests: ['test/contract/explain-truth.test.ts'],
+  },
+  {
+    name: 'park a record in silence where nobody observes',
+    file: 'src/observe/observers.ts',
+    edits: [{ from: `if (!/^10*$/.test(`, to: `if (count > 0 || !/^10*$/.test(` }],
+    tests: ['test/contract/explain-truth.test.ts'],
+  },
+  {
+    name: 'take what recover has settled for a decision of an operator',
+    file: 'src/explain.ts',
+    edits: [{ from: `(by_operator ? 'operator' : 'recover')`, to: `'operator'` }],
+    tests: ['test/contract/explain-truth.test.ts'],
+  },
 ]

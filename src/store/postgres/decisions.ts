@@ -1,5 +1,6 @@
 import { LIMITS } from '../../limits.ts'
 import type { RecordId } from '../../record/index.ts'
+import { failureOfReply } from '../../value.ts'
 import type { Queryable } from '../contract.ts'
 import type {
   AuditEntry,
@@ -12,9 +13,9 @@ import type {
   SeenWithin,
 } from '../decisions.ts'
 import type { Connections } from './connections.ts'
-import { bind, type Row } from './flush.ts'
+import { bind, type Row, type Statement } from './flush.ts'
 import type { Value } from './messages.ts'
-import { arrayLiteral, readList, readRecord, replyValues } from './rows.ts'
+import { arrayLiteral, kindOf, readList, readRecord, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
 import { setSavepoint, undo } from './within.ts'
 
@@ -31,11 +32,10 @@ export class PostgresDecisions implements DecisionStore {
   }
 
   async list(request: ListRequest): Promise<readonly Listed[]> {
-    const { states, account, operation, older_than_ms, limit, after } = request
-    const { listUnfinished, listOfAccount } = this.#statements
+    const { states, account, key, operation, older_than_ms, limit, after } = request
     const { rows } = await this.#connections.run(
       bind(
-        states.every((state) => UNFINISHED.includes(state)) ? listUnfinished : listOfAccount,
+        this.#listing(request),
         arrayLiteral(states),
         account,
         operation,
@@ -45,6 +45,7 @@ export class PostgresDecisions implements DecisionStore {
         after?.operation ?? null,
         after?.key ?? null,
         `${limit}`,
+        ...(key === null ? [] : [key]),
       ),
     )
     return rows[0]!.map((row) => {
@@ -52,6 +53,13 @@ export class PostgresDecisions implements DecisionStore {
       const { account, operation, key } = record
       return { record, position: { account, operation, key, attempted_at_us: row.at(-1)! } }
     })
+  }
+
+  #listing({ states, key, failed }: ListRequest): Statement {
+    const { listUnfinished, listOfAccount, listFailed, listOfKey } = this.#statements
+    if (key !== null) return listOfKey
+    if (failed) return listFailed
+    return states.every((state) => UNFINISHED.includes(state)) ? listUnfinished : listOfAccount
   }
 
   async summary({ account, operation, key }: RecordId): Promise<RecordSummary | null> {
@@ -127,6 +135,9 @@ function readSummary(row: Row): RecordSummary {
   const [account, operation, key, state, fence, owner, created, attempted, changed, lease, expires] = row
   const [code, message, version, recovery_point, deadline, look_at, looks, waits_for, retention, void_calls] =
     row.slice(11)
+  const [status, schema, kind] = row.slice(21)
+  const failed =
+    status == null ? null : failureOfReply({ status: Number(status), schema: Number(schema) }, kindOf(kind!))
   return {
     account: account!,
     operation: operation!,
@@ -139,7 +150,8 @@ function readSummary(row: Row): RecordSummary {
     changed_at: Number(changed),
     lease_until: numberOrNull(lease),
     expires_at: numberOrNull(expires),
-    failure: code === null ? null : { code: code!, message: message ?? '' },
+    failure: code === null ? failed : { code: code!, message: message ?? '' },
+    reply_status: numberOrNull(status),
     version: version ?? null,
     recovery_point: recovery_point ?? null,
     deadline_at: numberOrNull(deadline),
@@ -159,7 +171,8 @@ function readAudit(row: Row): AuditEntry {
     at: Number(at),
     by: by!,
     why: why!,
-    action: action as DecisionAction,
+    // A version before `give_up` wrote it as `resolve`, which is never made of what is retryable.
+    action: from === 'retryable' && to === 'completed' ? 'give_up' : (action as DecisionAction),
     from: from as AuditEntry['from'],
     to: to as AuditEntry['to'],
     fence: Number(fence),

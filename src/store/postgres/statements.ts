@@ -63,6 +63,8 @@ function texts(schema: string) {
     lookForDecision: decisions.lookForDecision(schema),
     listUnfinished: decisions.listUnfinished(schema),
     listOfAccount: decisions.listOfAccount(schema),
+    listFailed: decisions.listFailed(schema),
+    listOfKey: decisions.listOfKey(schema),
     lookAudit: decisions.lookAudit(schema),
     decide: decisions.decide(schema),
     insertLock: locks.insertLock(schema),

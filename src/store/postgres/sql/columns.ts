@@ -86,6 +86,9 @@ export const SUMMARY_COLUMNS = [
   'r.waits_for',
   'r.retention_ms',
   'array_to_json(r.void_calls)',
+  'r.reply_status',
+  'r.reply_schema',
+  presentKind('r'),
   '(extract(epoch FROM r.attempted_at) * 1000000)::bigint',
 ]
 

@@ -1,4 +1,5 @@
-import { AUDIT_COLUMNS, interval, SUMMARY_COLUMNS } from './columns.ts'
+import { LIMITS } from '../../../limits.ts'
+import { AUDIT_COLUMNS, interval, presentKind, SUMMARY_COLUMNS } from './columns.ts'
 
 /** Parameters: 1-3 id. */
 export const lookSummary = (schema: string) => `
@@ -29,6 +30,34 @@ WHERE r.expires_at IS NULL AND ${WANTED}`
 export const listOfAccount = (schema: string) => `
 SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
 WHERE r.account = $2 AND ${WANTED}`
+
+/**
+ * Completed records of handlers that threw or replied with 5xx, of all accounts, by the index `records_failed`. One that an operator or
+ * `recover` has settled is not among them.
+ */
+export const listFailed = (schema: string) => `
+SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
+WHERE r.reply_status >= 500 AND r.decided IS NOT TRUE AND ${presentKind('r')} IN ('h', 'r', 'c') AND ${WANTED}`
+
+/**
+ * The records of one key in one account, whatever their operation. By the primary key: the names of operations that the account has are
+ * found one after the other, each by one look into the index, and the key is asked for under each. So it does not matter how many
+ * records the account has. Parameters: as above, 10 key.
+ */
+export const listOfKey = (schema: string) => `
+WITH RECURSIVE names (operation, number) AS (
+  SELECT min(operation), 1 FROM ${schema}.records WHERE account = $2
+  UNION ALL
+  SELECT (
+    SELECT r.operation FROM ${schema}.records AS r
+    WHERE r.account = $2 AND r.operation > names.operation
+    ORDER BY r.operation LIMIT 1
+  ), names.number + 1
+  FROM names WHERE names.operation IS NOT NULL AND names.number < ${LIMITS.key_operations_max}
+)
+SELECT ${SUMMARY_COLUMNS.join(', ')}
+FROM names JOIN ${schema}.records AS r ON r.account = $2 AND r.operation = names.operation AND r.key = $10
+WHERE ${WANTED}`
 
 /** The newest first. Parameters: 1-3 id, 4 how many. */
 export const lookAudit = (schema: string) => `

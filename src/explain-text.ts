@@ -1,0 +1,164 @@
+/** The sentences in which the story of a key is told. */
+import {
+  type Failure,
+  type Kind,
+  mayHideEffects,
+  type OnceRecord,
+  type Parked,
+  type RecordId,
+  type Retryable,
+  type Unknown,
+} from './record/index.ts'
+
+export type SettledBy = 'operator' | 'recover'
+
+/** What is known of a record beside itself. */
+export interface Facts {
+  readonly reply_status: number | null
+  /** How the attempt failed whose reply is stored; null where it did not, or where another has settled it. */
+  readonly failure: Failure | null
+  readonly settled_by: SettledBy | null
+  /** An operator has ended it for good where it was retryable. */
+  readonly given_up: boolean
+  /** The last step that is durable. */
+  readonly recovery_point: string | null
+  /** The key of the call whose outcome is in doubt. */
+  readonly waits_for: string | null
+}
+
+interface Told {
+  readonly why: string
+  readonly next: string
+}
+
+/** That nothing is known is no proof of anything, and is never told as one. */
+export function describeNone({ operation }: RecordId, elsewhere: readonly string[]): Told {
+  const near = elsewhere.length === 0 ? '' : ` This account has used the key for: ${elsewhere.join(', ')}.`
+  return {
+    why: `There is no record of this key for the operation ${operation}. That is no proof that nothing happened: the record may have been removed after its retention, the request may have been called invalid, or the operation may have another name.${near}`,
+    next: 'A request with this key for this operation runs as a new one.',
+  }
+}
+
+export function describe(record: OnceRecord, facts: Facts, now: number): Told {
+  switch (record.state) {
+    case 'in_progress':
+      return record.lease_until > now
+        ? {
+            why: `${record.owner} works on it.`,
+            next: 'Retries are told to wait until it ends or its lease runs out.',
+          }
+        : {
+            why: `${record.owner} has not been heard of since its lease ran out, ${seconds(now - record.lease_until)} ago.`,
+            next: AFTER_LEASE[record.kind],
+          }
+    case 'completed':
+      return {
+        why: whyCompleted(record, facts),
+        next: 'Retries get the stored reply until the record is removed.',
+      }
+    case 'retryable':
+      return describeRetryable(record, facts)
+    case 'unknown':
+      return {
+        why: `Whether attempt ${record.fence} took effect is not known: ${sentence(record.failure)}${behind(facts)}`,
+        next: `Nothing runs until it is settled. ${lookOf(record, now)}`,
+      }
+    case 'parked':
+      return {
+        why: `${record.decided ? 'An operator parked it' : 'No more automatic attempts are made'}: ${sentence(record.failure)}${behind(facts)}`,
+        next: nextOfParked(record, facts),
+      }
+    case 'expired':
+      return { why: 'Its retention has ended.', next: 'The next request with this key runs as a new one.' }
+    default:
+      return record satisfies never
+  }
+}
+
+function whyCompleted(
+  { fence, kind }: OnceRecord,
+  { failure, given_up, settled_by, reply_status }: Facts,
+): string {
+  const status = `The stored reply has the status ${reply_status}.`
+  if (given_up) return `An operator gave it up after attempt ${fence}, and gave the reply. ${status}`
+  if (settled_by === 'operator') return `An operator settled it in the place of attempt ${fence}. ${status}`
+  if (settled_by === 'recover') return `recover found the reply in the place of attempt ${fence}. ${status}`
+  if (failure === null) return `Attempt ${fence} completed it. ${status}`
+  const failed = `Attempt ${fence} failed: ${sentence(failure)} ${status}`
+  return kind === 'operation'
+    ? `${failed} Its steps were undone.`
+    : `${failed} Whether it took effect before it failed is not known, so it is not run again. Look at the other side what became of it.`
+}
+
+function describeRetryable(record: Retryable, facts: Facts): Told {
+  const { fence, failure } = record
+  const again = 'The next request with this key and the same content runs again.'
+  if (facts.settled_by === 'operator')
+    return {
+      why: `An operator decided after attempt ${fence} that the same request may run. Before that: ${sentence(failure)}${behind(facts)}`,
+      next: facts.recovery_point === null ? again : GOES_ON,
+    }
+  if (facts.recovery_point !== null)
+    return {
+      why: `Attempt ${fence} did not come to its end: ${sentence(failure)}${behind(facts)}`,
+      next: GOES_ON,
+    }
+  if (mayHideEffects(record))
+    return {
+      why: `Attempt ${fence} failed. It, or an earlier one of a rerunnable handler, may have had effects: ${sentence(failure)}`,
+      next: again,
+    }
+  return { why: `Attempt ${fence} failed and had no effect: ${sentence(failure)}`, next: again }
+}
+
+const GOES_ON = 'The next request with this key and the same content goes on behind the last durable step.'
+
+/** What an operation has done so far stands, whatever became of its last attempt. */
+function behind({ recovery_point }: Facts): string {
+  return recovery_point === null ? '' : ` Its steps up to ${recovery_point} are durable.`
+}
+
+/** What becomes of a record in progress whose lease is over. */
+const AFTER_LEASE: Readonly<Record<Kind, string>> = {
+  transaction: 'A worker or the next retry parks it for an operator, unless its owner answers first.',
+  operation: 'A worker, or the next retry, goes on with it from its last durable step.',
+  handler:
+    'A worker or the next retry looks after it: it is parked for an operator where no recover can tell what became of it. Its owner may still answer.',
+  handler_rerunnable: 'The next request with this key runs it again.',
+  handler_recoverable:
+    'A worker or the next retry asks recover what became of it. Its owner may still answer meanwhile.',
+}
+
+/** Nobody here knows whether a worker runs: what is told is when a look is due, and who makes it. */
+function lookOf(record: Unknown, now: number): string {
+  const { look_at, kind, looks } = record
+  if (kind === 'operation') {
+    return look_at === null
+      ? 'No look is planned: an operator has to decide.'
+      : `The next look is due ${when(look_at, now)}; a worker (startWorkers) makes it.`
+  }
+  const asked = looks > 0 ? ` recover was asked ${looks} times.` : ''
+  return `The next look is due ${when(look_at ?? now, now)}; a worker or a retry makes it: recover is asked, and without one the record is parked for an operator.${asked}`
+}
+
+function nextOfParked({ kind, decided }: Parked, { waits_for }: Facts): string {
+  if (kind !== 'operation')
+    return `An operator has to decide.${decided ? '' : ' Until then the late reply of its owner still counts.'}`
+  if (waits_for === null) return 'An operator has to decide.'
+  return `An operator has to decide about the call with the key ${waits_for}. If it happened, pass its result to addEvidence and unpark the record: the operation then goes on behind the call.`
+}
+
+function when(time: number, now: number): string {
+  return time <= now ? 'now' : `in ${seconds(time - now)}`
+}
+
+function seconds(ms: number): string {
+  return `${Math.ceil(ms / 1_000)} s`
+}
+
+/** One that ends as a sentence does, because others follow it. */
+function sentence({ code, message }: Failure): string {
+  const text = message === '' ? code : `${code}: ${message}`
+  return /[.!?]$/.test(text) ? text : `${text}.`
+}
