@@ -41,12 +41,21 @@ export class Durable<Tx> {
     this.#crashPoint = crashPoint
     this.#schedule_ms = options.reconcile_after_ms ?? LIMITS.reconcile_after_ms
     for (const after_ms of this.#schedule_ms) positive('reconcile_after_ms', after_ms)
+    if (this.catalog.all.length > 0) this.requireStore('onlyonce({ operations })')
   }
 
   /** The part of the store that keeps operations. */
   get store(): OperationStore<Tx> {
-    if (this.#store.operations !== undefined) return this.#store.operations
-    throw new OnlyonceError('option_invalid', { detail: 'This store keeps no operations: use postgres().' })
+    this.requireStore('An operation')
+    return this.#store.operations!
+  }
+
+  /** Throws where the store keeps no operations. `user` is who wants them, for the message. */
+  requireStore(user: string): void {
+    if (this.#store.operations !== undefined) return
+    throw new OnlyonceError('option_invalid', {
+      detail: `${user}: this store keeps no operations: use postgres().`,
+    })
   }
 
   async run(

@@ -2,14 +2,16 @@
  * What is told of an error.
  *
  * `status` is what an HTTP boundary answers, `retryable` whether the same request with the same key may be
- * sent again, `executed` what the answer says about the key, and `message` the default sentence, which says what to
- * do next.
+ * sent again, `executed` what the answer says about the key, and `message` the sentence for whoever sent the request, which says what to
+ * do next. Where that is not for them to repair, `developer` says it to the developer of the service: it is the message of the error then,
+ * and `message` is what a client of an API is told.
  */
 export interface ErrorEntry {
   readonly status: number
   readonly retryable: boolean
   readonly executed: Executed
   readonly message: string
+  readonly developer?: string
 }
 
 /**
@@ -56,6 +58,21 @@ function entries<Code extends string, E extends Executed>(
   const made = Object.entries<string>(messages).map(([code, message]) => [
     code,
     { status, retryable, executed, message },
+  ])
+  return Object.fromEntries(made)
+}
+
+/** One sentence for all clients, and one for the developer under each code. */
+export function told<Code extends string, E extends Executed>(
+  status: number,
+  retryable: boolean,
+  executed: E,
+  message: string,
+  developers: Readonly<Record<Code, string>>,
+): Readonly<Record<Code, ErrorEntry & { readonly executed: E; readonly developer: string }>> {
+  const made = Object.entries<string>(developers).map(([code, developer]) => [
+    code,
+    { status, retryable, executed, message, developer },
   ])
   return Object.fromEntries(made)
 }

@@ -1,4 +1,5 @@
 import { type ErrorEntry, final, retryable } from './error-entry.ts'
+import { MISTAKES } from './error-mistakes.ts'
 
 /** Every error that onlyonce raises, in one table. Match on `code`: codes never change, messages may. */
 export const TABLE = {
@@ -31,17 +32,6 @@ export const TABLE = {
   ...retryable(503, 'not_by_this_request', {
     key_just_expired:
       'The idempotency key has just expired, and a request with it may still be under way. Retry with the same key to get the outcome.',
-    key_signer_unknown: 'The key names a secret that is not in the key ring. Add it there.',
-    clocks_disagree:
-      'The idempotency key expires later than any issued key can: the clock of this process, or of the one that issued it, is wrong. Set it right.',
-  }),
-  ...final(500, 'unknown', {
-    business_key_invalid:
-      'A business key needs a name and at least one identifier: non-empty strings, safe integers or bigints.',
-    account_invalid:
-      'A scope needs an account: a non-empty string of at most 255 characters. There is no anonymous account.',
-    operation_invalid:
-      'A scope needs an operation: a name such as payments.create, of at most 255 characters.',
   }),
 
   // The request, as it is fingerprinted.
@@ -73,38 +63,8 @@ export const TABLE = {
     body_not_json: 'The operation takes JSON. Send the body as application/json.',
     body_not_multipart: 'The route takes forms. Send the body as multipart/form-data.',
   }),
-  ...final(500, 'unknown', {
-    input_not_serializable:
-      'The input cannot be fingerprinted. Pass plain JSON values: no functions, symbols, bigints, NaN or cycles.',
-    pointer_invalid: 'A fingerprint field is not a JSON Pointer. Write for example /meta/trace_id.',
-    secret_invalid:
-      'The secret is not usable. Give at least 32 bytes, or a key ring with a current id that it contains.',
-  }),
-  ...retryable(503, 'not_by_this_request', {
-    fingerprint_key_unknown:
-      'The record was fingerprinted with a key that this process does not have. Add it to the key ring.',
-  }),
-
-  // The keys that records name.
-  ...retryable(503, 'unknown', {
-    seal_key_unknown:
-      'The reply is sealed with a key that this process does not have. Add it to the key ring in encryption.',
-  }),
-  ...final(500, 'unknown', {
-    seal_broken:
-      'The stored reply cannot be opened: it was changed, belongs to another record, or was sealed with other bytes under the same key id. It is not replayed and nothing is run again; ask an operator.',
-  }),
-  ...final(500, 'not_by_this_request', {
-    key_ring_incomplete:
-      'Records that are still needed name keys that this process does not have. Add these to the key ring, and start again.',
-  }),
 
   // The work and its record.
-  ...final(500, 'unknown', {
-    value_not_serializable:
-      'The value cannot be stored. Return plain JSON values: no functions, symbols, bigints, NaN, invalid dates, bytes, errors, regular expressions, maps, sets, cycles, and nothing undefined in a list.',
-    value_too_large: 'The value is larger than the limit for stored replies. Return less.',
-  }),
   ...retryable(503, 'no', {
     not_executed: 'This request was not executed. Send the same request with the same key again.',
   }),
@@ -118,29 +78,11 @@ export const TABLE = {
   }),
   ...final(500, 'unknown', {
     handler_failed:
-      'The request failed before and may have taken effect, so it is not run again. Use a new key for a new request.',
+      'The request failed before and may have taken effect, so it is not run again. Contact support to find out what became of it; do not use a new key.',
   }),
   ...retryable(503, 'unknown', {
     lease_lost:
       'Another owner has taken this record over, so the result of this attempt was not stored. Retry with the same key to get the outcome.',
-  }),
-  ...final(500, 'unknown', {
-    transaction_over: 'The transaction has ended. Await every tx.query before the function returns.',
-    transaction_control_refused:
-      'The function may not begin or end its transaction; the statement was not sent. Use savepoints inside it.',
-    transaction_ended_inside:
-      'The function ended its own transaction, so its effects may stand without a record. Use savepoints inside it.',
-    transaction_unused:
-      'The function sent no statement on its transaction, so what it did elsewhere, if anything, stands without a record. It is not run again. Send its statements on tx.',
-  }),
-  ...retryable(503, 'not_by_this_request', {
-    transaction_idle:
-      'The transaction was idle for too long and was rolled back. An earlier request with this key may have taken effect. Send the same request with the same key again. In the function, wait for nothing but tx; a query on the pool itself may wait for the very connection that this transaction holds.',
-  }),
-  ...final(500, 'unknown', {
-    within_busy:
-      'Another once.within is running on this transaction. Await it first; inside its function use the tx that it is given.',
-    transaction_required: 'A client with an open transaction is needed here, not a pool. Send BEGIN first.',
   }),
   ...retryable(503, 'not_by_this_request', {
     serialization_failed:
@@ -153,18 +95,6 @@ export const TABLE = {
   ...retryable(503, 'unknown', {
     outcome_unknown:
       'It is not known whether the request took effect. Retry with the same key to get the outcome; do not use a new key.',
-  }),
-
-  // Operations.
-  ...final(500, 'unknown', {
-    operation_changed:
-      'The code of the operation does not fit the steps that are durable, so it was not run. Give the changed code a version, name@2, keep the version before, and let an operator unpark the record.',
-    steps_overlap: 'A step was begun while another one was running. Await each step before the next.',
-    call_refused: 'The other side refused the call for good. An operator has to decide.',
-  }),
-  ...retryable(503, 'not_by_this_request', {
-    operation_unknown:
-      'The record was begun by a version of the operation that this process does not know, so this request did not go on with it. Pass that version to onlyonce({ operations }) too.',
   }),
 
   // Locks.
@@ -197,7 +127,7 @@ export const TABLE = {
     rate_limited:
       'Too many requests in a short time; this one started nothing. An earlier request with this key may have. Send the same request with the same key again after Retry-After.',
     velocity_limited:
-      'Too many attempts for the same subject; this request started nothing. An earlier request with this key may have. A new key does not change that: wait as long as Retry-After says.',
+      'Too many attempts for the same subject; this request started nothing. An earlier request with this key may have. Send the same request with the same key again after Retry-After; a new key does not change that.',
     not_admitted:
       'The request was not admitted and started nothing. An earlier request with this key may have. Send the same request with the same key again later.',
   }),
@@ -248,7 +178,7 @@ export const TABLE = {
     in_progress:
       'A request with this idempotency key is in progress. Send the same request with the same key again later.',
     outcome_pending:
-      'Whether the request took effect is being found out, and it is not run meanwhile. Send the same request with the same key again later.',
+      'Whether the request took effect is not known yet, and it is not run again meanwhile. Send the same request with the same key again later to get the outcome; do not use a new key.',
   }),
   ...final(409, 'unknown', {
     parked:
@@ -258,43 +188,19 @@ export const TABLE = {
     reply_not_kept:
       'The request took effect, and its reply was too large to be kept. Look its result up; do not use a new key.',
   }),
-  ...final(500, 'not_by_this_request', {
-    statement_failed:
-      'A statement failed and the service went on as if it had not, so everything was rolled back and this request changed nothing. An earlier request with this key may have taken effect. A retry will most likely meet the same error: the service has to be corrected first.',
-    layer_twice:
-      'The idempotency layer stands twice before this handler, and the two ask for different things. Keep one of them: that of the application or that of the route.',
-    operation_missing:
-      "The idempotency layer sees no pattern of a route here, so what the request does needs a name. Pass operation, for example { operation: 'payments.create' }.",
-    raw_body_missing:
-      "The body was read before the idempotency layer could see its bytes. Put the layer before the body parser, keep the bytes (see keepRawBody), or declare fingerprint: { body: 'parsed' }.",
-  }),
 
   // The store and the process.
   ...retryable(503, 'not_by_this_request', {
     store_unavailable:
       'The database cannot do this now; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
-    pool_exhausted:
-      'No database connection became free in time; this request started nothing. An earlier request with this key may have. Send the same request with the same key again. Inside a transaction use tx, or once.within, and enlarge the pool if this persists.',
-    closed:
-      'This process is shutting down and takes no more work; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
     overloaded:
       'Too many requests are waiting; this one started nothing. An earlier request with this key may have. Send the same request with the same key again later.',
   }),
-  ...final(500, 'not_by_this_request', {
-    store_misconfigured:
-      'The service cannot use its database as it is set up; this request started nothing. An earlier request with this key may have. An operator has to repair the settings.',
-    statement_not_prepared:
-      "The connection pooler does not carry named statements. Pass pooler: 'transaction' to postgres().",
+  ...retryable(503, 'not_by_this_request', {
+    closed:
+      'This process is shutting down and takes no more work; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
   }),
-  ...final(500, 'unknown', {
-    option_invalid: 'An option is not valid.',
-    memory_has_no_database: 'The memory store has no database: its tx cannot run queries.',
-  }),
-  ...final(500, 'not_by_this_request', {
-    schema_missing: "The schema is not installed. Run the migrations, or pass migrate: 'apply'.",
-    schema_outdated: 'The schema is older than this version needs. Run the migrations first.',
-    schema_too_new:
-      'The schema was changed by a newer version in a way that this version cannot work with. Upgrade onlyonce.',
-    schema_changed: 'A migration that was applied differs from the one that is shipped.',
-  }),
+
+  // What is wrong with the service itself.
+  ...MISTAKES,
 } as const satisfies Record<string, ErrorEntry>

@@ -7,6 +7,11 @@ export type { Executed } from './error-entry.ts'
 /** The table itself, for documentation and for boundaries that translate codes. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = TABLE
 
+/** Whether a code says that something is wrong with the service itself, which its developer has to repair. */
+export function isMistake(code: string): boolean {
+  return Object.hasOwn(ERRORS, code) && ERRORS[code as ErrorCode].developer !== undefined
+}
+
 /** Codes that say that nothing was executed under the key. An error with one of them cannot be made without a proof. */
 export type ProvedCode = {
   [Code in ErrorCode]: (typeof TABLE)[Code]['executed'] extends 'no' ? Code : never
@@ -64,7 +69,8 @@ export class OnlyonceError extends Error {
   constructor(code: PlainCode, options?: ErrorOptions)
   constructor(code: ProvedCode, options: ErrorOptions & { readonly proof: Proof | Statement })
   constructor(code: ErrorCode, options: ErrorOptions & { readonly proof?: Proof | Statement } = {}) {
-    const { status, retryable, executed, message } = ERRORS[code]
+    const { status, retryable, executed, message: for_clients, developer } = ERRORS[code]
+    const message = developer ?? for_clients
     super(
       options.detail === undefined ? message : `${message} ${options.detail}`,
       options.cause === undefined ? undefined : { cause: options.cause },

@@ -14,11 +14,13 @@ it('docs/errors.md has the table of src/errors.ts', () => {
   const rows = read('docs/errors.md')
     .split('\n')
     .filter((line) => line.startsWith('| `'))
-  const expected = Object.entries(ERRORS).map(([code, { status, retryable, executed, message }]) => {
-    const told = message.replaceAll('|', '\\|')
-    const cells = [`\`${code}\``, status, retryable ? 'yes' : 'no', executed.replaceAll('_', ' '), told]
-    return `| ${cells.join(' | ')} |`
-  })
+  const expected = Object.entries(ERRORS).map(
+    ([code, { status, retryable, executed, message, developer }]) => {
+      const told = message.replaceAll('|', '\\|')
+      const cells = [`\`${code}\``, status, retryable ? 'yes' : 'no', executed.replaceAll('_', ' '), told]
+      return `| ${cells.join(' | ')} |${developer === undefined ? '' : ` ${developer}`} |`
+    },
+  )
   expect(rows).toEqual(expected)
 })
 

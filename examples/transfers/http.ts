@@ -34,7 +34,7 @@ export function answerOutcome(result: Result<TransferResult>): Answer {
     case 'unknown':
       return waitAnswer(
         'outcome_unknown',
-        'Whether this took effect is being found out.',
+        'Whether this took effect is not known yet. Send the same request with the same key again later.',
         result.retry_after_ms,
       )
     case 'parked':

@@ -9,9 +9,11 @@ import { provesNothingDone, saysInvalid } from '../protect/proof.ts'
 import type { Outcome } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
 import { ask, NotAdmitted, refusedReply } from './admission.ts'
-import { Context, type OnceContext } from './context.ts'
+import type { Answer, RunHandler } from './answer.ts'
+import { Context } from './context.ts'
 import { alreadyAnswered, invalidReply, refusedBody } from './invalid.ts'
 import { inside, isSameLayer, type Layer, layerAround } from './layers.ts'
+import { Mistakes } from './mistakes.ts'
 import { begunBefore } from './past.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { type Prepared, prepare } from './prepare.ts'
@@ -20,21 +22,6 @@ import { errorOf, NotFinal, noting, type Ran, throwSaid } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply, thrownReply } from './reply.ts'
 import { type BoundaryRequest, operationOf, timeLeftMs } from './request.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: a layer around this one may have a store of its own.
-type AnyContext = OnceContext<any>
-
-/** What an adapter does with the request. */
-export type Answer =
-  /** Not protected: let it through untouched. Or protected by a layer around this one, whose context it is then. */
-  | { readonly answer: 'pass'; readonly context: AnyContext | null }
-  /** The handler's own reply may leave now. */
-  | { readonly answer: 'release' }
-  /** Send this, in place of whatever the handler replied, if it ran at all. */
-  | { readonly answer: 'reply'; readonly reply: HttpReply }
-
-/** Lets the handler run and resolves with its reply, which is not sent before the boundary says so. */
-export type RunHandler<Tx> = (context: OnceContext<Tx>) => Promise<HttpReply>
-
 /** The HTTP contract of one route, free of any framework. */
 export class Boundary<Tx> {
   readonly policy: ResolvedPolicy
@@ -42,11 +29,16 @@ export class Boundary<Tx> {
   readonly body_size_max_bytes: number
   readonly #engine: Engine<Tx>
   readonly #given: RoutePolicy
+  readonly #mistakes: Mistakes
 
   /** Checks the policy; `route` is how its messages name the route. */
   constructor(once: Onlyonce<Tx>, policy: RoutePolicy, route: string) {
-    this.policy = resolvePolicy(policy, nameOf(policy.operation) ?? route)
+    const name = nameOf(policy.operation) ?? route
+    this.policy = resolvePolicy(policy, name)
     this.#engine = engineOf(once)
+    this.#mistakes = new Mistakes(this.#engine.observers, name)
+    // Known now: not for the first client to find.
+    if (this.policy.durable !== null) this.#engine.durable.requireStore(name)
     this.#given = policy
     this.body_size_max_bytes = this.policy.body_size_max_bytes ?? this.#engine.requests.body_size_max_bytes
     const { operation, recover } = this.policy
@@ -289,6 +281,7 @@ export class Boundary<Tx> {
     error: OnlyonceError,
     options?: { readonly retry_after_ms?: number; readonly status?: number },
   ): { readonly answer: 'reply'; readonly reply: HttpReply } {
+    this.#mistakes.tell(error)
     return { answer: 'reply', reply: problemReply(error, this.policy, options) }
   }
 }

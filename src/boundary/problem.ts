@@ -1,4 +1,4 @@
-import { ERRORS, type Executed } from '../errors.ts'
+import { ERRORS, type ErrorCode, type Executed, isMistake } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
@@ -55,18 +55,11 @@ function usualWaitMs(status: number, retryable: boolean): number | null {
   return status === 503 && retryable ? LIMITS.retry_after_ms : null
 }
 
-/** What is wrong with our database is no business of a client: the sentence of the table, and no detail. */
+/** What is wrong with the service is no business of a client: the sentence of the table for clients, and no detail. */
 function forClients(error: Told): Told {
-  const { code } = error
-  if (code !== 'store_unavailable' && code !== 'store_misconfigured') return error
-  return {
-    ...error,
-    code,
-    status: error.status,
-    retryable: error.retryable,
-    executed: error.executed,
-    message: ERRORS[code].message,
-  }
+  const { code, status, retryable, executed } = error
+  if (code !== 'store_unavailable' && !isMistake(code)) return error
+  return { code, status, retryable, executed, message: ERRORS[code as ErrorCode].message }
 }
 
 /** RFC 9457. `code`, `retryable` and `executed` are members of ours. */

@@ -69,6 +69,15 @@ export function logFields(signal: Signal): LogFields {
       const failure = { code: signal.code, message: signal.message }
       return { signal: signal.signal, step: signal.step, ...idFields(signal.id), ...failureFields(failure) }
     }
+    case 'mistake': {
+      const { code, message, first } = signal
+      return {
+        signal: signal.signal,
+        route: showText(signal.route),
+        first,
+        ...failureFields({ code, message }),
+      }
+    }
     case 'reconcile_scheduled':
     case 'reconcile_failed':
     case 'parked':

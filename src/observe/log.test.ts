@@ -47,6 +47,8 @@ const LEVELS: readonly [Signal, string | null][] = [
   [{ signal: 'tx_unused', ...of_call, first: true }, 'warn'],
   [{ signal: 'tx_error_ignored', ...of_call, first: true, failure }, 'error'],
   [{ signal: 'lease_lost', ...of_call, fence: 1 }, 'warn'],
+  [{ signal: 'mistake', route: 'r', code: 'c', message: 'm', first: true }, 'error'],
+  [{ signal: 'mistake', route: 'r', code: 'c', message: 'm', first: false }, 'debug'],
   [{ signal: 'handler_failed', ...of_call, failure, status: 500, fence: 1 }, 'error'],
   [{ signal: 'herd', ...of_call, size: 2 }, 'debug'],
   [{ signal: 'not_admitted', ...of_call, code: 'rate_limited' }, 'debug'],

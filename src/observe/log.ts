@@ -66,6 +66,11 @@ function lineOf(signal: Signal): Line | null {
       return signal.code.startsWith('40')
         ? ['debug', 'a transaction collided with another']
         : ['error', 'the store failed']
+    case 'mistake':
+      return [
+        signal.first ? 'error' : 'debug',
+        'a route cannot serve: its code, its settings or its pool are wrong',
+      ]
     case 'reconcile_scheduled':
       return ['warn', 'the outcome of a record is unknown and has to be found out']
     case 'reconcile_resolved':

@@ -85,6 +85,16 @@ export class Observers {
   }
 
   /**
+   * A route met something that is wrong with the service itself. The first of its kind is a warning of the process in any case: the clients
+   * of the route are not told what to change.
+   */
+  mistake(route: string, error: OnlyonceError, first: boolean): void {
+    const { code, message } = failureOf(error)
+    this.emit({ signal: 'mistake', route, code, message, first })
+    if (first) process.emitWarning(`${route}: ${code}: ${message}`, { type: 'OnlyonceMistakeWarning' })
+  }
+
+  /**
    * A record waits for an operator, and nothing goes on with it. Where nobody observes it is a warning of the process: the first of an
    * operation, and then each time that there are ten times as many, so that a flood of them is told in few lines.
    */

@@ -159,6 +159,17 @@ export type Signal =
       readonly message: string
       readonly id: RecordId | null
     }
+  /**
+   * A route met something that is wrong with the service itself: its code, its settings, or its pool. `message` says what to change. `first`
+   * for the first one with this code on this route in this process.
+   */
+  | {
+      readonly signal: 'mistake'
+      readonly route: string
+      readonly code: string
+      readonly message: string
+      readonly first: boolean
+    }
   /** A record became unknown: somebody has to find out. */
   | { readonly signal: 'reconcile_scheduled'; readonly id: RecordId; readonly failure: Failure }
   | { readonly signal: 'reconcile_resolved'; readonly id: RecordId; readonly state: State }

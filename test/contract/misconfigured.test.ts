@@ -175,7 +175,7 @@ test('missing files of migrations are told as such', async () => {
 test('a missing schema has a code of its own', async () => {
   const store = postgres({ pool: shop.database.pool(), migrate: 'verify', schema: 'never_made' })
   const once = onlyonce({ store, secret: SECRET, observe: { signal() {} } })
-  expect(await catchError(once.start())).toMatchObject({ code: 'schema_missing', retryable: false })
+  expect(await catchError(once.start())).toMatchObject({ code: 'schema_missing', retryable: true })
 })
 
 test('a client over HTTP hears none of it', async () => {
@@ -201,7 +201,7 @@ test('a client over HTTP hears none of it', async () => {
   )
   const { reply } = answer as { reply: { status: number; body: Buffer } }
   const problem = JSON.parse(reply.body.toString())
-  expect(problem).toMatchObject({ code: 'store_misconfigured', retryable: false, status: 500 })
+  expect(problem).toMatchObject({ code: 'store_misconfigured', retryable: true, status: 500 })
   expect(problem.detail).not.toMatch(/no such database|3D000/)
 })
 

@@ -60,7 +60,7 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
     name: 'forget how the call ended that is in doubt',
     file: 'src/protect/foreign.ts',
-    edits: [{ from: `known.why ??= failureOf(error)`, to: `known.why = failureOf(last ?? error)` }],
+    edits: [{ from: `? cut(heard) : besides(known, heard)`, to: `? cut(heard) : cut(heard)` }],
     tests: ['test/contract/explain-truth.test.ts'],
   },
   {
@@ -93,5 +93,28 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
     file: 'src/explain.ts',
     edits: [{ from: `(by_operator ? 'operator' : 'recover')`, to: `'operator'` }],
     tests: ['test/contract/explain-truth.test.ts'],
+  },
+  {
+    name: 'tell the clients of an API what its developer has to change',
+    file: 'src/boundary/problem.ts',
+    edits: [{ from: ` && !isMistake(code)`, to: ` && code !== 'store_misconfigured'` }],
+    tests: ['test/contract/mistakes.test.ts'],
+  },
+  {
+    name: 'tell no developer of a mistake that a route has met',
+    file: 'src/boundary/mistakes.ts',
+    edits: [{ from: `if (!isMistake(error.code)) return`, to: `if (isMistake(error.code)) return` }],
+    tests: ['test/contract/mistakes.test.ts'],
+  },
+  {
+    name: 'suggest a new key where a request may have taken effect',
+    file: 'src/error-table.ts',
+    edits: [
+      {
+        from: `Contact support to find out what became of it; do not use a new key.`,
+        to: `Use a new key for a new request.`,
+      },
+    ],
+    tests: ['test/error-meanings.test.ts'],
   },
 ]

@@ -8,7 +8,8 @@ const FRONT = [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer', 
 const BACKGROUND = ['worker', 'outbox', 'lock', 'operator', 'workers']
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'error-entry': [],
-  'error-table': ['error-entry'],
+  'error-mistakes': ['error-entry'],
+  'error-table': ['error-entry', 'error-mistakes'],
   errors: [...BASE, 'error-entry', 'error-table'],
   limits: [...BASE, 'limits-of-webhooks'],
   'limits-of-webhooks': [],
