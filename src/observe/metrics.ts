@@ -52,7 +52,7 @@ const TABLE = {
     'Handlers that threw or replied with 5xx: whether they took effect is not known.',
   ),
   ttl_pruned: counter('ttl_pruned', [], 'Records removed after their retention.'),
-  mistake: counter('mistake', ['route', 'code'], 'Requests that met a mistake of the service itself.'),
+  mistake: counter('mistake', ['code'], 'Requests that met a mistake of the service itself.'),
   reconcile_scheduled: counter('reconcile.scheduled', ['operation'], 'Records that became unknown.'),
   reconcile_resolved: counter(
     'reconcile.resolved',
@@ -214,10 +214,8 @@ export function measure(signal: Signal): readonly Measurement[] {
       return [{ metric: 'herd_size', value: signal.size, labels: labelsOf(signal) }]
     case 'store_error':
       return [{ metric: 'store_error', value: 1, labels: { step: signal.step, code: signal.code } }]
-    case 'mistake': {
-      const labels = { route: showText(signal.route), code: signal.code }
-      return [{ metric: 'mistake', value: 1, labels }]
-    }
+    case 'mistake':
+      return [{ metric: 'mistake', value: 1, labels: { code: signal.code } }]
     case 'reconcile_scheduled':
     case 'reconcile_failed':
     case 'parked':

@@ -109,7 +109,7 @@ describe('the list', () => {
   })
 
   test('of one key asks an index once for each operation, however many records the account has', async () => {
-    const values = [['completed'], 'acct_1', null, 0, null, null, null, null, 50, 'key-completed-1']
+    const values = [['completed'], 'acct_1', null, 0, null, null, null, null, 50, 'key-completed-1', 10_000]
     const text = `EXPLAIN (ANALYZE, TIMING OFF) ${listOfKey('onlyonce')}`
     const { rows } = await shop.observer.query(text, values)
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n')

@@ -37,7 +37,9 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: call again where the other side does not dedupe',
     file: FOREIGN,
-    edits: [{ from: `      if (!dedupes) return doubtful('call_in_doubt', describe(last))\n`, to: `` }],
+    edits: [
+      { from: `      if (!dedupes) return doubtful('call_in_doubt', describe(known, last))\n`, to: `` },
+    ],
     tests: ['test/operations/basics.test.ts'],
     only: 'never charged twice',
   },
@@ -127,7 +129,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: take "not found" for a proof about a call that was sent just now',
     file: FOREIGN,
-    edits: [{ from: `const settled = !sent_here && sent_age_ms`, to: `const settled = sent_age_ms` }],
+    edits: [{ from: `const settled = !known.sent_here && sent_age_ms`, to: `const settled = sent_age_ms` }],
     tests: [CALLS],
     only: 'this very attempt',
   },

@@ -152,7 +152,9 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   {
     name: 'truth: show what the database said',
     file: 'src/value.ts',
-    edits: [{ from: `{ cause: new Error(\`It said: `, to: `{ detail: String(\`It said: ` }],
+    edits: [
+      { from: `'handler_failed', { cause })`, to: `'handler_failed', { detail: \`\${said?.message}\` })` },
+    ],
     tests: [DATABASE],
     only: 'told without a word',
   },

@@ -45,7 +45,7 @@ export class PostgresDecisions implements DecisionStore {
         after?.operation ?? null,
         after?.key ?? null,
         `${limit}`,
-        ...(key === null ? [] : [key]),
+        ...(key === null ? [] : [key, `${LIMITS.key_operations_max}`]),
       ),
     )
     return rows[0]!.map((row) => {

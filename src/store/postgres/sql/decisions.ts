@@ -1,4 +1,3 @@
-import { LIMITS } from '../../../limits.ts'
 import { AUDIT_COLUMNS, interval, presentKind, SUMMARY_COLUMNS } from './columns.ts'
 
 /** Parameters: 1-3 id. */
@@ -42,7 +41,7 @@ WHERE r.reply_status >= 500 AND r.decided IS NOT TRUE AND ${presentKind('r')} IN
 /**
  * The records of one key in one account, whatever their operation. By the primary key: the names of operations that the account has are
  * found one after the other, each by one look into the index, and the key is asked for under each. So it does not matter how many
- * records the account has. Parameters: as above, 10 key.
+ * records the account has. Parameters: as above, 10 key, 11 how many names at most.
  */
 export const listOfKey = (schema: string) => `
 WITH RECURSIVE names (operation, number) AS (
@@ -53,7 +52,7 @@ WITH RECURSIVE names (operation, number) AS (
     WHERE r.account = $2 AND r.operation > names.operation
     ORDER BY r.operation LIMIT 1
   ), names.number + 1
-  FROM names WHERE names.operation IS NOT NULL AND names.number < ${LIMITS.key_operations_max}
+  FROM names WHERE names.operation IS NOT NULL AND names.number < $11::int
 )
 SELECT ${SUMMARY_COLUMNS.join(', ')}
 FROM names JOIN ${schema}.records AS r ON r.account = $2 AND r.operation = names.operation AND r.key = $10
