@@ -1,5 +1,7 @@
 import { AUDIT_COLUMNS, interval, presentKind, SUMMARY_COLUMNS } from './columns.ts'
 
+const KIND = presentKind('r')
+
 /** Parameters: 1-3 id. */
 export const lookSummary = (schema: string) => `
 SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
@@ -36,7 +38,7 @@ WHERE r.account = $2 AND ${WANTED}`
  */
 export const listFailed = (schema: string) => `
 SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
-WHERE r.reply_status >= 500 AND r.decided IS NOT TRUE AND ${presentKind('r')} IN ('h', 'r', 'c') AND ${WANTED}`
+WHERE r.reply_status >= 500 AND r.decided IS NOT TRUE AND ${KIND} IN ('h', 'r', 'c') AND ${WANTED}`
 
 /**
  * The records of one key in one account, whatever their operation. By the primary key: the names of operations that the account has are
