@@ -6,6 +6,7 @@ import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { onlyonce, postgres } from '../src/index.ts'
 import { type MigrateOptions, migrate } from '../src/store/postgres/migrate.ts'
+import { SHIPPED as EMBEDDED } from '../src/store/postgres/migrations.generated.ts'
 import { runProgram } from '../src/testing/crash-run.ts'
 import { cleanUpLater } from './setup/clean-up.ts'
 import { freshDatabase } from './setup/database.ts'
@@ -62,6 +63,13 @@ describe('migrations', () => {
       expect(records.rows).toEqual([{ n: 20 }])
     },
   )
+
+  it('are in the code as they are in the files, character by character', async () => {
+    expect(EMBEDDED.map(({ name }) => name)).toEqual(MIGRATIONS)
+    for (const { name, text } of EMBEDDED) {
+      expect(text).toBe(await readFile(new URL(name, SHIPPED), 'utf8'))
+    }
+  })
 
   it('state which version a process has to know, each of them that is shipped', async () => {
     for (const name of MIGRATIONS) {

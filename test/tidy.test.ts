@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { EMBEDDED, embedMigrations } from '../build/embed-migrations.ts'
 import { ERRORS } from '../src/errors.ts'
 import { LIMITS } from '../src/limits.ts'
 import { importsOf, isTest, roomOf, within } from './setup/paths.ts'
@@ -12,7 +13,9 @@ import { blank, expand, lineOf, literals, readFolder, type SourceFile, sample } 
  */
 type Rule = (files: readonly SourceFile[]) => string[]
 
-const FILES = ['src', 'test', 'bench', 'examples', 'migrations', 'apps'].flatMap(readFolder)
+const FILES = ['src', 'test', 'bench', 'build', 'examples', 'migrations', 'apps']
+  .flatMap(readFolder)
+  .filter(({ path }) => path !== EMBEDDED)
 
 const LINES_MAX = 300
 const TEST_LINES_MAX = 400
@@ -205,6 +208,12 @@ describe('the rules about names', () => {
   it('still need every code that is said to come later', () => {
     const said = literalsOf(FILES, 'errors')
     expect(CODES_AHEAD.filter((code) => said.has(`'${code}'`))).toEqual([])
+  })
+})
+
+describe('the migrations in the code', () => {
+  it('are the files in migrations/: else run `npm run migrations`', () => {
+    expect(readFolder('src').find(({ path }) => path === EMBEDDED)?.text).toBe(embedMigrations('.'))
   })
 })
 

@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { EMBEDDED, embedMigrations } from '../../build/embed-migrations.ts'
 import { buildIn, type FaultyFile } from './build-in.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -24,10 +25,15 @@ export function copyProject(): string {
 export async function withFault<T>(copy: string, mutant: FaultyFile, run: () => Promise<T>): Promise<T> {
   const path = join(copy, mutant.file)
   const sound = readFileSync(path, 'utf8')
-  if (mutant.edits.length > 0) writeFileSync(path, buildIn(mutant, sound))
+  const write = (text: string) => {
+    writeFileSync(path, text)
+    // The library applies the migrations that are in its code.
+    writeFileSync(join(copy, EMBEDDED), embedMigrations(copy))
+  }
+  if (mutant.edits.length > 0) write(buildIn(mutant, sound))
   try {
     return await run()
   } finally {
-    writeFileSync(path, sound)
+    write(sound)
   }
 }

@@ -6,13 +6,10 @@ import { refuseUnknown } from '../../options.ts'
 import type { Queryable } from '../contract.ts'
 import { isAway } from './classify.ts'
 import { hearPool } from './hear.ts'
-import { type Migration, readMigrations } from './migration-files.ts'
+import { type Migration, readMigrations, shippedMigrations } from './migration-files.ts'
 import { checkSchema, oneOf } from './options.ts'
 import { startTrouble, troubleDetail } from './trouble.ts'
 import { plainText, wholeNumber } from './type-parsers.ts'
-
-/** The migrations stand beside src/ and dist/ alike. */
-const FOLDER = new URL('../../../migrations/', import.meta.url)
 
 export interface MigrateOptions {
   /** The schema that the migrations are for. It is made where it is missing, and is their `search_path`. */
@@ -20,7 +17,7 @@ export interface MigrateOptions {
   /** `apply` brings the schema up to date, `verify` only checks that it is, and only reads. */
   readonly mode: 'apply' | 'verify'
   /**
-   * A folder of your own, with files named `0001_name.sql`; by default that of the library. A file may begin with the line
+   * A folder of your own, with files named `0001_name.sql`; by default the migrations of the library. A file may begin with the line
    * `-- requires: <version>`: a process that does not know this version refuses the schema once the file was applied. Without
    * the line, files that only a newer process knows are no trouble for an older one.
    */
@@ -50,7 +47,8 @@ export async function migrate(on: Pool | Queryable, options: MigrateOptions): Pr
   const schema = checkSchema(options.schema)
   const mode = oneOf('mode', options.mode, ['apply', 'verify'])
   try {
-    const migrations = await readMigrations(options.folder ?? FOLDER)
+    const { folder } = options
+    const migrations = folder === undefined ? shippedMigrations() : await readMigrations(folder)
     await withClient(on, (client) => bringUp(client, schema, migrations, mode))
   } catch (error) {
     throw startTrouble(error)
@@ -59,8 +57,7 @@ export async function migrate(on: Pool | Queryable, options: MigrateOptions): Pr
 
 /** Whether there is nothing to apply of the library's own. Reads twice, writes nothing, takes no lock. */
 export async function isMigrated(client: Queryable, schema: string): Promise<boolean> {
-  const migrations = await readMigrations(FOLDER)
-  return pendingOf(migrations, await readLedger(client, schema)).length === 0
+  return pendingOf(shippedMigrations(), await readLedger(client, schema)).length === 0
 }
 
 async function bringUp(
