@@ -1,3 +1,4 @@
+import { brandAcrossCopies } from './copies.ts'
 import type { ErrorEntry, Executed } from './error-entry.ts'
 import { TABLE } from './error-table.ts'
 
@@ -46,7 +47,7 @@ interface ErrorOptions {
 }
 
 /**
- * The only error class that onlyonce throws of its own accord.
+ * The only error class that onlyonce throws of its own accord. `instanceof` also knows those of another copy of the package.
  *
  * @example
  * try {
@@ -84,6 +85,8 @@ export class OnlyonceError extends Error {
     this.retry_after_ms = options.retry_after_ms ?? null
   }
 }
+
+brandAcrossCopies(OnlyonceError, 'error')
 
 /**
  * What a handler throws when it knows that nothing happened: the same request may then run again. It speaks for the

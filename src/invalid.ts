@@ -1,4 +1,5 @@
 /** How work says that the request itself is wrong, and what is answered to that. */
+import { acrossCopies } from './copies.ts'
 import { OnlyonceError } from './errors.ts'
 import { type OptionNames, refuseUnknown } from './options.ts'
 
@@ -24,7 +25,7 @@ export interface InvalidAnswer {
 const NAMES: OptionNames<InvalidAnswer> = { status: true, detail: true, issues: true, body: true }
 
 /** Only errors that `invalid()` has made are here, so that no other error with the same code frees a key. */
-const answers = new WeakMap<object, InvalidAnswer>()
+const answers = acrossCopies('invalid_answers', () => new WeakMap<object, InvalidAnswer>())
 
 /**
  * What work throws, before it has done anything, when the request itself is wrong. Nothing is stored: a corrected request

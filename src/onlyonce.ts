@@ -24,6 +24,7 @@ import type { Stuck } from './record/index.ts'
 import { positive } from './requests.ts'
 import type { Queryable } from './store/contract.ts'
 import { decodeValue, encodeThrown, encodeValue, type Stored } from './value.ts'
+import { VERSION } from './version.ts'
 
 /**
  * The front door.
@@ -37,29 +38,32 @@ export function onlyonce<Tx>(options: OnlyonceOptions<Tx>): Onlyonce<Tx> {
 
 /** The engine behind a front door: what the HTTP boundary, and nobody outside, goes on with. */
 export function engineOf<Tx>(once: Onlyonce<Tx>): Engine<Tx> {
-  if (once instanceof FrontDoor) return FrontDoor.engineOf(once) as Engine<Tx>
-  const foreign = typeof once === 'object' && once !== null && DOOR in once
-  throw new OnlyonceError('option_invalid', {
-    detail: foreign ? OTHER_COPY : 'Pass what onlyonce() returned.',
-  })
+  const door = (once as Partial<BehindDoor<Tx>> | null | undefined)?.[DOOR]
+  if (door?.version === VERSION) return door.engine
+  const detail = door === undefined ? 'Pass what onlyonce() returned.' : otherVersion(door.version)
+  throw new OnlyonceError('option_invalid', { detail })
 }
 
 /** Known to all copies of the package in a process. */
-const DOOR = Symbol.for('onlyonce.door')
-const OTHER_COPY =
-  'It was made by another copy of the package. Two copies know nothing of each other: install onlyonce once (see npm ls onlyonce).'
+const DOOR: unique symbol = Symbol.for('onlyonce.door')
+
+interface BehindDoor<Tx> {
+  readonly [DOOR]: { readonly version: string; readonly engine: Engine<Tx> }
+}
+
+/** Copies of one version work together. What is behind the door may differ between versions. */
+function otherVersion(version: string): string {
+  return `It was made by version ${version} of the package, and this is ${VERSION}. Install one version (see npm ls onlyonce).`
+}
 
 /** Calls with typed values. */
 class FrontDoor<Tx> implements Onlyonce<Tx> {
-  readonly [DOOR] = true
   readonly #engine: Engine<Tx>
 
   constructor(options: OnlyonceOptions<Tx>) {
     this.#engine = new Engine(options)
-  }
-
-  static engineOf<Tx>(door: FrontDoor<Tx>): Engine<Tx> {
-    return door.#engine
+    // Not enumerable: whoever prints or copies the door does not see what is behind it.
+    Object.defineProperty(this, DOOR, { value: { version: VERSION, engine: this.#engine } })
   }
 
   async transaction<T>(call: TransactionCall, work: (tx: Tx) => Promise<T>): Promise<Result<Stored<T>>> {

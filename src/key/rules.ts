@@ -2,7 +2,7 @@ import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 
-const resolved: unique symbol = Symbol('resolved')
+const resolved: unique symbol = Symbol.for('onlyonce.key_rules')
 
 /**
  * What a key must look like, beyond what no key may be.

@@ -24,6 +24,9 @@ export interface HoldBounds {
   readonly hold_max_ms: number
 }
 
+/** What `assertFence` calls. Known to all copies of the package in a process. */
+export const ASSERT_FENCE: unique symbol = Symbol.for('onlyonce.assert_fence')
+
 /**
  * Keeps a lock alive at a third of its ttl, and tells when it is lost. That is presumed as soon as the ttl is over by this
  * process's monotonic clock, counted from before the last sign of life was sent: the database's own clock cannot be asked
@@ -73,8 +76,8 @@ export class Holding implements Lock {
     return await this.#store.release(this.#held)
   }
 
-  static async assertFence(tx: Queryable, lock: Holding): Promise<void> {
-    await lock.#store.assertFence(tx, lock.#held)
+  async [ASSERT_FENCE](tx: Queryable): Promise<void> {
+    await this.#store.assertFence(tx, this.#held)
   }
 
   /** Never later than the end of the lease, which is told in time. */

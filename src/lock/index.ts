@@ -12,7 +12,7 @@ import { positive } from '../requests.ts'
 import { backoffMs, Deadline } from '../retry.ts'
 import type { Queryable } from '../store/contract.ts'
 import type { Acquisition, LockId, LockStore } from '../store/locks.ts'
-import { checkTtl, type HoldBounds, Holding, type Lock } from './held.ts'
+import { ASSERT_FENCE, checkTtl, type HoldBounds, Holding, type Lock } from './held.ts'
 
 export type { Lock } from './held.ts'
 
@@ -81,10 +81,11 @@ export function locks<Tx>(once: Onlyonce<Tx>): Locks {
  * await client.query('COMMIT')
  */
 export async function assertFence(tx: Queryable, lock: Lock): Promise<void> {
-  if (!(lock instanceof Holding)) {
+  const holding = lock as Lock & Partial<Pick<Holding, typeof ASSERT_FENCE>>
+  if (typeof holding?.[ASSERT_FENCE] !== 'function') {
     throw new OnlyonceError('option_invalid', { detail: 'Pass the lock that acquire() gave.' })
   }
-  await Holding.assertFence(tx, lock)
+  await holding[ASSERT_FENCE](tx)
 }
 
 async function acquire<Tx>(

@@ -1,4 +1,5 @@
 /** What a durable operation is made of: its door, without anything that runs it. */
+import { brandAcrossCopies } from '../copies.ts'
 import { OnlyonceError } from '../errors.ts'
 import { operationName, operationVersion } from '../key/index.ts'
 import type { Reply } from '../record/index.ts'
@@ -18,6 +19,8 @@ export class OperationReply<T> {
     this.headers = headers
   }
 }
+
+brandAcrossCopies(OperationReply, 'operation_reply')
 
 /**
  * Ends an operation with this answer. Returned from an atomic step, it becomes durable in the same commit as the

@@ -1,4 +1,5 @@
 /** Who may say that nothing was executed, of what, and what is said where that is not proved. */
+import { acrossCopies } from '../copies.ts'
 import { OnlyonceError, type PlainCode, type Proof, proveStatement } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { invalidAnswerOf, keptInvalid } from '../invalid.ts'
@@ -6,7 +7,7 @@ import { type Failure, mayHideEffects, type State } from '../record/index.ts'
 import type { Owned, Store, TransactionAttempt } from '../store/contract.ts'
 
 /** Errors that have left a protected call: what they prove, they proved there. */
-const spent = new WeakSet<object>()
+const spent = acrossCopies('spent_errors', () => new WeakSet<object>())
 
 /**
  * Whether an error proves that the work which threw it did nothing. One that comes out of another protected call

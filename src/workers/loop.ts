@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { acrossCopies } from '../copies.ts'
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
@@ -7,7 +8,7 @@ import { backoffMs } from '../retry.ts'
 import type { Worker } from '../worker.ts'
 
 /** Workers that a loop of this process has: a second loop would run them beside themselves. */
-const taken = new WeakSet<Worker>()
+const taken = acrossCopies('running_workers', () => new WeakSet<Worker>())
 
 /**
  * Runs one worker for as long as it is wanted: again at once while more is waiting, else after a while, and after errors

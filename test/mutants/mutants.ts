@@ -3,6 +3,7 @@ import { BACKGROUND_MUTANTS } from './background-mutants.ts'
 import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
 import type { FaultyFile } from './build-in.ts'
 import { COME_BACK_MUTANTS } from './come-back-mutants.ts'
+import { COPIES_MUTANTS } from './copies-mutants.ts'
 import { CRASH_MUTANTS } from './crash-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { INVALID_MUTANTS } from './invalid-mutants.ts'
@@ -290,6 +291,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...REQUEST_MUTANTS,
   ...SERVICE_MUTANTS,
   ...BACKGROUND_MUTANTS,
+  ...COPIES_MUTANTS,
   ...CRASH_MUTANTS,
   ...OPERATION_MUTANTS,
   ...OPERATION_CALL_MUTANTS,

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import { acrossCopies } from '../../copies.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { type Known, requestOf, serve } from '../node/serve.ts'
@@ -124,7 +125,7 @@ export function hearNotExecuted(
 }
 
 /** Routes that end with `hearNotExecuted` already, by method. */
-const hearing = new WeakMap<object, Set<string>>()
+const hearing = acrossCopies('express_routes', () => new WeakMap<object, Set<string>>())
 
 /** Express turns what a handler throws into a response, far from here: the route itself has to hear it before. */
 function hearErrors({ route, method = '' }: ExpressRequest): void {

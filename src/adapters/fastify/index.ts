@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import { acrossCopies } from '../../copies.ts'
 import type { Onlyonce } from '../../door.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { refuseUnknown } from '../../options.ts'
@@ -36,7 +37,7 @@ export interface FastifyOptions<Tx> extends Omit<RoutePolicy, 'operation'> {
 export type IdempotentHook = (request: any, reply: any, done: (error?: Error) => void) => void
 
 /** The hooks that mark a route, and what each asks for. */
-const marks = new WeakMap<object, FastifyPolicy>()
+const marks = acrossCopies('fastify_marks', () => new WeakMap<object, FastifyPolicy>())
 /** Known to all copies of the package in a process. */
 const HOOK = Symbol.for('onlyonce.hook')
 
@@ -111,7 +112,7 @@ function takeMark(route: RouteOptions, name: string): FastifyPolicy | null {
   const mark = found[0]
   if (hooks.some((hook) => HOOK in hook && !marks.has(hook))) {
     throw new OnlyonceError('layer_twice', {
-      detail: `${name}: idempotent() is that of another copy of the package.`,
+      detail: `${name}: idempotent() is that of another version of the package.`,
     })
   }
   if (mark === undefined) return null

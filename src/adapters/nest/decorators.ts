@@ -2,6 +2,7 @@ import { applyDecorators, createParamDecorator, SetMetadata, UseInterceptors } f
 import { METHOD_METADATA } from '@nestjs/common/constants.js'
 import { MetadataScanner } from '@nestjs/core'
 import type { RoutePolicy } from '../../boundary/index.ts'
+import { acrossCopies } from '../../copies.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { OnlyonceInterceptor } from './interceptor.ts'
 import { callOf, isProtected, markProtected, POLICY } from './marks.ts'
@@ -31,7 +32,7 @@ export function Idempotent(policy: RoutePolicy = {}): ClassDecorator & MethodDec
 export const Once: () => ParameterDecorator = createParamDecorator(() => PLACE)
 
 /** Stands for the context, which is there only when the key has been claimed, after the parameters. */
-const PLACE = () => {}
+const PLACE = acrossCopies('nest_place', () => () => {})
 
 /**
  * The request comes to the handler as one more parameter, behind all others. An AsyncLocalStorage was dropped for this:

@@ -9,7 +9,7 @@ import { catchError, type Observable, throwError } from 'rxjs'
 import { OnlyonceError } from '../../errors.ts'
 import { ProtectedCall } from './call.ts'
 import { prepareCall } from './marks.ts'
-import { Routes } from './routes.ts'
+import { ROUTES, type Routes } from './routes.ts'
 
 /** Prepares the call that the handler is run by, and tells it of exceptions before the filters answer them. */
 export class OnlyonceInterceptor implements NestInterceptor {
@@ -40,4 +40,4 @@ export class OnlyonceInterceptor implements NestInterceptor {
 
 // As decorators do it: with their syntax, the file would be more than TypeScript that can be erased.
 Injectable()(OnlyonceInterceptor)
-Inject(Routes)(OnlyonceInterceptor, undefined, 0)
+Inject(ROUTES)(OnlyonceInterceptor, undefined, 0)

@@ -1,9 +1,10 @@
+import { acrossCopies } from '../../copies.ts'
 import type { ProtectedCall } from './call.ts'
 
 /** The metadata that holds the policy of a handler or a controller. */
 export const POLICY = 'onlyonce:policy'
 
-const handlers = new WeakSet<object>()
+const handlers = acrossCopies('nest_handlers', () => new WeakSet<object>())
 
 export function markProtected<T extends object>(handler: T): T {
   handlers.add(handler)
@@ -19,7 +20,7 @@ export function isProtected(handler: object): boolean {
 type AnyCall = ProtectedCall<any>
 
 /** What the interceptor of a request has prepared for its handler. */
-const calls = new WeakMap<object, AnyCall>()
+const calls = acrossCopies('nest_calls', () => new WeakMap<object, AnyCall>())
 
 export function prepareCall(request: object, call: AnyCall): void {
   calls.set(request, call)

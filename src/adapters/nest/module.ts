@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common'
 import { DiscoveryModule } from '@nestjs/core'
 import { type OptionNames, refuseUnknown } from '../../options.ts'
-import { type OnlyonceModuleOptions, OPTIONS, Routes } from './routes.ts'
+import { type OnlyonceModuleOptions, OPTIONS, ROUTES, Routes } from './routes.ts'
 
 /** Options that have to be made from other providers. */
 export interface OnlyonceModuleAsyncOptions
@@ -55,7 +55,7 @@ function moduleOf(options: Provider, imports: ModuleMetadata['imports'] = []): D
     module: OnlyonceModule,
     global: true,
     imports: [DiscoveryModule, ...imports],
-    providers: [options, Routes],
-    exports: [Routes],
+    providers: [options, { provide: ROUTES, useClass: Routes }],
+    exports: [ROUTES],
   }
 }

@@ -24,7 +24,9 @@ export interface OnlyonceModuleOptions {
   readonly account: NestAccount
 }
 
-export const OPTIONS: unique symbol = Symbol('onlyonce:options')
+/** Tokens of the injector that decorators of another copy of the package find too. */
+export const OPTIONS: unique symbol = Symbol.for('onlyonce.nest_options')
+export const ROUTES: unique symbol = Symbol.for('onlyonce.nest_routes')
 
 // biome-ignore lint/complexity/noBannedTypes: Nest's own type of handlers.
 type Handler = Function

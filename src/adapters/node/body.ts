@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { RequestBody } from '../../boundary/index.ts'
+import { acrossCopies } from '../../copies.ts'
 import { OnlyonceError } from '../../errors.ts'
 
 /** Bytes that a body parser kept, by the request that they came with. */
-const kept = new WeakMap<IncomingMessage, RequestBody>()
+const kept = acrossCopies('raw_bodies', () => new WeakMap<IncomingMessage, RequestBody>())
 
 /**
  * Keeps the bytes of a body that a parser reads before the idempotency layer: pass it as `verify`.

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { PoolClient } from 'pg'
+import { acrossCopies } from '../../copies.ts'
 import { classify } from './classify.ts'
 import {
   closeMessage,
@@ -44,7 +45,7 @@ export function bind(statement: Statement, ...values: readonly Value[]): Bound {
  * Which of our statements a session has prepared. Held here and not in pg's own table, because pg notes one
  * statement for each query, and a flush has several.
  */
-const prepared = new WeakMap<Wire, Set<string>>()
+const prepared = acrossCopies('prepared_statements', () => new WeakMap<Wire, Set<string>>())
 
 /** The messages of statements, in order, without a Sync; `preparing` hears the names that they prepare. */
 export function messagesOf(

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg'
+import { acrossCopies } from '../../copies.ts'
 
 /** Who waits for a connection of a pool, and how many have got one. */
 export interface ConnectionQueue {
@@ -29,7 +30,7 @@ class PoolQueue implements ConnectionQueue {
   }
 }
 
-const queues = new WeakMap<Pool, PoolQueue>()
+const queues = acrossCopies('pool_queues', () => new WeakMap<Pool, PoolQueue>())
 
 /** The queue of a pool: one for all that look at it. */
 export function queueOf(pool: Pool): ConnectionQueue {

@@ -1,3 +1,4 @@
+import { acrossCopies } from '../../copies.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 import { decide, type Run, reserve } from '../../record/index.ts'
@@ -16,7 +17,7 @@ type WithinWork = Parameters<Store<unknown>['within']>[3]
  * Transactions that a call is working on. Savepoints are a stack: two calls side by side would undo each
  * other's work. A call inside another one's function is no trouble; it has a tx of its own to tell it by.
  */
-const busy = new WeakSet<Queryable>()
+const busy = acrossCopies('busy_transactions', () => new WeakSet<Queryable>())
 
 /**
  * Claims, works and completes inside a transaction of the caller's. Everything happens behind a savepoint:

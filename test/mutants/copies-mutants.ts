@@ -1,0 +1,38 @@
+import type { Mutant } from './mutants.ts'
+
+const COPIES = 'test/contract/copies.test.ts'
+
+/** Faults in what several copies of the package in one process share. */
+export const COPIES_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'let an error prove to another copy what it proved to one already',
+    file: 'src/protect/proof.ts',
+    edits: [
+      {
+        from: "acrossCopies('spent_errors', () => new WeakSet<object>())",
+        to: "acrossCopies('spent' + Math.random(), () => new WeakSet<object>())",
+      },
+    ],
+    tests: [COPIES],
+    only: 'prove nothing to the other copy',
+  },
+  {
+    name: 'know only the errors of the own copy',
+    file: 'src/errors.ts',
+    edits: [{ from: "brandAcrossCopies(OnlyonceError, 'error')", to: 'void brandAcrossCopies' }],
+    tests: [COPIES],
+    only: 'are known by instanceof',
+  },
+  {
+    name: 'work in a transaction that another copy works in',
+    file: 'src/store/postgres/within.ts',
+    edits: [
+      {
+        from: "acrossCopies('busy_transactions', () => new WeakSet<Queryable>())",
+        to: "acrossCopies('busy' + Math.random(), () => new WeakSet<Queryable>())",
+      },
+    ],
+    tests: [COPIES],
+    only: 'busy for the other',
+  },
+]
