@@ -1,0 +1,3 @@
+export default {
+  typescript: { ignoreBuildErrors: process.env.CHECK_TYPES === '0' },
+}
