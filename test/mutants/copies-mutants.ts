@@ -2,7 +2,7 @@ import type { Mutant } from './mutants.ts'
 
 const COPIES = 'test/contract/copies.test.ts'
 
-/** Faults in what several copies of the package in one process share. */
+/** Faults in what several copies of the package in one process share, and in what is done for older versions of pg. */
 export const COPIES_MUTANTS: readonly Mutant[] = [
   {
     name: 'let an error prove to another copy what it proved to one already',
@@ -34,5 +34,12 @@ export const COPIES_MUTANTS: readonly Mutant[] = [
     ],
     tests: [COPIES],
     only: 'busy for the other',
+  },
+  {
+    name: 'take it that no transaction is open on a connection of an older pg',
+    file: 'src/store/postgres/wire.ts',
+    edits: [{ from: "await client.query('')", to: "statuses.set(client, 'I')" }],
+    tests: ['test/contract/pg-versions.test.ts'],
+    only: 'given back inside a transaction',
   },
 ]

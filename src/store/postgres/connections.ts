@@ -11,7 +11,7 @@ import { waitInFront } from './queue.ts'
 import { Slots } from './slots.ts'
 import { READ_BOUNDS, setIdle, setLockWait, setLockWaitAlone } from './sql/session.ts'
 import { troubleDetail } from './trouble.ts'
-import { destroy, isIdle, unsupported } from './wire.ts'
+import { destroy, isIdle, unsupported, watchStatus } from './wire.ts'
 
 const readBounds = statement(READ_BOUNDS)
 const WAIT_A_MOMENT = bind(statement(setLockWaitAlone(LIMITS.lock_wait_last_ms)))
@@ -127,16 +127,35 @@ export class Connections {
   }
 
   async #check(given: PoolClient): Promise<PoolClient> {
-    let client = given
+    let client = await this.#watched(given)
     for (let tries = 0; !isIdle(client); tries += 1) {
       this.release(client, new Error('it was given back with an open transaction'))
       if (tries >= this.size) throw new OnlyonceError('pool_exhausted', { detail: OPEN_TRANSACTIONS })
-      client = await this.#connect()
+      client = await this.#watched(await this.#connect())
     }
     if (this.#prefix.has(client)) return client
+    await this.#orRelease(client, this.#meet(client))
+    return client
+  }
+
+  /** A client of an older pg has to be asked whether a transaction is open on it, the first time. */
+  async #watched(client: PoolClient): Promise<PoolClient> {
+    const problem = unsupported(client)
+    if (problem !== null) {
+      this.release(client)
+      throw new OnlyonceError('option_invalid', { detail: problem })
+    }
+    const timer = setTimeout(() => destroy(client), this.settings.statement_max_ms)
+    await this.#orRelease(
+      client,
+      watchStatus(client).finally(() => clearTimeout(timer)),
+    )
+    return client
+  }
+
+  async #orRelease(client: PoolClient, use: Promise<void>): Promise<void> {
     try {
-      await this.#meet(client)
-      return client
+      await use
     } catch (error) {
       this.release(client, error as Error)
       throw this.translate(error)
@@ -193,8 +212,6 @@ export class Connections {
   }
 
   async #meet(client: PoolClient): Promise<void> {
-    const problem = unsupported(client)
-    if (problem !== null) throw new OnlyonceError('option_invalid', { detail: problem })
     const { lock_wait_max_ms, idle_in_transaction_max_ms, pooler, statement_max_ms } = this.settings
     if (pooler === 'transaction') {
       this.#prefix.set(client, [this.#set_lock_wait, this.#set_idle])

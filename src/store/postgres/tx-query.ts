@@ -1,18 +1,16 @@
-import type { PoolClient, QueryConfig } from 'pg'
+import type { PoolClient } from 'pg'
 import { type Bound, forget, messagesOf, orGiveUp, send } from './flush.ts'
-import { type CommandComplete, type DataRow, type Submittable, type Wire, wireOf } from './wire.ts'
+import {
+  type CommandComplete,
+  type DataRow,
+  namesAnotherText,
+  type PgQuery,
+  type Submittable,
+  type Wire,
+} from './wire.ts'
 
 /** What may stand before a statement and says nothing. */
 export const COMMENTS = String.raw`(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*`
-
-/** pg's own query object, which knows how to turn rows into results. */
-export interface PgQuery extends Submittable {
-  name?: string
-  text?: string
-  values?: readonly unknown[]
-  queryMode?: string
-  readonly _result: unknown
-}
 
 /** What a query of a transaction asks of the transaction it belongs to. */
 export interface Gate {
@@ -122,20 +120,6 @@ export class TxQuery implements Submittable {
   }
 }
 
-/** pg's query object for what the caller gave. Throws what pg throws when it cannot be one. */
-export function pgQuery(
-  client: PoolClient,
-  config: string | QueryConfig,
-  values: readonly unknown[] | undefined,
-): PgQuery {
-  const { Query } = client.constructor as unknown as PgClientClass
-  return new Query(config, values)
-}
-
-interface PgClientClass {
-  readonly Query: new (config: unknown, values?: unknown) => PgQuery
-}
-
 /**
  * Makes a query fit to share a flush with BEGIN, and says whether it is:
  * - texts that may hold several statements go over the simple protocol, which a preceding error would leave
@@ -146,7 +130,7 @@ interface PgClientClass {
 export function mayFollowBegin(client: PoolClient, query: PgQuery): boolean {
   if (typeof query.text !== 'string' || COPIES.test(query.text)) return false
   if (query.values !== undefined && !Array.isArray(query.values)) return false
-  if (query.name) return !namesAnotherText(wireOf(client), query.name, query.text)
+  if (query.name) return !namesAnotherText(client, query.name, query.text)
   if (query.values !== undefined && query.values.length > 0) return true
   const text = query.text.replace(/;\s*$/, '')
   if (text.includes(';')) return false
@@ -156,8 +140,3 @@ export function mayFollowBegin(client: PoolClient, query: PgQuery): boolean {
 }
 
 const COPIES = new RegExp(`^${COMMENTS}(?:$|copy\\b)`, 'i')
-
-function namesAnotherText(wire: Wire, name: string, text: string): boolean {
-  const known = wire.parsedStatements?.[name] ?? wire.submittedNamedStatements?.[name]
-  return known !== undefined && known !== text
-}

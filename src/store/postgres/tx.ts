@@ -5,8 +5,8 @@ import type { Connections } from './connections.ts'
 import { type Bound, flush, submit } from './flush.ts'
 import type { Habits } from './habits.ts'
 import type { Link } from './link.ts'
-import { COMMENTS, type Gate, mayFollowBegin, type PgQuery, pgQuery, TxQuery } from './tx-query.ts'
-import { transactionStatus } from './wire.ts'
+import { COMMENTS, type Gate, mayFollowBegin, TxQuery } from './tx-query.ts'
+import { type PgQuery, pgQuery, transactionStatus } from './wire.ts'
 
 /** What the work of a transaction is given: a client that knows one thing, to run queries. */
 export interface PostgresTx {
