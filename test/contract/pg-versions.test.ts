@@ -51,18 +51,17 @@ describe.each(VERSIONS)('pg $version', ({ Pool }) => {
   }
 
   test('a connection that was given back inside a transaction is not worked on', async () => {
-    const pool = poolOf(Pool, 1)
-    const client = await pool.connect()
-    await client.query('BEGIN')
-    client.release()
-    const call = makeCall()
-    const work = async (tx: { query(text: string): Promise<{ rows: { pid: number }[] }> }) =>
-      (await tx.query('SELECT pg_backend_pid() AS pid')).rows[0]!.pid
-    const executed = await open(pool).transaction(call, work)
-    expect(executed).toMatchObject({ outcome: 'executed' })
-    // Another connection sees what was committed: nobody is left who could undo it.
-    const replayed = await open(poolOf(Pool, 1)).transaction(call, work)
-    expect(replayed).toEqual({ ...executed, outcome: 'replayed' })
+    const pool = poolOf(Pool, 2)
+    const once = open(pool)
+    await once.start()
+    await pool.query('CREATE TABLE IF NOT EXISTS forgotten (note text)')
+    const known = await pool.connect()
+    const fresh = await pool.connect()
+    await fresh.query("BEGIN; INSERT INTO forgotten VALUES ('uncommitted')")
+    fresh.release()
+    expect(await once.handler(makeCall(), async () => 1)).toMatchObject({ outcome: 'executed' })
+    expect((await known.query('SELECT * FROM forgotten')).rows).toEqual([])
+    known.release()
   })
 
   test('an end of the transaction inside a longer text is noticed', async () => {
