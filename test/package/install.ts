@@ -26,14 +26,20 @@ export function pack(): string {
 
 /** A project of this folder in a place of its own, where nothing of the repository can be found by accident. */
 export function install(project: string, tarball: string): Installed {
+  const folder = installPackages(project)
+  unpack(tarball, join(folder, 'node_modules', 'onlyonce'))
+  return { folder, tarball }
+}
+
+/** The same, with nothing but the packages that it names. */
+export function installPackages(project: string): string {
   const source = join(PROJECTS, project)
   const lock = readFileSync(join(source, 'package-lock.json'))
   const name = `onlyonce-${project}-${createHash('sha256').update(lock).digest('hex').slice(0, 12)}`
   const folder = join(tmpdir(), name)
   if (!existsSync(join(folder, 'node_modules'))) installOnce(source, folder)
   cpSync(source, folder, { recursive: true })
-  unpack(tarball, join(folder, 'node_modules', 'onlyonce'))
-  return { folder, tarball }
+  return folder
 }
 
 /** The packages are kept for the next run; a run that was ended in the middle leaves nothing that looks whole. */

@@ -121,10 +121,10 @@ export function isGone(client: PoolClient): boolean {
 
 /** Null when this client is one we can work with; otherwise what is wrong with it. */
 export function unsupported(client: PoolClient): string | null {
-  const { connection, constructor, pipeline, readyForQuery, _queryable } = partsOf(client)
+  const { connection, constructor: Client, pipeline, readyForQuery, _queryable } = partsOf(client)
   if (connection?.stream === undefined) return 'pg-native is not supported: use the JavaScript client of pg.'
   const known =
-    typeof constructor.Query?.prototype?.submit === 'function' &&
+    typeof Client.Query?.prototype?.submit === 'function' &&
     typeof connection.prependListener === 'function' &&
     typeof connection.stream.cork === 'function' &&
     typeof readyForQuery === 'boolean' &&
