@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
@@ -92,4 +92,20 @@ it('docs/observability.md tells every attribute of a span', () => {
   const set = [...read('src/observe/opentelemetry.ts').matchAll(/'(onlyonce\.\w+)'/g)].map(([, name]) => name)
   const told = [...read('docs/observability.md').matchAll(/`(onlyonce\.\w+)`/g)].map(([, name]) => name)
   expect([...new Set(told)].sort()).toEqual([...new Set(set)].sort())
+})
+
+it('README.md links to files by the address of the repository, so that the page of the package finds them too', () => {
+  const { repository, homepage, bugs } = JSON.parse(read('package.json'))
+  const place = repository.url.replace(/^git\+|\.git$/g, '')
+  expect([homepage, bugs.url]).toEqual([`${place}#readme`, `${place}/issues`])
+  const links = [...read('README.md').matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!)
+  expect(links.filter((link) => !/^(?:https:|#)/.test(link))).toEqual([])
+  const files = links.filter((link) => link.startsWith(`${place}/blob/main/`))
+  expect(files.length).toBeGreaterThan(0)
+  for (const link of files) {
+    expect(existsSync(join(ROOT, link.slice(`${place}/blob/main/`.length).replace(/#.*/, ''))), link).toBe(
+      true,
+    )
+  }
+  expect(read('CONTRIBUTING.md')).toContain(place)
 })
