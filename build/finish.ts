@@ -1,21 +1,20 @@
 /**
  * The last step of `npm run build`: what tsc leaves open after it has written dist/esm and dist/cjs.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
 
-/** CommonJS has no `import.meta`. */
-const HERE = `"use strict";
-Object.defineProperty(exports, "__esModule", { value: true });
-exports.HERE = __filename;
-`
-
 // Node and TypeScript read the format of a file from the nearest package.json.
 writeFileSync(join(DIST, 'cjs', 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
-writeFileSync(join(DIST, 'cjs', 'store', 'embedded', 'here.js'), HERE)
+
+// tsc has taken here.cjs.ts for here.ts; whoever imports it says here.js.
+const embedded = join(DIST, 'cjs', 'store', 'embedded')
+for (const ending of ['js', 'd.ts']) {
+  renameSync(join(embedded, `here.cjs.${ending}`), join(embedded, `here.${ending}`))
+}
 
 // tsc rewrites the endings of imports in code, not in declarations. TypeScript 5 reads both there; other tools do not.
 for (const file of declarations()) {
