@@ -10,6 +10,7 @@ import { INVALID_MUTANTS } from './invalid-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
 import { KEY_MUTANTS } from './key-mutants.ts'
 import { LIMIT_MUTANTS } from './limit-mutants.ts'
+import { MISCONFIGURED_MUTANTS } from './misconfigured-mutants.ts'
 import { OBSERVE_MUTANTS } from './observe-mutants.ts'
 import { OPERATION_CALL_MUTANTS } from './operation-call-mutants.ts'
 import { OPERATION_MUTANTS } from './operation-mutants.ts'
@@ -35,18 +36,6 @@ export interface Mutant extends FaultyFile {
 const CONFORMANCE = 'src/store/postgres/conformance.test.ts'
 
 export const MUTANTS: readonly Mutant[] = [
-  {
-    name: 'let clients retry while the password is wrong',
-    file: 'src/store/postgres/store.ts',
-    edits: [{ from: 'throw startTrouble(error)', to: 'throw (startTrouble(error), error)' }],
-    tests: ['test/contract/misconfigured.test.ts'],
-  },
-  {
-    name: 'tell clients over HTTP what is wrong with the database',
-    file: 'src/boundary/problem.ts',
-    edits: [{ from: 'const error = forClients(given)', to: 'const error = given ?? forClients(given)' }],
-    tests: ['test/contract/misconfigured.test.ts'],
-  },
   {
     name: 'complete a strict transaction that was not used',
     file: 'src/store/postgres/work-transaction.ts',
@@ -276,6 +265,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [{ from: `if (busy.has(tx)) throw new OnlyonceError('within_busy')`, to: `` }],
     tests: ['test/contract/within-together.test.ts'],
   },
+  ...MISCONFIGURED_MUTANTS,
   ...OBSERVE_MUTANTS,
   ...OUTBOX_MUTANTS,
   ...PAYMENT_MUTANTS,

@@ -1,0 +1,17 @@
+import type { Mutant } from './mutants.ts'
+
+/** Faults in what is told of a database that is set up wrongly. */
+export const MISCONFIGURED_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'let clients retry while the password is wrong',
+    file: 'src/store/postgres/store.ts',
+    edits: [{ from: 'throw startTrouble(error)', to: 'throw (startTrouble(error), error)' }],
+    tests: ['test/contract/misconfigured.test.ts'],
+  },
+  {
+    name: 'tell clients over HTTP what is wrong with the database',
+    file: 'src/boundary/problem.ts',
+    edits: [{ from: 'const error = forClients(given)', to: 'const error = given ?? forClients(given)' }],
+    tests: ['test/contract/misconfigured.test.ts'],
+  },
+]
