@@ -6,6 +6,7 @@ import { idempotent } from '../../src/adapters/express/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
+import { hearWarnings } from '../setup/warnings.ts'
 import { Client } from './client.ts'
 import { expectProblem, expectReplay } from './expectations.ts'
 import { listening } from './servers/listen.ts'
@@ -153,11 +154,11 @@ describe.each([
       app.post('/v1/things', done)
     })
     const key = crypto.randomUUID()
+    const told = hearWarnings('OnlyonceMistakeWarning')
     for (let i = 0; i < 2; i += 1) {
-      const refused = await client.send({ key, path: '/v1/things' })
-      expectProblem(refused, 'operation_missing')
-      expect(refused.json().detail).toContain("{ operation: 'payments.create' }")
+      expectProblem(await client.send({ key, path: '/v1/things' }), 'operation_missing')
     }
+    expect(told).toEqual([expect.stringContaining("{ operation: 'payments.create' }")])
     expect(runs()).toBe(0)
     const { rows } = await shop.observer.query('SELECT FROM onlyonce.records WHERE key = $1', [key])
     expect(rows).toEqual([])

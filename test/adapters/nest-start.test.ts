@@ -16,7 +16,7 @@ import { type Observable, of } from 'rxjs'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Idempotent, Once, type OnceContext, OnlyonceModule } from '../../src/adapters/nest/index.ts'
 import type { RoutePolicy } from '../../src/boundary/index.ts'
-import { LIMITS, type PostgresTx } from '../../src/index.ts'
+import { LIMITS, type PostgresTx, type Signal } from '../../src/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { expectProblem, expectReplay } from './expectations.ts'
 import { onExpress } from './servers/nest.ts'
@@ -200,11 +200,12 @@ describe.each(PLATFORMS)('NestJS on $platform starts', ({ create }) => {
   })
 
   it('without raw bodies, and tells at the first use how to get them, or compares what was parsed', async () => {
-    const once = shop.open()
+    const told: string[] = []
+    const signal = (given: Signal) => void (given.signal === 'mistake' && told.push(given.message))
+    const once = shop.open({ observe: { signal } })
     const raw = await openApp(create, once, controllerWith({}), { raw_body: false })
-    const missing = await raw.send()
-    expectProblem(missing, 'raw_body_missing')
-    expect(missing.json().detail).toContain('{ rawBody: true }')
+    expectProblem(await raw.send(), 'raw_body_missing')
+    expect(told).toEqual([expect.stringContaining('{ rawBody: true }')])
     expect((await raw.send({ body: null })).status).toBe(201)
 
     const policy: RoutePolicy = { fingerprint: { body: 'parsed' } }

@@ -14,7 +14,7 @@ import { Idempotent } from '../../src/adapters/nest/index.ts'
 import { idempotent as nodeLayer } from '../../src/adapters/node/index.ts'
 import type { RoutePolicy } from '../../src/boundary/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
-import { catchError, openShop, type Shop } from '../contract/shop.ts'
+import { catchError, openShop, SECRET, type Shop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { Client } from './client.ts'
 import { listening } from './servers/listen.ts'
@@ -172,7 +172,7 @@ test('two copies of the package see each other', async () => {
   const { onlyonce, postgres } = await import('../../src/index.ts')
   const other = onlyonce({
     store: postgres({ pool: shop.database.pool({ max: 2 }) }),
-    secret: 'a secret of at least thirty-two bytes',
+    secret: SECRET,
   })
   cleanUpLater(() => other.close())
   const once = shop.open()

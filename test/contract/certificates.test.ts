@@ -52,7 +52,7 @@ describe.each(Object.entries(CASES))(
         await catchError(once.transaction(makeCall(), async () => 1)),
         await catchError(migrate(pool, { schema: 'onlyonce', mode: 'verify' })),
       ]) {
-        expect(told).toMatchObject({ code: 'store_misconfigured', retryable: false })
+        expect(told).toMatchObject({ code: 'store_misconfigured' })
         expect(told.message).toMatch(detail)
       }
     })

@@ -33,7 +33,7 @@ describe.each(POOLERS)('a start without a key that records name, with pooler %s'
       .transaction(call, work)
       .catch(() => {})
     const once = shop.open({ store, secret: ring('b') })
-    const refusal = { code: 'key_ring_incomplete', status: 500, retryable: false }
+    const refusal = { code: 'key_ring_incomplete', status: 500, retryable: true }
     expect(await catchError(once.start())).toMatchObject({
       ...refusal,
       message: expect.stringMatching(/"a"/),

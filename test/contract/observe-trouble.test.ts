@@ -89,7 +89,7 @@ test('a replayed failure is a replay and an error', async () => {
   const once = shop.open({ observe: heard })
   const call = makeCall()
   for (const _ of [1, 2]) await catchError(once.handler(call, () => Promise.reject(new Error('no'))))
-  expect(heard.story(call.key).slice(3)).toEqual([
+  expect(heard.story(call.key).slice(4)).toEqual([
     'call_started',
     'reserved replay',
     'call_ended replayed handler_failed',

@@ -163,7 +163,8 @@ describe('parking', () => {
   test('ends automatic attempts, and unparking begins them anew; callers are not told why', async () => {
     const call = await unknownCall()
     await shop.observer.query(
-      `UPDATE onlyonce.records SET version = '1', look_at = now(), looks = 9, waits_for = 'w' WHERE key = $1`,
+      `UPDATE onlyonce.records SET kind = 'o', version = '1', look_at = now(), looks = 9, waits_for = 'w'
+       WHERE key = $1`,
       [call.key],
     )
     const before = await operator(once).show(call)

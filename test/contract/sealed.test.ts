@@ -129,6 +129,8 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
   test('so is one sealed with other bytes under the same key id', async () => {
     const call = makeCall()
     await shop.open({ store, encryption: ONLY_A }).transaction(call, async () => 'by a')
+    // A start would notice it, but for keys that were listed by a version which knew no digests.
+    await shop.observer.query('UPDATE onlyonce.key_ids SET digest = NULL')
     await expectBroken(shop.open({ store, encryption: { current: 'a', keys: { a: B } } }), call)
   })
 

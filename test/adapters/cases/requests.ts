@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import type { Signal } from '../../../src/index.ts'
 import { topic } from '../case.ts'
 import { expectProblem, expectReplay } from '../expectations.ts'
 import type { RouteInput } from '../under-test.ts'
@@ -62,12 +63,15 @@ export const requests = topic('Bodies of requests', (one) => {
   )
 
   one(
-    'the parser first, keeping nothing: refused with what to do about it, and nothing runs',
+    'the parser first, keeping nothing: refused, the developer is told what to do about it, and nothing runs',
     async (bench) => {
-      const served = await bench.serve({ order: 'parser_first' })
+      const told: string[] = []
+      const signal = (given: Signal) => void (given.signal === 'mistake' && told.push(given.message))
+      const served = await bench.serve({ order: 'parser_first' }, { observe: { signal } })
       const refused = await served.send({ body: { a: 1 } })
       expectProblem(refused, 'raw_body_missing')
-      expect(refused.json().detail).toContain('keepRawBody')
+      expect(refused.json().detail).not.toContain('keepRawBody')
+      expect(told).toEqual([expect.stringContaining('keepRawBody')])
       expect(served.runs).toBe(0)
     },
     ['parser_first'],
