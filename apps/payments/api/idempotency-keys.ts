@@ -154,8 +154,8 @@ const STORIES = {
     next: 'Send the same request with the same key again to get the whole answer.',
   },
   retryable: {
-    detail: 'The request was not executed.',
-    next: 'Send the same request with the same key again to run it.',
+    detail: 'The request has not ended. Some of its steps may have been done already.',
+    next: 'Send the same request with the same key again: it goes on where it was. Do not use a new key.',
   },
   unknown: {
     detail: 'Whether the request was executed is being found out.',

@@ -157,7 +157,7 @@ describe('what became of a key', () => {
   })
 
   it.each([
-    ['not executed', 'retryable', 'was not executed'],
+    ['not executed', 'retryable', 'has not ended'],
     ['lost', 'unknown', 'being found out'],
     ['refused', 'parked', 'operator'],
   ])('is told where it has no outcome: %s', async (how, state, said) => {
