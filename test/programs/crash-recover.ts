@@ -56,6 +56,8 @@ const once = onlyonce({
   grace_ms: 1,
   reconcile_after_ms: [1],
   crash_point: reportPoints(),
+  // What is parked on purpose here is a warning where nobody observes.
+  observe: { signal() {} },
 })
 const worker = recoverer(once, { at_once: 1 })
 const open = async () => {

@@ -55,6 +55,8 @@ const once = onlyonce({
   crash_point: reportPoints(),
   operations: [pay],
   reconcile_after_ms: [1],
+  // What is parked on purpose here is a warning where nobody observes.
+  observe: { signal() {} },
 })
 const LEASE = { lease_ms: 300, in_progress_max_ms: 30_000 }
 const call = { account: id.account, key: id.key, input: undefined, ...LEASE }
