@@ -1,10 +1,10 @@
 /**
- * npm run mutants [-- part of a name] [--times 5] [--control] [--torture]
+ * npm run mutants [-- part of a name] [--times 5] [--control] [--torture] [--share 1/3]
  *
  * Builds each fault of mutants.ts into a copy of the project and runs the tests that must notice. A fault that
  * nothing notices is a hole in the tests, and ends this with an error. `--times` repeats the whole table: a fault that is
  * noticed in some runs only is caught by luck. `--control` runs the same tests without any fault: they have to pass.
- * `--torture` tries the faults that the torture has to find, in place of those that tests have to. Faults behind PgBouncer
+ * `--share 2/3` tries the second third of the table, in which each mutant stands by its place. `--torture` tries the faults that the torture has to find, in place of those that tests have to. Faults behind PgBouncer
  * want Debian's package of it.
  */
 import { spawn } from 'node:child_process'
@@ -25,6 +25,7 @@ const { values: given, positionals } = parseArgs({
     times: { type: 'string', default: '1' },
     control: { type: 'boolean', default: false },
     torture: { type: 'boolean', default: false },
+    share: { type: 'string', default: '1/1' },
   },
   allowPositionals: true,
 })
@@ -34,7 +35,11 @@ if (given.torture) {
   const chosen = TORTURE_MUTANTS.filter(({ name }) => name.includes(positionals[0] ?? ''))
   process.exit((await tryUnderTorture(chosen, { times, control: given.control })) ? 0 : 1)
 }
-const wanted = MUTANTS.filter(({ name }) => name.includes(positionals[0] ?? ''))
+const [share, shares] = given.share.split('/').map(Number) as [number, number]
+if (!(share >= 1 && share <= shares)) throw new Error('--share is one of several, such as 2/3.')
+const wanted = MUTANTS.filter(
+  ({ name }, at) => name.includes(positionals[0] ?? '') && at % shares === share - 1,
+)
 // Before minutes are spent: does each still fit?
 for (const mutant of wanted) buildIn(mutant, readFileSync(join(ROOT, mutant.file), 'utf8'))
 const tried = given.control ? controls(wanted) : wanted
