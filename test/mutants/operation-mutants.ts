@@ -79,10 +79,11 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         from: `lease_until <= now() - \${interval('$3')}
-  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[]))`,
+  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND \${KIND} = 'o'`,
         to: `lease_until <= now() - \${interval('$3')}
   AND (operation = ANY ($1::text[]) OR version = ANY ($2::text[]))`,
       },
+      { from: `    AND (state IN ('retryable', 'expired') OR \${PREVIOUS_KIND} = 'o')\n`, to: `` },
     ],
     tests: [TAKEN],
     only: 'plain handler',
