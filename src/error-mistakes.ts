@@ -55,16 +55,6 @@ export const MISTAKES = {
     503,
     true,
     'not_by_this_request',
-    'No database connection became free in time; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
-    {
-      pool_exhausted:
-        'No database connection became free in time, so nothing was started. Inside a transaction use tx, or once.within, and enlarge the pool if this persists.',
-    },
-  ),
-  ...told(
-    503,
-    true,
-    'not_by_this_request',
     'The transaction was idle for too long and was rolled back. An earlier request with this key may have taken effect. Send the same request with the same key again.',
     {
       transaction_idle:

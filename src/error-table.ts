@@ -1,4 +1,4 @@
-import { type ErrorEntry, final, retryable } from './error-entry.ts'
+import { type ErrorEntry, final, retryable, told } from './error-entry.ts'
 import { MISTAKES } from './error-mistakes.ts'
 
 /** Every error that onlyonce raises, in one table. Match on `code`: codes never change, messages may. */
@@ -200,6 +200,17 @@ export const TABLE = {
     closed:
       'This process is shutting down and takes no more work; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
   }),
+  // Load, a stall, or a pool that is too small: no proof of a mistake, but what helps is for the developer to read.
+  ...told(
+    503,
+    true,
+    'not_by_this_request',
+    'No database connection became free in time; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
+    {
+      pool_exhausted:
+        'No database connection became free in time, so nothing was started. Inside a transaction use tx, or once.within, and enlarge the pool if this persists.',
+    },
+  ),
 
   // What is wrong with the service itself.
   ...MISTAKES,

@@ -1,5 +1,6 @@
 import { brandAcrossCopies } from './copies.ts'
 import type { ErrorEntry, Executed } from './error-entry.ts'
+import { MISTAKES } from './error-mistakes.ts'
 import { TABLE } from './error-table.ts'
 
 export type ErrorCode = keyof typeof TABLE
@@ -10,7 +11,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = TABLE
 
 /** Whether a code says that something is wrong with the service itself, which its developer has to repair. */
 export function isMistake(code: string): boolean {
-  return Object.hasOwn(ERRORS, code) && ERRORS[code as ErrorCode].developer !== undefined
+  return Object.hasOwn(MISTAKES, code)
 }
 
 /** Codes that say that nothing was executed under the key. An error with one of them cannot be made without a proof. */

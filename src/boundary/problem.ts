@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, type Executed, isMistake } from '../errors.ts'
+import { ERRORS, type ErrorCode, type Executed } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
@@ -58,8 +58,9 @@ function usualWaitMs(status: number, retryable: boolean): number | null {
 /** What is wrong with the service is no business of a client: the sentence of the table for clients, and no detail. */
 function forClients(error: Told): Told {
   const { code, status, retryable, executed } = error
-  if (code !== 'store_unavailable' && !isMistake(code)) return error
-  return { code, status, retryable, executed, message: ERRORS[code as ErrorCode].message }
+  const entry = Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode] : undefined
+  if (entry === undefined || (code !== 'store_unavailable' && entry.developer === undefined)) return error
+  return { code, status, retryable, executed, message: entry.message }
 }
 
 /** RFC 9457. `code`, `retryable` and `executed` are members of ours. */

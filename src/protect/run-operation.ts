@@ -74,7 +74,7 @@ export async function runOperation<Tx>(
       house.crashPoint('operation.take_over.before')
       const taken = { id, fence: record.fence, state: record.state }
       const request = { seen: taken, claimant, lease_ms, head, versions: [...code.keys()] }
-      resumed = await house.operations.takeOver(request).catch(throwUnanswered).catch(throwOfStore)
+      resumed = await house.operations.takeOver(request).catch(throwOfStore).catch(throwUnanswered)
       house.crashPoint('operation.take_over.after')
       if (resumed === null) continue
     }

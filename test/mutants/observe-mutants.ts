@@ -97,7 +97,7 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
     name: 'tell the clients of an API what its developer has to change',
     file: 'src/boundary/problem.ts',
-    edits: [{ from: ` && !isMistake(code)`, to: ` && code !== 'store_misconfigured'` }],
+    edits: [{ from: ` && entry.developer === undefined`, to: ` && code !== 'store_misconfigured'` }],
     tests: ['test/contract/mistakes.test.ts'],
   },
   {

@@ -12,7 +12,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'error-entry': [],
   'error-mistakes': ['error-entry'],
   'error-table': ['error-entry', 'error-mistakes'],
-  errors: [...BASE, 'error-entry', 'error-table'],
+  errors: [...BASE, 'error-entry', 'error-mistakes', 'error-table'],
   limits: [...BASE, 'limits-of-webhooks'],
   'limits-of-webhooks': [],
   options: BASE,
