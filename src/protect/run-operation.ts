@@ -85,7 +85,7 @@ export async function runOperation<Tx>(
       head: headOf(head, resumed),
       resumed,
       from: record?.state ?? 'none',
-      effects_possible: decision.effects_possible,
+      effects_possible: resumed?.effects_possible ?? false,
     }
     const end = await runAttempt(house, attempt, lease, code, request.notNow, signals)
     if (end.why === 'conflict') continue
@@ -149,7 +149,7 @@ export async function resumeOperation<Tx>(
     head: headOf({ version: '', input: resumed.input, deadline_ms: null, retention_ms: 0 }, resumed),
     resumed: request.looking ? { ...resumed, looks: resumed.looks + 1 } : resumed,
     from: seen.state,
-    effects_possible: false,
+    effects_possible: resumed.effects_possible,
   }
   return await runAttempt(house, attempt, lease, code, isNotNow, signals)
 }

@@ -91,6 +91,8 @@ export interface Resumed {
   readonly waited_for: string | null
   /** The keys of its calls that an operator has declared void, in this order. */
   readonly void_calls: readonly string[]
+  /** An attempt that was no operation may have had effects: see `mayHideEffects`. The record keeps that through all its owners. */
+  readonly effects_possible: boolean
   readonly place: Owned['place']
 }
 

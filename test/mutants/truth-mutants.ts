@@ -86,6 +86,20 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     only: 'by handler that may not run twice',
   },
   {
+    name: 'truth: forget what a rerunnable handler may have done when a worker goes on with an operation',
+    file: 'src/protect/run-operation.ts',
+    edits: [{ from: `effects_possible: resumed.effects_possible,`, to: `effects_possible: false,` }],
+    tests: [PROOFS],
+    only: 'a worker went on with',
+  },
+  {
+    name: 'truth: let the owner of an operation alone remember what a rerunnable handler may have done',
+    file: 'src/store/postgres/sql/operations.ts',
+    edits: [{ from: `THEN true ELSE r.effects_possible END`, to: `THEN true END` }],
+    tests: [PROOFS],
+    only: 'a retry went on with',
+  },
+  {
     name: 'truth: be in doubt about a claim that a server which only reads has refused',
     file: 'src/protect/operation-hold.ts',
     edits: [{ from: `unanswered && !isReadOnly(error)`, to: `unanswered` }],

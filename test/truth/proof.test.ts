@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/adapters/fetch/index.ts'
-import { notExecuted, operation, reply } from '../../src/index.ts'
+import { completer, notExecuted, operation, reply } from '../../src/index.ts'
 import {
   beginCaller,
   catchError,
@@ -79,6 +79,49 @@ describe('it is not said of a key', () => {
         expect(state).toBe('retryable')
         expect(why).toMatch(/may have had effects/)
       }
+      expect(await shop.countEffects(call.key)).toBe(1)
+    },
+  )
+
+  test.each(['a retry', 'a worker'] as const)(
+    'of which that is so, by an operation that %s went on with after its owner had vanished',
+    async (who) => {
+      const call = makeCall({ operation: `truth.vanished_${who.replaceAll(' ', '_')}` })
+      const { operation: name, ...asked } = call
+      const gate = makeGate()
+      let runs = 0
+      const refuse = operation(name, async (op) => {
+        runs += 1
+        if (runs === 1) await gate.pass()
+        return await op.atomic('refused', saysNotExecuted)
+      })
+      const [one, two] = [shop.open({ operations: [refuse] }), shop.open({ operations: [refuse] })]
+      const first = one.handler({ ...call, rerunnable: true }, async () => {
+        await effectOf(call.key)
+        throw new Error('after its effect')
+      })
+      await catchError(first)
+      const vanished = catchError(one.run(refuse, asked))
+      await gate.reached
+      await shop.observer.query(
+        `UPDATE onlyonce.records SET lease_until = clock_timestamp() - interval '1 minute' WHERE key = $1`,
+        [call.key],
+      )
+      if (who === 'a retry') await catchError(two.run(refuse, asked))
+      else await completer(two, { grace_ms: 1 }).runOnce()
+      expect(runs).toBe(2)
+      expect(await two.explain(call)).toMatchObject({
+        state: 'retryable',
+        why: expect.stringContaining('may have had effects'),
+      })
+      for (const _ of [1, 2]) {
+        expect(await catchError(two.run(refuse, asked))).toMatchObject({
+          code: 'not_applied',
+          executed: 'not_by_this_request',
+        })
+      }
+      gate.open()
+      await vanished
       expect(await shop.countEffects(call.key)).toBe(1)
     },
   )

@@ -119,7 +119,7 @@ export function readResumed(row: Row): Resumed {
   const { record } = readRecord(row)
   const [version, input, input_key, progress, progress_key, points, point_age, sent_age, overdue, ...rest] =
     row.slice(RECORD_COLUMN_COUNT)
-  const [retention, looks, place, waited_for, void_calls] = rest
+  const [retention, looks, place, waited_for, void_calls, effects_possible] = rest
   return {
     record: record as InProgress,
     version: version!,
@@ -134,6 +134,7 @@ export function readResumed(row: Row): Resumed {
     place: place ?? undefined,
     waited_for: waited_for ?? null,
     void_calls: readList(void_calls),
+    effects_possible: effects_possible === 't',
   }
 }
 

@@ -130,7 +130,9 @@ export const RESUMED_COLUMNS = [
   'r.place',
   'r.waited_for',
   'array_to_json(r.void_calls)',
+  'r.effects_possible',
 ].join(', ')
+
 /** How long a lock is still held. */
 export const HELD_FOR = milliseconds('(held_until - clock_timestamp())')
 

@@ -126,6 +126,7 @@ WITH previous AS (
       error_code = NULL, error_message = NULL, waits_for = NULL, look_at = NULL, kind = 'o', decided = NULL,
       taken_by = $6::uuid,
       void_calls = CASE WHEN r.state = 'expired' THEN NULL ELSE r.void_calls END,
+      effects_possible = CASE WHEN r.state = 'expired' THEN NULL WHEN ${KIND} = 'r' THEN true ELSE r.effects_possible END,
       version = CASE WHEN r.state = 'expired' THEN $12 ELSE coalesce(r.version, $12) END,
       input = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $13::bytea ELSE r.input END,
       input_key_id = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $14 ELSE r.input_key_id END,
