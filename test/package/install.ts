@@ -46,7 +46,8 @@ export function installPackages(project: string): string {
 function installOnce(source: string, folder: string): void {
   const draft = mkdtempSync(join(tmpdir(), 'onlyonce-install-'))
   for (const file of ['package.json', 'package-lock.json']) cpSync(join(source, file), join(draft, file))
-  execFileSync('npm', ['ci', '--silent', '--ignore-scripts', '--no-audit', '--no-fund'], {
+  // Not `npm ci`: it wants the optional packages of all platforms in the lock file, and a registry may lack some of them.
+  execFileSync('npm', ['install', '--no-save', '--silent', '--ignore-scripts', '--no-audit', '--no-fund'], {
     cwd: draft,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
