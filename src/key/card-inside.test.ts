@@ -87,6 +87,8 @@ describe('a card number inside text', () => {
       { numRuns: 5_000 },
     )
     expect(holdsCardNumber('42424242-4242-4242-8242-424242424242')).toBe(false)
+    expect(holdsCardNumber('pay_ffffffe6000910009650380adaaaaaaa')).toBe(false)
+    expect(holdsCardNumber(`${'f'.repeat(31)} 4242424242424242`)).toBe(true)
   })
 
   it.each([
@@ -106,9 +108,10 @@ describe('a card number inside text', () => {
     const timed = (repeats: number) => {
       const long = `${text.repeat(repeats)}é`
       const times = Array.from({ length: 5 }, () => {
-        const start = performance.now()
+        // Time of the processor, not of the clock: other processes may have it meanwhile.
+        const start = process.cpuUsage()
         expect(holdsCardNumber(long)).toBe(false)
-        return performance.now() - start
+        return process.cpuUsage(start).user + 1
       })
       return Math.min(...times)
     }

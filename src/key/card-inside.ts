@@ -42,6 +42,8 @@ const ISSUERS: readonly (readonly [from: number, to: number, ...lengths: number[
 
 /** Their digits are chance: one in fifty thousand has sixteen of them in a row that look like a card. */
 const UUID = /(?<![0-9a-f])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-f])/gi
+/** The same without dashes, and digests. Digits alone are no such id. */
+const HEXADECIMAL = /(?<![0-9a-z])(?=[0-9]*[a-f])[0-9a-f]{32,}(?![0-9a-z])/gi
 
 /**
  * Whether text holds what is written like a card number, with spaces, dashes, dots, slashes or underscores between its digits, with
@@ -52,7 +54,7 @@ const UUID = /(?<![0-9a-f])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
  * holdsCardNumber('paid with 4242-4242-4242-4242') // true
  */
 export function holdsCardNumber(text: string): boolean {
-  const plain = plainOf(text).replace(UUID, '#')
+  const plain = plainOf(text).replace(UUID, '#').replace(HEXADECIMAL, '#')
   for (let i = 0; i < plain.length; i++) {
     if (isDigit(plain, i) && !isDigit(plain, i - 1) && isFreeBefore(plain, i) && isCardAt(plain, i))
       return true

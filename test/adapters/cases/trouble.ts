@@ -5,7 +5,7 @@ import { topic } from '../case.ts'
 import type { Received } from '../client.ts'
 import { expectProblem, expectReplay } from '../expectations.ts'
 
-const BOUNDS = { statement_max_ms: 300, connection_wait_max_ms: 300, settle_max_ms: 500 }
+const BOUNDS = { statement_max_ms: 600, connection_wait_max_ms: 1_000, settle_max_ms: 500 }
 /** Given back soon: the cases share one database. */
 const FEW = { max: 3, idleTimeoutMillis: 200 }
 const OPERATION = 'things.create'
@@ -37,7 +37,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
   one('handler: away at the save is 503 outcome unknown; the retry learns the truth', async (bench) => {
     const { proxy, pool, heal } = await openProxy(bench.shop, { pool_options: FEW })
     const gate = makeGate()
-    const policy = { operation: OPERATION, deadline_ms: 800 }
+    const policy = { operation: OPERATION, deadline_ms: 1_500 }
     const served = await bench.serve(
       {
         policy,
