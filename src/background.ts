@@ -7,6 +7,8 @@ import { backoffMs, Deadline } from './retry.ts'
 export interface Duty {
   readonly name: string
   readonly every_ms: number
+  /** It is done beside workers of this process too. */
+  readonly always?: boolean
   /** One bounded batch. `more`: there was more than fitted into it. */
   readonly run: () => Promise<{ readonly more: boolean }>
 }
@@ -101,7 +103,8 @@ export class Background {
     )
   }
 
-  #isYielded({ name }: Duty): boolean {
+  #isYielded({ name, always }: Duty): boolean {
+    if (always === true) return false
     return [...this.#yielded].some((names) => names === 'all' || names.includes(name))
   }
 }

@@ -67,7 +67,9 @@ export class Engine<Tx> {
     this.requests = new Requests(options)
     this.crashPoint = options.crash_point ?? (() => {})
     this.durable = new Durable(options, this.store, this.#running, this.observers, this.crashPoint)
-    this.upkeep = new Upkeep(options, this.store, this.observers, this.crashPoint, this.requests.retention_ms)
+    const { retention_ms } = this.requests
+    const { catalog } = this.durable
+    this.upkeep = new Upkeep(options, this.store, this.observers, this.crashPoint, retention_ms, catalog)
   }
 
   transaction<T>(

@@ -208,6 +208,13 @@ export const LIMITS = {
   background_prune_max: 200,
   background_again_ms: 1_000,
   background_backoff_max_ms: 300_000,
+  /**
+   * Operations that wait for a worker: how often the background loop looks, by how much one has to be overdue, for how long it has to stand
+   * still after that, and when it is told again. A full batch of calls that all time out takes a worker some ten minutes.
+   */
+  unattended_check_every_ms: 300_000,
+  unattended_after_ms: 900_000,
+  unattended_again_ms: 3_600_000,
   /** Records that a worker takes in one batch, and works on at once. */
   worker_batch_max: 100,
   worker_at_once: 8,

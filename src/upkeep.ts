@@ -1,8 +1,8 @@
-import { Background } from './background.ts'
+import { Background, type Duty } from './background.ts'
 import type { OnlyonceOptions } from './door.ts'
 import { OnlyonceError } from './errors.ts'
 import { LIMITS } from './limits.ts'
-import { type Observers, StuckAlarm } from './observe/index.ts'
+import { type Observers, StuckAlarm, UnattendedWatch } from './observe/index.ts'
 import { Recovers } from './protect/recover.ts'
 import { Recovery } from './protect/recovery.ts'
 import { positive } from './requests.ts'
@@ -22,6 +22,7 @@ export class Upkeep<Tx> {
     observers: Observers,
     crashPoint: CrashPoint,
     retention_ms: number,
+    known: { readonly all: readonly { readonly name: string }[] },
   ) {
     const { stuck_after_ms = LIMITS.stuck_after_ms, grace_ms = LIMITS.grace_ms, background = true } = options
     const { stuck_check_every_ms = LIMITS.stuck_check_every_ms } = options
@@ -43,7 +44,8 @@ export class Upkeep<Tx> {
       grace_ms: positive('grace_ms', grace_ms),
       retention_ms,
     })
-    this.#background = new Background(background ? this.#duties(store, observers) : [], observers)
+    const duties = [...this.#duties(store, observers), ...watchFor(store, observers, known)]
+    this.#background = new Background(background ? duties : [], observers)
   }
 
   start(): void {
@@ -60,7 +62,7 @@ export class Upkeep<Tx> {
     return this.#background.yieldTo(names)
   }
 
-  #duties(store: Store<Tx>, observers: Observers) {
+  #duties(store: Store<Tx>, observers: Observers): Duty[] {
     const kept_min_ms = Math.max(LIMITS.finished_kept_min_ms, store.doubt_max_ms)
     const batch = { batch_max: LIMITS.background_batch_max, at_once: LIMITS.background_at_once }
     return [
@@ -77,4 +79,28 @@ export class Upkeep<Tx> {
       },
     ]
   }
+}
+
+/**
+ * Looks for operations that no worker takes. Beside workers of this process too: they may lack the code, or have been told to leave the
+ * operations to others. Of operations that this process has no code of, processes that have it tell.
+ */
+function watchFor<Tx>(
+  { operations }: Store<Tx>,
+  observers: Observers,
+  known: { readonly all: readonly { readonly name: string }[] },
+): Duty[] {
+  if (operations === undefined) return []
+  const watch = new UnattendedWatch(
+    (except) => operations.longestWaiting(LIMITS.unattended_after_ms, except),
+    (id) => {
+      if (known.all.some(({ name }) => name === id.operation)) observers.unattended(id)
+    },
+    { unmoved_ms: LIMITS.unattended_after_ms, again_ms: LIMITS.unattended_again_ms },
+  )
+  const run = async () => {
+    if (known.all.length > 0) await watch.look()
+    return { more: false }
+  }
+  return [{ name: 'watch', every_ms: LIMITS.unattended_check_every_ms, always: true, run }]
 }

@@ -82,6 +82,7 @@ export function logFields(signal: Signal): LogFields {
     case 'reconcile_failed':
     case 'parked':
       return { signal: signal.signal, ...idFields(signal.id), ...failureFields(signal.failure) }
+    case 'unattended':
     case 'void_call_happened':
       return { signal: signal.signal, ...idFields(signal.id) }
     case 'reconcile_resolved':

@@ -20,4 +20,5 @@ export type {
   WebhookAttempted,
 } from './signals.ts'
 export { StuckAlarm } from './stuck-alarm.ts'
+export { UnattendedWatch } from './unattended-watch.ts'
 export { WatchedStore } from './watched-store.ts'

@@ -58,6 +58,7 @@ const LEVELS: readonly [Signal, string | null][] = [
   [{ signal: 'reconcile_failed', id, failure }, 'error'],
   [{ signal: 'reconcile_resolved', id, state: 'completed' }, 'info'],
   [{ signal: 'parked', id, failure }, 'error'],
+  [{ signal: 'unattended', id }, 'error'],
   [{ signal: 'void_call_happened', id, call_key: 'the-key-of-a-call' }, 'error'],
   [{ signal: 'ttl_pruned', count: 0 }, null],
   [{ signal: 'ttl_pruned', count: 1 }, 'info'],

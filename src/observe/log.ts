@@ -79,6 +79,8 @@ function lineOf(signal: Signal): Line | null {
       return ['error', 'an unknown record could not be settled']
     case 'parked':
       return ['error', 'a record was parked and waits for an operator']
+    case 'unattended':
+      return ['error', 'an operation waits for a worker, and no worker takes it']
     case 'void_call_happened':
       return ['error', 'a call that was declared void has happened']
     case 'ttl_pruned':

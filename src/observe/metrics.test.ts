@@ -61,6 +61,7 @@ describe('measurements', () => {
     ],
     [{ signal: 'reconcile_scheduled', id, failure } as const, 'reconcile_scheduled', 1],
     [{ signal: 'reconcile_failed', id, failure } as const, 'reconcile_failed', 1],
+    [{ signal: 'unattended', id } as const, 'unattended', 1],
     [{ signal: 'reconcile_resolved', id, state: 'completed' } as const, 'reconcile_resolved', 1],
     [{ signal: 'herd', protection: 'handler', id, size: 9 } as const, 'herd_size', 9],
     [{ signal: 'outbox_delivered', destination: id.operation, count: 3 } as const, 'outbox_delivered', 3],

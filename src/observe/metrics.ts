@@ -61,6 +61,11 @@ const TABLE = {
   ),
   reconcile_failed: counter('reconcile.failed', ['operation'], 'Tries to settle an unknown record in vain.'),
   parked: counter('parked', ['operation'], 'Records that were parked: an operator has to decide.'),
+  unattended: counter(
+    'unattended',
+    ['operation'],
+    'Looks that found an operation which waits for a worker while none takes it.',
+  ),
   void_call_happened: counter(
     'void_call.happened',
     ['operation'],
@@ -219,6 +224,7 @@ export function measure(signal: Signal): readonly Measurement[] {
     case 'reconcile_scheduled':
     case 'reconcile_failed':
     case 'parked':
+    case 'unattended':
     case 'void_call_happened':
       return [{ metric: signal.signal, value: 1, labels: { operation: showText(signal.id.operation) } }]
     case 'reconcile_resolved': {

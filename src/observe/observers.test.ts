@@ -149,3 +149,25 @@ describe('records that were parked', () => {
     expect(await warningsSoFar()).toEqual([])
   })
 })
+
+describe('operations that no worker takes', () => {
+  it('are a warning where nothing observes, once for each, and a signal each time where something does', async () => {
+    const observers = new Observers()
+    for (const operation of ['o', 'o', 'another', 'o']) observers.unattended({ ...id, operation })
+    const told = await warningsSoFar()
+    expect(told.map((warning) => warning.split(':')[0])).toEqual([
+      'OnlyonceUnattendedWarning o',
+      'OnlyonceUnattendedWarning another',
+    ])
+    warnings.length = 0
+    const heard: Signal[] = []
+    const observed = new Observers({ signal: (signal) => void heard.push(signal) })
+    observed.unattended(id)
+    observed.unattended(id)
+    expect(heard).toEqual([
+      { signal: 'unattended', id },
+      { signal: 'unattended', id },
+    ])
+    expect(await warningsSoFar()).toEqual([])
+  })
+})

@@ -18,6 +18,7 @@ export class Observers {
   /** Operations whose transactions were found unused, and those whose functions ignored an error of a statement. */
   readonly #unused = new Set<string>()
   readonly #ignored = new Set<string>()
+  readonly #unattended = new Set<string>()
   readonly #start_told = new Set<string>()
   /** How many records of an operation were parked, where nobody observes. */
   readonly #parked = new Map<string, number>()
@@ -113,6 +114,13 @@ export class Observers {
     })
   }
 
+  /** No worker takes an operation that waits for one. Where nothing observes, the first of each operation is a warning of the process. */
+  unattended(id: RecordId): void {
+    this.emit({ signal: 'unattended', id })
+    if (this.none && isFirst(this.#unattended, id))
+      process.emitWarning(`${id.operation}: ${UNATTENDED}`, { type: 'OnlyonceUnattendedWarning' })
+  }
+
   /** Does what concerns one observer. Its first error is told as a warning of the process, the others not at all. */
   guard<T>(observer: Observer, concern: () => T): T | null {
     try {
@@ -153,6 +161,9 @@ const IGNORED_ERROR =
 const OTHERS = 'other operations'
 const LIST_THEM =
   "Retries are refused until operator(once).resolve() or unpark(); list() with states: ['parked'] shows them."
+
+const UNATTENDED =
+  'A record of this operation has waited long for a worker, and no worker takes it. Its clients hear outcome_pending until one does. Run startWorkers(once, { operations }) in a process that has this operation.'
 
 const UNUSED_TX =
   'a transaction ended without a single statement on its tx. What its function wrote elsewhere is not protected: a retry can write it again. Send the statements on tx; with strict_tx such a call is an error.'

@@ -176,6 +176,11 @@ export type Signal =
   | { readonly signal: 'reconcile_failed'; readonly id: RecordId; readonly failure: Failure }
   /** Nobody goes on with a record by himself any more: an operator has to decide. */
   | { readonly signal: 'parked'; readonly id: RecordId; readonly failure: Failure }
+  /**
+   * An operation in doubt, or one whose owner vanished, is long overdue and no worker takes it: no process runs workers that have its code, or
+   * none of them can go on with it. Told of the record that has waited longest, about once an hour for each operation.
+   */
+  | { readonly signal: 'unattended'; readonly id: RecordId }
   /** Evidence tells of a call that an operator has declared void. It may have been made twice, under two keys. */
   | { readonly signal: 'void_call_happened'; readonly id: RecordId; readonly call_key: string }
   | { readonly signal: 'ttl_pruned'; readonly count: number }

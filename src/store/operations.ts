@@ -161,6 +161,12 @@ export interface OperationStore<Tx> {
   due(known: readonly Known[], limit: number): Promise<readonly Takable[]>
 
   /**
+   * Of the operations in doubt, and of those whose owner vanished, the one that has waited longest for a worker, of all accounts, if it is
+   * overdue by so much. Operations named in `except` are left out.
+   */
+  longestWaiting(overdue_ms: number, except: readonly string[]): Promise<readonly Takable[]>
+
+  /**
    * Keeps what somebody has told about a call, often before its answer came, and lets whoever waits for it look
    * at once. The first word stays. Gives the record of which an operator has declared this very call void.
    */

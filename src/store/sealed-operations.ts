@@ -66,6 +66,7 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     park: (owned, failure, waits_for) => inner.park(owned, failure, waits_for),
     abandoned: (known, grace_ms, limit) => inner.abandoned(known, grace_ms, limit),
     due: (known, limit) => inner.due(known, limit),
+    longestWaiting: (overdue_ms, except) => inner.longestWaiting(overdue_ms, except),
     addEvidence: (account, call_key, result) =>
       inner.addEvidence(account, call_key, closing('evidence', evidenceId(account, call_key), result)),
     async evidence(account, call_key) {

@@ -31,6 +31,32 @@ export const BACKGROUND_MUTANTS: readonly Mutant[] = [
     only: 'listed and used no more',
   },
   {
+    name: 'unattended: take a worker that is behind for one that is missing',
+    file: 'src/observe/unattended-watch.ts',
+    edits: [
+      {
+        from: `JSON.stringify([id.account, id.operation, id.key, fence])`,
+        to: `JSON.stringify([id.operation, fence > 0])`,
+      },
+    ],
+    tests: ['test/operations/unattended.test.ts'],
+    only: 'only busy',
+  },
+  {
+    name: 'unattended: warn of an operation again and again',
+    file: 'src/observe/observers.ts',
+    edits: [{ from: `this.none && isFirst(this.#unattended, id)`, to: `this.none` }],
+    tests: ['src/observe/observers.test.ts'],
+    only: 'once for each',
+  },
+  {
+    name: 'unattended: let an operation without a worker hide another',
+    file: 'src/observe/unattended-watch.ts',
+    edits: [{ from: `await this.#find([...this.#found.keys()])`, to: `await this.#find([])` }],
+    tests: ['test/operations/unattended.test.ts'],
+    only: 'hides no other',
+  },
+  {
     name: 'background: go on pruning as a role that may not delete',
     file: 'src/background.ts',
     edits: [

@@ -159,6 +159,11 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return await this.#find(bind(this.#statements.findDue, ...knownValues(known), `${limit}`))
   }
 
+  async longestWaiting(overdue_ms: number, except: readonly string[]): Promise<readonly Takable[]> {
+    const { findLongestWaiting } = this.#statements
+    return await this.#find(bind(findLongestWaiting, `${overdue_ms}`, arrayLiteral(except)))
+  }
+
   addEvidence(account: string, call_key: string, result: Sealed): Promise<RecordId | null> {
     return addEvidence(this.#connections, this.#statements, account, call_key, result)
   }

@@ -91,6 +91,7 @@ function texts(schema: string) {
     parkOperation: operations.parkOperation(schema),
     findAbandoned: operations.findAbandoned(schema),
     findDue: operations.findDue(schema),
+    findLongestWaiting: operations.findLongestWaiting(schema),
     insertEvidence: operations.insertEvidence(schema),
     findVoidCall: operations.findVoidCall(schema),
     hurryRecord: operations.hurryRecord(schema),

@@ -207,6 +207,24 @@ WHERE look_at <= now() AND state = 'unknown'
 ORDER BY look_at
 LIMIT $3`
 
+/**
+ * Of the operations in doubt, and of those whose owner vanished, the one that has waited longest for a worker: the one that a worker takes
+ * first. Parameters: 1 overdue by ms, 2 operations that are not asked for.
+ */
+export const findLongestWaiting = (schema: string) => `
+(SELECT account, operation, key, fence, state
+ FROM ${schema}.records AS r
+ WHERE look_at <= now() - ${interval('$1')} AND state = 'unknown' AND operation <> ALL ($2::text[]) AND ${KIND} = 'o'
+ ORDER BY look_at
+ LIMIT 1)
+UNION ALL
+(SELECT account, operation, key, fence, state
+ FROM ${schema}.records AS r
+ WHERE expires_at IS NULL AND attempted_at <= now() - ${interval('$1')}
+   AND state = 'in_progress' AND lease_until <= now() - ${interval('$1')} AND operation <> ALL ($2::text[]) AND ${KIND} = 'o'
+ ORDER BY attempted_at
+ LIMIT 1)`
+
 /** The first word stays. Parameters: 1 account, 2 key of the call, 3 result, 4 its key id. */
 export const insertEvidence = (schema: string) => `
 INSERT INTO ${schema}.evidence (account, call_key, result, key_id)
