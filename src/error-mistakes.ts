@@ -29,6 +29,16 @@ export const MISTAKES = {
       'The idempotency layer stands twice before this handler, and the two ask for different things. Keep one of them: that of the application or that of the route.',
     operation_missing:
       "The idempotency layer sees no pattern of a route here, so what the request does needs a name. Pass operation, for example { operation: 'payments.create' }.",
+    operation_ambiguous:
+      "One handler stands under several patterns, so that what it does has several names, and a key would run once under each. Pass operation, for example { operation: 'payments.create' }.",
+    setup_invalid:
+      'The service is not set up so that its requests can be protected, so this one was not run. The detail says what to change.',
+    account_invalid:
+      'A scope needs an account: a non-empty string of at most 255 characters. There is no anonymous account.',
+    operation_invalid:
+      'A scope needs an operation: a name such as payments.create, of at most 255 characters.',
+    input_not_serializable:
+      'The input cannot be fingerprinted or stored. Pass plain JSON values: no functions, symbols, bigints, NaN or cycles.',
     raw_body_missing:
       "The body was read before the idempotency layer could see its bytes. Put the layer before the body parser, keep the bytes (see keepRawBody), or declare fingerprint: { body: 'parsed' }.",
     store_misconfigured:
@@ -76,12 +86,6 @@ export const MISTAKES = {
       'The stored reply cannot be opened: it was changed, belongs to another record, or was sealed with other bytes under the same key id. It is not replayed and nothing is run again; ask an operator.',
     business_key_invalid:
       'A business key needs a name and at least one identifier: non-empty strings, safe integers or bigints.',
-    account_invalid:
-      'A scope needs an account: a non-empty string of at most 255 characters. There is no anonymous account.',
-    operation_invalid:
-      'A scope needs an operation: a name such as payments.create, of at most 255 characters.',
-    input_not_serializable:
-      'The input cannot be fingerprinted. Pass plain JSON values: no functions, symbols, bigints, NaN or cycles.',
     pointer_invalid: 'A fingerprint field is not a JSON Pointer. Write for example /meta/trace_id.',
     secret_invalid:
       'The secret is not usable. Give at least 32 bytes, or a key ring with a current id that it contains.',

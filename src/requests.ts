@@ -21,7 +21,7 @@ import type { TransactionRequest } from './protect/transaction.ts'
 import type { RecordId } from './record/index.ts'
 import { type KeyRing, keyRing } from './ring.ts'
 import type { Isolation } from './store/contract.ts'
-import { encodeValue } from './value.ts'
+import { encodeInput } from './value.ts'
 
 type Bounds = Pick<TransactionCall, 'retention_ms' | 'deadline_ms' | 'isolation' | 'exclusive' | 'strict_tx'>
 type Leases = Pick<HandlerCall, 'deadline_ms' | 'lease_ms' | 'in_progress_max_ms' | 'rerunnable'>
@@ -146,7 +146,7 @@ export class Requests {
 
   operation(name: string, call: RunCall<unknown>): OperationRequest {
     const leased = this.handler({ ...call, operation: name })
-    return this.durable(leased, encodeValue(call.input).body!, call.deadline_ms ?? null, isNotNow)
+    return this.durable(leased, encodeInput(call.input), call.deadline_ms ?? null, isNotNow)
   }
 
   /** A request for an operation: with its input, so that others can go on with it. */

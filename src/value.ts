@@ -82,6 +82,15 @@ export function encodeValue(value: unknown): Reply {
   return { status: 200, headers: [], body, schema: VALUE_SCHEMA, sealed_by: null }
 }
 
+/** The input of an operation. That it cannot be stored is told apart from a reply that cannot be: here nothing has begun. */
+export function encodeInput(value: unknown): Buffer {
+  try {
+    return encodeValue(value).body!
+  } catch (cause) {
+    throw new OnlyonceError('input_not_serializable', { detail: (cause as Error).message, cause })
+  }
+}
+
 /** An error that work threw, as a reply: its code and a short message, which is all that a replay tells. */
 export function encodeThrown(error: unknown): Reply {
   const body = Buffer.from(JSON.stringify(failureOf(error)), 'utf8')

@@ -23,7 +23,9 @@ describe('an answer of admit', () => {
     ['a status that means something else', { admit: false, code: 'sold_out', status: 422 }],
     ['a wait without a number', { admit: false, code: 'sold_out', retry_after_ms: Number.NaN }],
   ])('that is none is an error, and lets nothing through: %s', (_, given) => {
-    expect(() => refusalOf(given)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
+    expect(() => refusalOf(given)).toThrow(
+      expect.objectContaining({ code: 'setup_invalid', executed: 'not_by_this_request' }),
+    )
   })
 })
 

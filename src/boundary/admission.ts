@@ -127,7 +127,7 @@ const OURS = new Map<string, { readonly status: number; readonly message: string
 )
 
 function refuse(detail: string): never {
-  throw new OnlyonceError('option_invalid', { detail })
+  throw new OnlyonceError('setup_invalid', { detail })
 }
 
 /** A problem like any other of the boundary's, under the code that the route has given. */

@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { parseStrictJson, readMediaType } from '../fingerprint/index.ts'
-import { encodeValue } from '../value.ts'
+import { encodeInput } from '../value.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import { type BoundaryRequest, mediaTypeOf, type RequestBody } from './request.ts'
 
@@ -33,7 +33,7 @@ export function operationInputOf(
   const bytes = body.kind === 'raw' ? body.bytes : null
   if (policy.input === null) {
     refuseNotJson(request, body)
-    return encodeValue(exactJsonOf(request, body)).body!
+    return encodeInput(exactJsonOf(request, body))
   }
   const { account, path, path_params, query } = request
   const source = {
@@ -46,7 +46,7 @@ export function operationInputOf(
     path_params,
     query,
   }
-  return encodeValue(policy.input(source)).body!
+  return encodeInput(policy.input(source))
 }
 
 /** A body of another kind is told so, and is not taken for one that is missing. */

@@ -65,7 +65,10 @@ describe('over HTTP/2', () => {
     const call = await clientOf(createServer(layer as Parameters<typeof createServer>[1] & object))
     const told = hearWarnings('OnlyonceMistakeWarning')
     const refused = await call(key, { a: 1 })
-    expect([refused.status, JSON.parse(refused.text)]).toMatchObject([500, { code: 'option_invalid' }])
+    expect([refused.status, JSON.parse(refused.text)]).toMatchObject([
+      500,
+      { code: 'setup_invalid', retryable: true, executed: 'not_by_this_request' },
+    ])
     expect(told).toEqual([expect.stringContaining('HTTP/2')])
     expect([runs, (await once.explain({ account: 'acct_1', operation: 'things', key })).state]).toEqual([
       0,
@@ -80,7 +83,7 @@ describe('over HTTP/2', () => {
     const options = { once: (await openShop()).open(), account }
     const registered = app.register(idempotency as never, options as never)
     const error = await catchError(Promise.resolve(registered))
-    expect(error).toMatchObject({ code: 'option_invalid', message: expect.stringContaining('HTTP/2') })
+    expect(error).toMatchObject({ code: 'setup_invalid', message: expect.stringContaining('HTTP/2') })
   })
 
   test('and at the first request where a server of its own speaks it', async () => {

@@ -1,3 +1,4 @@
+import { ADAPTER_MUTANTS } from './adapter-mutants.ts'
 import { ATTACK_MUTANTS } from './attack-mutants.ts'
 import { BACKGROUND_MUTANTS } from './background-mutants.ts'
 import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
@@ -285,6 +286,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...CRASH_MUTANTS,
   ...OPERATION_MUTANTS,
   ...OPERATION_CALL_MUTANTS,
+  ...ADAPTER_MUTANTS,
   ...ATTACK_MUTANTS,
   ...TRUTH_MUTANTS,
   ...VOID_CALL_MUTANTS,

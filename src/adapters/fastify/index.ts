@@ -54,7 +54,7 @@ export function idempotent(policy: FastifyPolicy = {}): IdempotentHook {
   // `config` was dropped for this: a route that was added before the plugin was loaded ran unprotected.
   const unseen: IdempotentHook = (request: FastifyRequest, _reply, done) => {
     const route = `${request.method} ${request.routeOptions.url}`
-    done(new OnlyonceError('option_invalid', { detail: `${route}: ${TOO_EARLY}` }))
+    done(new OnlyonceError('setup_invalid', { detail: `${route}: ${TOO_EARLY}` }))
   }
   marks.set(unseen, policy)
   return Object.assign(unseen, { [HOOK]: true })
@@ -139,5 +139,5 @@ function listOf<T extends object>(hooks: T | T[] | undefined): T[] {
 }
 
 function refuseUnless(holds: boolean, detail: string): void {
-  if (!holds) throw new OnlyonceError('option_invalid', { detail })
+  if (!holds) throw new OnlyonceError('setup_invalid', { detail })
 }

@@ -85,7 +85,7 @@ function protectedHandler(handler: Handler, title: string): Handler {
     const ticket = args[TICKET_INDEX]
     const call = typeof ticket === 'function' ? ticket() : undefined
     if (call === undefined) {
-      throw new OnlyonceError('option_invalid', {
+      throw new OnlyonceError('setup_invalid', {
         detail: `${title}: its interceptor did not run, so it is not executed.`,
       })
     }

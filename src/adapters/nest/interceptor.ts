@@ -23,7 +23,7 @@ export class OnlyonceInterceptor implements NestInterceptor {
     const controller = context.getClass()
     const { name } = context.getHandler()
     if (context.getType() !== 'http') {
-      throw new OnlyonceError('option_invalid', {
+      throw new OnlyonceError('setup_invalid', {
         detail: `${controller.name}.${name}: @Idempotent() protects routes of HTTP.`,
       })
     }

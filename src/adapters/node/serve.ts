@@ -138,7 +138,7 @@ export function serve<Tx>(
  * without it. And a body need not say its length: taken for none, another body would pass for a retry.
  */
 function refuseHttp2({ req }: ServerResponse): void {
-  if (req.httpVersionMajor >= 2) throw new OnlyonceError('option_invalid', { detail: HTTP2_REFUSED })
+  if (req.httpVersionMajor >= 2) throw new OnlyonceError('setup_invalid', { detail: HTTP2_REFUSED })
 }
 
 export const HTTP2_REFUSED =
