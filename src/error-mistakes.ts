@@ -30,7 +30,7 @@ export const MISTAKES = {
     operation_missing:
       "The idempotency layer sees no pattern of a route here, so what the request does needs a name. Pass operation, for example { operation: 'payments.create' }.",
     operation_ambiguous:
-      "One handler stands under several patterns, so that what it does has several names, and a key would run once under each. Pass operation, for example { operation: 'payments.create' }.",
+      "One handler stands under several patterns, so that what it does has several names, and a key would run once under each. Pass operation, for example { operation: 'payments.create' }, or give each route a function of its own.",
     setup_invalid:
       'The service is not set up so that its requests can be protected, so this one was not run. The detail says what to change.',
     account_invalid:

@@ -17,6 +17,8 @@ export interface BoundaryRequest {
    * operations. Null where the framework knows none.
    */
   readonly route: string | null
+  /** All patterns that the handler was met under, where that is counted: one handler has one name. */
+  readonly patterns?: readonly string[]
   /** What the route asks for beside its path, such as a host or a version; '' for most. */
   readonly constraints?: string
   /** The host as the client named it, where the route is bound to hosts: a pattern of hosts may stand for many. */
@@ -52,11 +54,14 @@ export function headerOf(
  * come from the request but its method: whoever spells the path differently would run a second time.
  */
 export function operationOf(
-  { method, route, constraints = '' }: BoundaryRequest,
+  { method, route, patterns = [], constraints = '' }: BoundaryRequest,
   { operation }: Pick<ResolvedPolicy, 'operation'>,
 ): string {
   if (operation !== null) return operation
   if (route === null) throw new OnlyonceError('operation_missing')
+  // None of them: which one came first differs between processes, and another one may be in the middle of it under another name.
+  if (patterns.length > 1)
+    throw new OnlyonceError('operation_ambiguous', { detail: `See ${patterns.join(', ')}.` })
   return `${method} ${route}${constraints}`
 }
 

@@ -1,9 +1,31 @@
 import type { Mutant } from './mutants.ts'
 
+const SEVERAL_PATHS = ['test/adapters/several-paths.test.ts']
 const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 
 /** Faults in what adapters make of a request before its handler, and in what they tell of it. */
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'paths: run one key once under each pattern of a handler',
+    file: 'src/boundary/request.ts',
+    edits: [{ from: `if (patterns.length > 1)`, to: `if (patterns.length > 100)` }],
+    tests: SEVERAL_PATHS,
+    only: 'none of them runs',
+  },
+  {
+    name: 'paths: start with a list of paths that has no name',
+    file: 'src/adapters/nest/routes.ts',
+    edits: [{ from: `if (paths.size > 1)`, to: `if (paths.size > 100)` }],
+    tests: SEVERAL_PATHS,
+    only: 'refused at the start',
+  },
+  {
+    name: 'paths: take a validator for the handler',
+    file: 'src/adapters/hono/route.ts',
+    edits: [{ from: `chain.at(-1)!.handler`, to: `behind.handler` }],
+    tests: SEVERAL_PATHS,
+    only: 'one validator',
+  },
   {
     name: 'truth: say of a request without an account that its outcome is not known',
     file: 'src/key/scope.ts',

@@ -2,7 +2,7 @@ import type { Answer, Boundary, BoundaryRequest, HttpReply, OnceContext } from '
 import { capture, overhear, responseOf } from './response.ts'
 
 /** What is known of a request beside what it says itself. */
-export type Known = Pick<BoundaryRequest, 'route' | 'path_params' | 'account' | 'body'>
+export type Known = Pick<BoundaryRequest, 'route' | 'patterns' | 'path_params' | 'account' | 'body'>
 
 export function requestOf(request: Request, url: URL, known: Known): BoundaryRequest {
   return {

@@ -4,6 +4,7 @@ import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { responseOf } from '../fetch/response.ts'
 import { requestOf, serve } from '../fetch/serve.ts'
+import { PatternsSeen } from '../patterns-seen.ts'
 import { saysWhatBecomes } from '../said.ts'
 import { bodyOf } from './body.ts'
 import { lateResponse } from './late.ts'
@@ -39,6 +40,7 @@ export function idempotent<Tx, E extends Env = any>(
 ): MiddlewareHandler<{ Variables: OnceVariables<Tx> }> {
   const { account, policy } = accountAndPolicy('idempotent() for Hono', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Hono')
+  const seen = new PatternsSeen()
   return async function idempotency(c, next) {
     const { body_size_max_bytes } = boundary
     const url = new URL(c.req.url)
@@ -52,7 +54,9 @@ export function idempotent<Tx, E extends Env = any>(
     const whose = await accountOf(account, c as unknown as Context<E>)
     // The request itself may be replaced by what stands between two layers.
     const carriers = [c, c.req.raw]
-    const request = { ...requestOf(c.req.raw, url, { ...nobody, ...routeOf(c), account: whose }), carriers }
+    // A stranger, who is refused, must not be the one by whom a second pattern is met.
+    const place = routeOf(c, whose === null ? new PatternsSeen() : seen)
+    const request = { ...requestOf(c.req.raw, url, { ...nobody, ...place, account: whose }), carriers }
     // Headers that were set before the handler runs belong to this request, whatever is answered.
     const before = new Headers(c.newResponse(null).headers)
     let answered: Error | null = null

@@ -1,11 +1,28 @@
 import type { Context } from 'hono'
 import { matchedRoutes } from 'hono/route'
+import { findTargetHandler } from 'hono/utils/handler'
 import type { BoundaryRequest } from '../../boundary/index.ts'
+import type { PatternsSeen } from '../patterns-seen.ts'
 
 /** The pattern of the route that a request is meant for, with what its sub-app is mounted at, and its parameters. */
-export function routeOf(c: Context): Pick<BoundaryRequest, 'route' | 'path_params'> {
+export function routeOf(
+  c: Context,
+  seen: PatternsSeen,
+): Pick<BoundaryRequest, 'route' | 'path_params' | 'patterns'> {
   const index = indexOf(c)
-  return { route: matchedRoutes(c)[index]?.path ?? null, path_params: paramsAt(c, index) }
+  const route = matchedRoutes(c)[index]?.path ?? null
+  const path_params = paramsAt(c, index)
+  if (route === null) return { route, path_params }
+  return { route, path_params, patterns: seen.add(handlerOf(c, index), route) }
+}
+
+/** The function that does the work: the last one of the first route behind the layer, and not a validator before it. */
+function handlerOf(c: Context, index: number): object {
+  const routes = matchedRoutes(c)
+  const behind = routes.find(({ method }, i) => i > c.req.routeIndex && method !== 'ALL') ?? routes[index]!
+  const chain = routes.filter(({ path, method }) => path === behind.path && method === behind.method)
+  // A sub-app with error handling of its own puts a function around each handler, a new one wherever it is mounted.
+  return findTargetHandler(chain.at(-1)!.handler)
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Answer, Boundary, OnceContext } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { accountOf } from '../account.ts'
 import { serve } from '../node/serve.ts'
+import type { PatternsSeen } from '../patterns-seen.ts'
 import { passOn } from '../said.ts'
 import {
   headersBefore,
@@ -24,6 +25,8 @@ export interface NestRoute<Tx> {
   readonly bound: NestBound
   readonly boundary: Boundary<Tx>
   readonly account: NestAccount
+  /** For what is not in the lists of the decorators: versions in the path, and modules at several places. */
+  readonly seen: PatternsSeen
   /** The names of what `@Header` sets, in lower case. */
   readonly headers: readonly string[]
 }
@@ -75,9 +78,12 @@ export class ProtectedCall<Tx> {
   }
 
   async #serve(next: (context: OnceContext<Tx> | null) => void): Promise<Answer['answer']> {
-    const { boundary, account, headers, bound } = this.#route
+    const { boundary, account, headers, bound, seen } = this.#route
     const whose = await accountOf(account, this.#request)
-    const request = readRequest(this.#request, whose, boundary, bound)
+    const read = readRequest(this.#request, whose, boundary, bound)
+    const { route } = read
+    const request =
+      route === null || whose === null ? read : { ...read, patterns: seen.add(this.#route, route) }
     const before = () => headersBefore(this.#response, headers)
     return await serve(boundary, request, rawOf(this.#response), next, before)
   }

@@ -1,8 +1,9 @@
-import { Inject, Injectable, type OnModuleInit, type Type } from '@nestjs/common'
+import { Inject, Injectable, type OnModuleInit, RequestMethod, type Type } from '@nestjs/common'
 import {
   HEADERS_METADATA,
   HOST_METADATA,
   METHOD_METADATA,
+  PATH_METADATA,
   VERSION_METADATA,
 } from '@nestjs/common/constants.js'
 import { DiscoveryService, MetadataScanner } from '@nestjs/core'
@@ -11,6 +12,7 @@ import type { Onlyonce } from '../../door.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { refuseUnknown } from '../../options.ts'
 import { checkAccount } from '../account.ts'
+import { PatternsSeen } from '../patterns-seen.ts'
 import { constraintsText } from '../place.ts'
 import type { NestAccount, NestRoute } from './call.ts'
 import { isProtected, POLICY } from './marks.ts'
@@ -35,6 +37,7 @@ type Handler = Function
 export class Routes implements OnModuleInit {
   readonly #options: OnlyonceModuleOptions
   readonly #discovery: DiscoveryService
+  readonly #seen = new PatternsSeen()
   /** By controller and name: an inherited handler is another route in each controller. */
   readonly #routes = new WeakMap<object, Map<string, NestRoute<unknown>>>()
 
@@ -81,8 +84,12 @@ export class Routes implements OnModuleInit {
     const shared: RoutePolicy | undefined = Reflect.getMetadata(POLICY, controller)
     if (shared?.operation !== undefined) refuse(SHARED_OPERATION)
     const headers: { name: string }[] = Reflect.getMetadata(HEADERS_METADATA, handler) ?? []
+    const policy = policyOf(controller, handler) ?? {}
+    const boundary = new Boundary(this.#options.once, policy, title)
+    if (isNamedByPath(boundary, handler)) refuseSeveralPaths(title, controller, handler)
     return {
-      boundary: new Boundary(this.#options.once, policyOf(controller, handler) ?? {}, title),
+      boundary,
+      seen: this.#seen,
       account: this.#options.account,
       bound: boundOf(controller, handler),
       headers: headers.map((header) => header.name.toLowerCase()),
@@ -94,6 +101,21 @@ const REPLACED =
   'it has taken the place of the handler that @Idempotent() protects. If it overrides that handler, decorate it too; if another decorator has replaced it, put @Idempotent() above that one.'
 const SHARED_OPERATION =
   'the operation is the name of one handler, so that no two share their keys; a controller cannot have one.'
+
+/** A controller may have handlers of other methods, which are not protected. */
+function isNamedByPath({ policy }: Boundary<unknown>, handler: Handler): boolean {
+  const method = RequestMethod[Reflect.getMetadata(METHOD_METADATA, handler)]!
+  return policy.operation === null && (method === 'ALL' || policy.methods.has(method))
+}
+
+/** A list of paths is several routes of one handler, each with a name of its own. Known at the start, so told then. */
+function refuseSeveralPaths(title: string, controller: Type, handler: Handler): void {
+  for (const place of [controller, handler]) {
+    const paths = new Set([Reflect.getMetadata(PATH_METADATA, place)].flat())
+    if (paths.size > 1)
+      throw new OnlyonceError('operation_ambiguous', { detail: `See ${title}: ${[...paths].join(', ')}.` })
+  }
+}
 
 /**
  * Versions that are asked for in a header, and hosts, are not in the pattern of a route: several handlers may share it. What a
