@@ -1,0 +1,10 @@
+/** What blocks with routes of Fastify take as given. */
+import type { FastifyInstance, RouteHandlerMethod } from 'fastify'
+import type { Overload } from '../../../src/limits/index.ts'
+
+export declare const app: FastifyInstance
+export declare const account: () => string
+export declare const createOrder: RouteHandlerMethod
+export declare const none: RouteHandlerMethod
+export declare const on_trouble: (error: unknown) => void
+export declare const load: Overload
