@@ -11,13 +11,20 @@ type Account<Given extends readonly unknown[]> = (
  * would refuse every request, so it is not made at all.
  */
 export function accountAndPolicy<Given extends readonly unknown[]>(
-  owner: string,
+  layer: string,
   options: RoutePolicy & { readonly account: Account<Given> },
 ): { readonly account: Account<Given>; readonly policy: RoutePolicy } {
+  const owner = withOperation(layer, options)
   refuseUnknown(owner, options, WITH_ACCOUNT)
   const { account, ...policy } = options
   checkAccount(owner, account)
   return { account, policy }
+}
+
+/** The route is not known yet where a layer is made for it; its operation is, where it has a name. */
+function withOperation(layer: string, options: RoutePolicy | undefined): string {
+  const name: unknown = typeof options?.operation === 'object' ? options.operation?.name : options?.operation
+  return typeof name === 'string' && name !== '' ? `${name}: ${layer}` : layer
 }
 
 export const WITH_ACCOUNT = { ...POLICY_NAMES, account: true } as const

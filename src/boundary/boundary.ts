@@ -10,9 +10,9 @@ import type { Outcome } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
 import { ask, NotAdmitted, refusedReply } from './admission.ts'
 import type { Answer, RunHandler } from './answer.ts'
-import { Context } from './context.ts'
+import { Context, type OnceContext } from './context.ts'
 import { alreadyAnswered, invalidReply, refusedBody } from './invalid.ts'
-import { inside, isSameLayer, type Layer, layerAround } from './layers.ts'
+import { type Asking, inside, isSameLayer, type Layer, layerAround } from './layers.ts'
 import { Mistakes } from './mistakes.ts'
 import { begunBefore } from './past.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
@@ -20,7 +20,7 @@ import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
 import { errorOf, NotFinal, noting, type Ran, throwSaid } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply, thrownReply } from './reply.ts'
-import { type BoundaryRequest, operationOf, timeLeftMs } from './request.ts'
+import { type BoundaryRequest, headerOf, operationOf, patternOf, timeLeftMs } from './request.ts'
 
 /** The HTTP contract of one route, free of any framework. */
 export class Boundary<Tx> {
@@ -63,21 +63,21 @@ export class Boundary<Tx> {
    */
   handle(request: BoundaryRequest, run: RunHandler<Tx>): Answer | Promise<Answer> {
     if (!this.protects(request)) return PASS
-    const outer = layerAround(request.carriers ?? [])
+    const outer = layerAround(request, this.policy.headers, () => this.#asking(request))
     if (outer !== undefined) return this.#twice(outer, request)
     let prepared: Prepared | Promise<Prepared>
     try {
       this.#engine.refuseWhenClosing()
       prepared = this.#prepare(request)
     } catch (error) {
-      return this.#refusal(error)
+      return this.#refusal(error, request)
     }
     const marked: RunHandler<Tx> = (context) =>
-      inside(request.carriers ?? [], { ...this.#layerOf(request), context }, () => run(context))
+      inside(request.carriers ?? [], this.#layerOf(request, context), () => run(context))
     if (!(prepared instanceof Promise)) return this.#decide(prepared, marked)
     return prepared.then(
       (whole) => this.#decide(whole, marked),
-      (error) => this.#refusal(error),
+      (error) => this.#refusal(error, request),
     )
   }
 
@@ -87,17 +87,22 @@ export class Boundary<Tx> {
    */
   #twice(outer: Layer, request: BoundaryRequest): Answer {
     try {
-      if (isSameLayer(outer, this.#layerOf(request))) return { answer: 'pass', context: outer.context }
+      if (isSameLayer(outer, this.#asking(request))) return { answer: 'pass', context: outer.context }
     } catch {
       // It has no name: it is not the same.
     }
     outer.context.notExecuted()
-    return this.#problem(new OnlyonceError('layer_twice'))
+    return this.#problem(new OnlyonceError('layer_twice'), { at: patternOf(request) })
   }
 
-  #layerOf(request: BoundaryRequest): Omit<Layer, 'context'> {
+  #asking(request: BoundaryRequest): Asking {
     const operation = operationOf(request, this.policy)
     return { engine: this.#engine, policy: this.#given, account: request.account, operation }
+  }
+
+  #layerOf(request: BoundaryRequest, context: OnceContext<Tx>): Layer {
+    const { headers } = this.policy
+    return { ...this.#asking(request), request, headers, key_header: headerOf(request, headers), context }
   }
 
   #decide(prepared: Prepared, run: RunHandler<Tx>): Answer | Promise<Answer> {
@@ -107,24 +112,24 @@ export class Boundary<Tx> {
     try {
       return this.#answer(recent)
     } catch (error) {
-      return this.#problem(errorOf(error))
+      return this.#problem(errorOf(error), { at: prepared.at })
     }
   }
 
   /** Nothing is claimed: a corrected body under the same key runs. What was done before is answered as ever. */
-  async #invalid({ request, issues }: Prepared): Promise<Answer> {
+  async #invalid({ request, issues, at }: Prepared): Promise<Answer> {
     try {
       const known = await alreadyAnswered(this.#engine, request)
       if (typeof known !== 'string') return this.#answer(known)
       return { answer: 'reply', reply: refusedBody(issues!, known, this.policy) }
     } catch (error) {
-      return this.#problem(errorOf(error))
+      return this.#problem(errorOf(error), { at })
     }
   }
 
   /** What else goes wrong before anything is decided is the connection's or the framework's: a body that never came whole. */
-  #refusal(error: unknown): Answer {
-    if (error instanceof OnlyonceError) return this.#problem(error)
+  #refusal(error: unknown, request: BoundaryRequest): Answer {
+    if (error instanceof OnlyonceError) return this.#problem(error, { at: patternOf(request) })
     throw error
   }
 
@@ -146,7 +151,7 @@ export class Boundary<Tx> {
         return { answer: 'reply', reply: refusedReply(error.refusal, this.policy) }
       // What an operation throws is for the framework too, as from a handler.
       if (this.policy.durable !== null && !(error instanceof OnlyonceError)) throw error
-      return this.#problem(errorOf(error, ran.begun ? this.policy.protect : null))
+      return this.#problem(errorOf(error, ran.begun ? this.policy.protect : null), { at: prepared.at })
     }
   }
 
@@ -279,9 +284,9 @@ export class Boundary<Tx> {
 
   #problem(
     error: OnlyonceError,
-    options?: { readonly retry_after_ms?: number; readonly status?: number },
+    options?: { readonly retry_after_ms?: number; readonly status?: number; readonly at?: string | null },
   ): { readonly answer: 'reply'; readonly reply: HttpReply } {
-    this.#mistakes.tell(error)
+    this.#mistakes.tell(error, this.policy.operation ?? options?.at ?? null)
     return { answer: 'reply', reply: problemReply(error, this.policy, options) }
   }
 }

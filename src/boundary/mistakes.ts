@@ -8,7 +8,7 @@ import type { Observers } from '../observe/index.ts'
 export class Mistakes {
   readonly #observers: Observers
   readonly #route: string
-  /** Codes of the table of errors: there are only so many. */
+  /** Patterns of routes with codes of the table of errors: there are only so many. */
   readonly #told = new Set<string>()
 
   constructor(observers: Observers, route: string) {
@@ -16,10 +16,13 @@ export class Mistakes {
     this.#route = route
   }
 
-  tell(error: OnlyonceError): void {
+  /** `at` names the route of the request: a layer may stand before several, and be made before it knows any. */
+  tell(error: OnlyonceError, at: string | null): void {
     if (!isMistake(error.code)) return
-    const first = !this.#told.has(error.code)
-    this.#told.add(error.code)
-    this.#observers.mistake(this.#route, error, first)
+    const route = at ?? this.#route
+    const what = `${route} ${error.code}`
+    const first = !this.#told.has(what)
+    this.#told.add(what)
+    this.#observers.mistake(route, error, first)
   }
 }

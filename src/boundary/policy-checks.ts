@@ -1,3 +1,4 @@
+import { ERRORS, OnlyonceError, type PlainCode } from '../errors.ts'
 import { isNeverKept } from '../protect/never-kept.ts'
 import type { ResolvedPolicy, RoutePolicy } from './policy.ts'
 
@@ -11,6 +12,18 @@ export function oneOf<T extends string>(refuse: Refuse, name: string, value: T, 
 export function whole(refuse: Refuse, name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 1) return value
   return refuse(`${name} is a whole number, at least 1.`)
+}
+
+/** What a room without routes finds wrong with an option is told with the route that the option is of. */
+export function namingRoute<T>(route: string, make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    if (!(error instanceof OnlyonceError)) throw error
+    const { developer = '' } = ERRORS[error.code]
+    const detail = `${route}: ${error.message.slice(developer.length).trim()}`
+    throw new OnlyonceError(error.code as PlainCode, { detail, cause: error })
+  }
 }
 
 /** Refuses a `recover` that would never be asked, or never be found. */

@@ -8,7 +8,15 @@ import type { Isolation } from '../store/contract.ts'
 import type { Admit } from './admission.ts'
 import { type Finality, type FinalRules, finalRules } from './final.ts'
 import type { OperationSource } from './operation-input.ts'
-import { checkRecover, headerNames, methodsOf, oneOf, type Refuse, whole } from './policy-checks.ts'
+import {
+  checkRecover,
+  headerNames,
+  methodsOf,
+  namingRoute,
+  oneOf,
+  type Refuse,
+  whole,
+} from './policy-checks.ts'
 import { PROFILES, type Profile } from './profiles.ts'
 import { isStandardSchema, type StandardSchema } from './validate.ts'
 
@@ -167,7 +175,7 @@ export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy
     fields: fieldsOf(route, policy.fingerprint),
     validate: policy.validate ?? null,
     final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
-    concurrency: concurrencyOf(refuse, policy.concurrency ?? 'conflict'),
+    concurrency: concurrencyOf(route, refuse, policy.concurrency ?? 'conflict'),
     admit: policy.admit ?? null,
     recover: policy.recover ?? null,
     reply_size_max_bytes: whole(
@@ -251,7 +259,7 @@ function fieldsOf(route: string, fingerprint: RoutePolicy['fingerprint']): Compi
   if (fingerprint === undefined) return undefined
   refuseUnknown(`${route}: fingerprint`, fingerprint, FINGERPRINT)
   const { body: _, ...fields } = fingerprint
-  return Object.keys(fields).length === 0 ? undefined : compileFields(fields)
+  return Object.keys(fields).length === 0 ? undefined : namingRoute(route, () => compileFields(fields))
 }
 
 const FINGERPRINT: OptionNames<NonNullable<RoutePolicy['fingerprint']>> = {
@@ -260,12 +268,12 @@ const FINGERPRINT: OptionNames<NonNullable<RoutePolicy['fingerprint']>> = {
   body: true,
 }
 
-function concurrencyOf(refuse: Refuse, given: NonNullable<RoutePolicy['concurrency']>) {
+function concurrencyOf(route: string, refuse: Refuse, given: NonNullable<RoutePolicy['concurrency']>) {
   if (given === 'conflict' || given === 'accepted') return given
   if (typeof given !== 'object' || given === null) {
     return refuse('concurrency is conflict, accepted or { wait_ms }.')
   }
-  refuseUnknown('concurrency', given, { wait_ms: true })
+  refuseUnknown(`${route}: concurrency`, given, { wait_ms: true })
   return { wait_ms: whole(refuse, 'concurrency.wait_ms', given.wait_ms) }
 }
 

@@ -8,7 +8,14 @@ import { type Asked, askedOf } from './admission.ts'
 import { bodyThatCounts } from './body.ts'
 import { jsonOf, operationInputOf, refuseNotJson } from './operation-input.ts'
 import type { ResolvedPolicy } from './policy.ts'
-import { type BoundaryRequest, headerOf, operationOf, preimageOf, type RequestBody } from './request.ts'
+import {
+  type BoundaryRequest,
+  headerOf,
+  operationOf,
+  patternOf,
+  preimageOf,
+  type RequestBody,
+} from './request.ts'
 import { type BodyIssue, type StandardSchema, type Validated, validate } from './validate.ts'
 
 type Bounds = ResolvedPolicy['bounds']
@@ -16,6 +23,8 @@ type Bounds = ResolvedPolicy['bounds']
 /** A request that was read, and with which a key can be claimed. */
 export interface Prepared {
   readonly request: TransactionRequest
+  /** How messages name the route; null where it has no pattern. */
+  readonly at: string | null
   readonly bounds: Bounds
   /** Of a durable operation. */
   readonly input: Buffer | null
@@ -58,6 +67,7 @@ export function prepare(
     const asked = policy.admit === null ? null : askedOf(request, body, { account, operation, key })
     return {
       request: requests.identified(id, bounds, preimage, false),
+      at: patternOf(request),
       bounds,
       input,
       asked,

@@ -62,7 +62,16 @@ export function operationOf(
   // None of them: which one came first differs between processes, and another one may be in the middle of it under another name.
   if (patterns.length > 1)
     throw new OnlyonceError('operation_ambiguous', { detail: `See ${patterns.join(', ')}.` })
-  return `${method} ${route}${constraints}`
+  return patternOf({ method, route, constraints })!
+}
+
+/** How messages name the route of a request; null where it has no pattern. */
+export function patternOf({
+  method,
+  route,
+  constraints = '',
+}: Pick<BoundaryRequest, 'method' | 'route' | 'constraints'>): string | null {
+  return route === null ? null : `${method} ${route}${constraints}`
 }
 
 export function preimageOf(

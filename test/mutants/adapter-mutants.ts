@@ -1,10 +1,37 @@
 import type { Mutant } from './mutants.ts'
 
+const NEW_REQUEST = ['test/adapters/new-request.test.ts']
 const SEVERAL_PATHS = ['test/adapters/several-paths.test.ts']
 const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 
 /** Faults in what adapters make of a request before its handler, and in what they tell of it. */
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'twice: look for another layer on the request alone',
+    file: 'src/boundary/layers.ts',
+    edits: [{ from: `following.storage?.getStore()?.layer ?? null`, to: `null as Layer | null` }],
+    tests: NEW_REQUEST,
+    only: 'equal options|other options',
+  },
+  {
+    name: 'twice: take every request that a handler makes for its own',
+    file: 'src/boundary/layers.ts',
+    edits: [
+      {
+        from: `isOfSame(around, request, headers, asking) ? around`,
+        to: `around.context !== null ? around`,
+      },
+    ],
+    tests: NEW_REQUEST,
+    only: 'protected for themselves',
+  },
+  {
+    name: 'twice: take what a handler has left alone for a part of it',
+    file: 'src/boundary/layers.ts',
+    edits: [{ from: `    mark.layer = null\n`, to: `` }],
+    tests: NEW_REQUEST,
+    only: 'left alone',
+  },
   {
     name: 'paths: run one key once under each pattern of a handler',
     file: 'src/boundary/request.ts',

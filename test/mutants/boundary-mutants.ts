@@ -137,7 +137,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: BOUNDARY,
     edits: [
       {
-        from: `throw error\n      return this.#problem(errorOf(error, ran.begun ? this.policy.protect : null))`,
+        from: `throw error\n      return this.#problem(errorOf(error, ran.begun ? this.policy.protect : null), { at: prepared.at })`,
         to: `throw error\n      return PASS`,
       },
     ],

@@ -49,7 +49,6 @@ const HOOK = Symbol.for('onlyonce.hook')
  * app.post('/orders', { preHandler: idempotent() }, createOrder)
  */
 export function idempotent(policy: FastifyPolicy = {}): IdempotentHook {
-  refuseUnknown('idempotent()', policy, WITH_ACCOUNT)
   // The plugin puts its own hooks in the place of this one. Where it has not seen the route, nothing runs. A mark in
   // `config` was dropped for this: a route that was added before the plugin was loaded ran unprotected.
   const unseen: IdempotentHook = (request: FastifyRequest, _reply, done) => {
@@ -83,6 +82,8 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
     const name = `${route.method} ${route.url}`
     const mark = takeMark(route, name)
     if (mark === null) return
+    // Here, and not where the mark was made: now its route is known.
+    refuseUnknown(`${name}: idempotent()`, mark, WITH_ACCOUNT)
     const { account: own = account, ...policy } = mark
     checkAccount(name, own)
     const boundary = new Boundary(once, { ...defaults, ...policy }, name)

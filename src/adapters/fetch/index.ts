@@ -1,4 +1,4 @@
-import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import { Boundary, followLayers, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { requireOperation } from '../place.ts'
@@ -47,6 +47,7 @@ export function idempotent<
 ): (request: Req, context?: Omit<Context, 'once'>) => Promise<Response> {
   const { account, policy } = accountAndPolicy(LAYER, options)
   const boundary = new Boundary(once, requireOperation(policy, LAYER), LAYER)
+  followLayers()
   return async function idempotency(request, given) {
     const context = (given ?? {}) as Omit<Context, 'once'>
     const run = async (once: OnceContext<Tx> | null) =>

@@ -1,5 +1,5 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
-import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import { Boundary, followLayers, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { responseOf } from '../fetch/response.ts'
@@ -41,6 +41,7 @@ export function idempotent<Tx, E extends Env = any>(
   const { account, policy } = accountAndPolicy('idempotent() for Hono', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Hono')
   const seen = new PatternsSeen()
+  followLayers()
   return async function idempotency(c, next) {
     const { body_size_max_bytes } = boundary
     const url = new URL(c.req.url)

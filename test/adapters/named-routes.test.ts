@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:http'
+import express, { type RequestHandler } from 'express'
+import { fastify } from 'fastify'
+import { Hono } from 'hono'
+import { describe, expect, test } from 'vitest'
+import { idempotent as expressLayer } from '../../src/adapters/express/index.ts'
+import { idempotent as fastifyMark, idempotency } from '../../src/adapters/fastify/index.ts'
+import { idempotent as fetchLayer } from '../../src/adapters/fetch/index.ts'
+import { idempotent as honoLayer } from '../../src/adapters/hono/index.ts'
+import { idempotent as nodeLayer } from '../../src/adapters/node/index.ts'
+import { memory, onlyonce } from '../../src/index.ts'
+import { SECRET } from '../contract/shop.ts'
+import { cleanUpLater } from '../setup/clean-up.ts'
+import { hearWarnings } from '../setup/warnings.ts'
+import { Client } from './client.ts'
+import { listening } from './servers/listen.ts'
+
+/** A service has many routes: a message that names none of them is of little help. */
+const once = onlyonce({ store: memory(), secret: SECRET })
+const account = () => 'acct_1'
+
+const WRONG: readonly (readonly [object, string])[] = [
+  [{ leaseMs: 1 }, 'has no option leaseMs. Did you mean lease_ms?'],
+  [{ lease_ms: 0 }, 'lease_ms is a whole number'],
+  [{ concurrency: { waitMs: 1 } }, 'concurrency has no option waitMs'],
+  [{ fingerprint: { exclude: ['meta'] } }, 'starts with no /'],
+  [{ account: 'acct_1' }, 'account is a function'],
+]
+
+describe.each([
+  ['Express', (options: object) => expressLayer(once, options as never)],
+  ['Hono', (options: object) => honoLayer(once, options as never)],
+  ['fetch', (options: object) => fetchLayer(once, options as never, () => new Response())],
+  ['node:http', (options: object) => nodeLayer(once, options as never, () => {})],
+])('%s', (_, make) => {
+  test.each(WRONG)('%j is told with the operation', (options, told) => {
+    const wrong = () => make({ account, operation: 'things.create', ...options })
+    expect(wrong).toThrow(told)
+    expect(wrong).toThrow(/things\.create: /)
+  })
+})
+
+test.each(WRONG)('Fastify: %j is told with the route', async (options, told) => {
+  const app = fastify()
+  cleanUpLater(() => app.close())
+  await app.register(idempotency, { once, account })
+  const wrong = () => app.post('/v1/things', { preHandler: fastifyMark(options as never) }, async () => ({}))
+  expect(wrong).toThrow(told)
+  expect(wrong).toThrow(/POST \/v1\/things: /)
+})
+
+describe('a mistake that a request meets is told with its route', () => {
+  test('Express', async () => {
+    const told = hearWarnings('OnlyonceMistakeWarning')
+    const app = express()
+    const layer = expressLayer(once, { account: () => '' }) as unknown as RequestHandler
+    app.post('/things/:id', layer).post('/others', layer)
+    const server = await listening(createServer(app))
+    cleanUpLater(() => server.close())
+    const client = new Client(server.port)
+    for (const path of ['/things/1', '/things/2', '/others']) await client.send({ key: randomUUID(), path })
+    await expect
+      .poll(() => told.map((warning) => warning.split(': A scope')[0]))
+      .toEqual(['POST /things/:id: account_invalid', 'POST /others: account_invalid'])
+  })
+
+  test('Hono', async () => {
+    const told = hearWarnings('OnlyonceMistakeWarning')
+    const app = new Hono().use('*', honoLayer(once, { account: () => '' }))
+    app.post('/v1/things/:id', (c) => c.json({}))
+    await app.request('/v1/things/1', { method: 'POST', headers: { 'idempotency-key': randomUUID() } })
+    await expect
+      .poll(() => told)
+      .toEqual([expect.stringMatching(/^POST \/v1\/things\/:id: account_invalid: /)])
+  })
+})
