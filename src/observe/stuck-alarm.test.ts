@@ -8,7 +8,7 @@ const secret = 'a secret of more than thirty-two bytes.'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** A store that takes its time to count stuck records, and keeps count of that. */
+/** A store that takes its time to count stuck records, by the clock of the test, and keeps count of that. */
 function slowStore(takes_ms: number) {
   const counts = { asked: 0, now: 0, most_at_once: 0 }
   const store = memory()

@@ -26,7 +26,7 @@ const LONG = { account: 'acct_1', ttl_ms: 60_000 }
 
 async function rowOf(resource: string) {
   const { rows } = await shop.observer.query(
-    `SELECT token::int, holder, held_until <= clock_timestamp() AS over FROM onlyonce.locks WHERE resource = $1`,
+    `SELECT token::int, holder, held_until <= clock_timestamp() AS over, held_until::text FROM onlyonce.locks WHERE resource = $1`,
     [resource],
   )
   return rows[0]
@@ -35,6 +35,17 @@ async function rowOf(resource: string) {
 /** Waits until the lock has run out by the database's own clock. */
 async function untilOver(resource: string): Promise<void> {
   await waitUntil('it has run out', async () => (await rowOf(resource)).over === true)
+}
+
+/** Waits until a time is past by the database's clock, such as that of the first ttl, and as much more. */
+async function untilPast(held_until: string, more_ms = 0): Promise<void> {
+  await waitUntil('that time is past', async () => {
+    const { rows } = await shop.observer.query(
+      `SELECT $1::timestamptz + $2::int * interval '1 ms' < clock_timestamp() AS past`,
+      [held_until, more_ms],
+    )
+    return rows[0].past
+  })
 }
 
 describe('a lock', () => {
@@ -86,11 +97,10 @@ describe('a lock', () => {
     const resource = newResource()
     const held = locks(shop.open())
     const lock = await held.acquire(resource, { ...LONG, ttl_ms: 600, hold_max_ms: 2_400 })
-    for (let ttls = 0; ttls < 3; ttls += 1) {
-      await shop.observer.query('SELECT pg_sleep(0.6)')
-      expect(lock.lost.aborted).toBe(false)
-      expect((await rowOf(resource)).over).toBe(false)
-    }
+    // Three of them.
+    await untilPast((await rowOf(resource)).held_until, 2 * 600)
+    expect(lock.lost.aborted).toBe(false)
+    expect((await rowOf(resource)).over).toBe(false)
     await waitUntil('its time is over', () => lock.lost.aborted)
     await untilOver(resource)
     expect(lock.lost.reason).toMatchObject({ code: 'fence_stale' })
@@ -101,8 +111,9 @@ describe('a lock', () => {
     const resource = newResource()
     const held = locks(shop.open())
     const lock = await held.acquire(resource, { ...LONG, ttl_ms: 300, auto_extend: false })
+    const { held_until } = await rowOf(resource)
     await lock.extend(60_000)
-    await shop.observer.query('SELECT pg_sleep(0.35)')
+    await untilPast(held_until)
     expect(lock.lost.aborted).toBe(false)
     expect(await catchError(held.acquire(resource, LONG))).toMatchObject({ code: 'lock_held' })
     await lock.release()
@@ -181,9 +192,10 @@ describe('two signs of life that overtake each other', () => {
   test('leave the longer one, for the database and for the holder', async () => {
     const resource = newResource()
     const lock = await locks(shop.open()).acquire(resource, { ...LONG, ttl_ms: 600 })
+    const { held_until } = await rowOf(resource)
     await lock.extend(60_000)
     await lock.extend(1)
-    await shop.observer.query('SELECT pg_sleep(0.7)')
+    await untilPast(held_until)
     expect(lock.lost.aborted).toBe(false)
     const { rows } = await shop.observer.query(
       `SELECT held_until > now() + interval '30 seconds' AS long FROM onlyonce.locks WHERE resource = $1`,
@@ -214,10 +226,8 @@ describe('assertFence', () => {
     const lock = await held.acquire(resource, { ...LONG, ttl_ms: 600 })
     const client = await beginCaller(shop)
     await assertFence(client, lock)
-    for (let ttls = 0; ttls < 3; ttls += 1) {
-      await client.query('SELECT pg_sleep(0.6)')
-      expect(await rowOf(resource)).toMatchObject({ token: 1, over: false })
-    }
+    await untilPast((await rowOf(resource)).held_until, 2 * 600)
+    expect(await rowOf(resource)).toMatchObject({ token: 1, over: false })
     expect(lock.lost.aborted).toBe(false)
     await lock.extend()
     await assertFence(client, lock)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { completer, operation, reconciler, reply } from '../../src/index.ts'
-import { leaveEffect, makeCall, openShop, type Shop } from '../contract/shop.ts'
+import { leaveEffect, makeCall, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 
 const callOf = () => {
   const { account, key } = makeCall()
@@ -186,7 +186,7 @@ test('a process that cannot open what it takes over does not wear the record out
     ])
     return Number(rows[0]?.fence ?? 0)
   }
-  while ((await fenceOf()) === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+  await waitUntil('it is begun', async () => (await fenceOf()) > 0)
   for (let i = 0; i < 3; i += 1) {
     await hasten(shop, call.key)
     await completer(behind, { grace_ms: 1 }).runOnce()

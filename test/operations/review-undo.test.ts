@@ -166,9 +166,18 @@ test('a step that overlaps a call in flight does not leave the record retryable'
     go = resolve
   })
   const pay = operation('review.overlap', async (op, _: unknown) => {
-    const slow = op.foreign('first', { call: () => waiting.then(() => 'done') })
+    let sent = () => {}
+    const in_flight = new Promise<void>((resolve) => {
+      sent = resolve
+    })
+    const slow = op.foreign('first', {
+      call: () => {
+        sent()
+        return waiting.then(() => 'done')
+      },
+    })
     slow.catch(() => {})
-    const late = new Promise((_, reject) => setTimeout(() => reject(new Error('too slow')), 100))
+    const late = in_flight.then(() => Promise.reject(new Error('too slow')))
     return Promise.race([slow, late]).catch(() => op.foreign('second', { call: async () => 'other' }))
   })
   const call = callOf()

@@ -2,7 +2,6 @@
  * Walks through every path of durable operations, and dies where ONLYONCE_CRASH_AT says. With MODE=work it is the
  * background alone: it finishes whatever another process has left, and its clients never come back.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import {
   type CallContext,
@@ -45,11 +44,21 @@ const note = async (tx: Queryable, text: string): Promise<void> => {
   await tx.query('INSERT INTO effects (key) VALUES ($1)', [text])
 }
 
+/** Takes until the owner has given a sign of life, or has lost the record. */
+async function untilSignOfLife(key: string): Promise<void> {
+  const leaseOf = async () => {
+    const found = await pool.query('SELECT lease_until::text FROM onlyonce.records WHERE key = $1', [key])
+    return found.rows[0]?.lease_until
+  }
+  const first = await leaseOf()
+  await waitUntil('a sign of life', async () => (await leaseOf()) !== first)
+}
+
 /** Write, call, write; with something in between that takes longer than a part of the lease. */
 const pay = operation('crash.pay', async (op, payment: Payment) => {
   const reference = referenceOf(payment.name)
   await op.atomic('created', (tx) => note(tx, `${reference} created`))
-  if (payment.name === 'slow') await sleep(250)
+  if (payment.name === 'slow') await untilSignOfLife(reference)
   if (payment.name === 'abandoned' && MODE !== 'work' && !abandoned) {
     abandoned = true
     await new Promise(() => {})
