@@ -42,7 +42,7 @@ export const MISTAKES = {
     raw_body_missing:
       "The body was read before the idempotency layer could see its bytes. Put the layer before the body parser, keep the bytes (see keepRawBody), or declare fingerprint: { body: 'parsed' }.",
     store_misconfigured:
-      'The database cannot be used with these settings. Somebody has to repair them; nothing was started.',
+      'The database cannot be used with these settings. The operator of the service has to repair them; nothing was started.',
     statement_not_prepared:
       "The connection pooler does not carry named statements. Pass pooler: 'transaction' to postgres().",
     schema_missing: "The schema is not installed. Run the migrations, or pass migrate: 'apply'.",

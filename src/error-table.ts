@@ -102,11 +102,11 @@ export const TABLE = {
     resource_invalid: 'A lock needs a resource: a non-empty string of at most 255 characters.',
   }),
   ...retryable(409, 'unknown', {
-    lock_held: 'Somebody else holds the lock. Try again after retry_after_ms, or wait for it with wait_ms.',
+    lock_held: 'Another holder has the lock. Try again after retry_after_ms, or wait for it with wait_ms.',
   }),
   ...retryable(503, 'unknown', {
     fence_stale:
-      'The lock is not held any more: it ran out or was released, and somebody else may hold it. Nothing that was done under it may stand: roll back, and acquire it again.',
+      'The lock is not held any more: it ran out or was released, and another holder may have it. Nothing that was done under it may stand: roll back, and acquire it again.',
   }),
 
   // What operators decide.
@@ -119,7 +119,7 @@ export const TABLE = {
   }),
   ...retryable(409, 'unknown', {
     record_changed:
-      'Somebody else has changed the record meanwhile; nothing was changed by you. Look at it again, and decide anew.',
+      'Another decision or attempt has changed the record meanwhile; nothing was changed by you. Look at it again, and decide anew.',
   }),
 
   // What a route does not admit now.

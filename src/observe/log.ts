@@ -36,7 +36,7 @@ function lineOf(signal: Signal): Line | null {
       return null
     case 'call_ended':
       return signal.code === 'outcome_unknown'
-        ? ['warn', 'nobody could find out whether a call took effect']
+        ? ['warn', 'it could not be found out whether a call took effect']
         : ['debug', 'a protected call ended']
     case 'reserved':
       if (signal.kind === 'unknown') return ['warn', 'a call met a record whose outcome is unknown']

@@ -35,7 +35,7 @@ const TABLE = {
     OF_CALL,
     'Calls that ran what had not completed before.',
   ),
-  reserve_unknown: counter('reserve.unknown', OF_CALL, 'Calls that met a record whose outcome nobody knows.'),
+  reserve_unknown: counter('reserve.unknown', OF_CALL, 'Calls that met a record whose outcome is not known.'),
   reserve_parked: counter('reserve.parked', OF_CALL, 'Calls that met a record that waits for an operator.'),
   store_error: counter('store.error', ['step', 'code'], 'Errors of the store, retried ones included.'),
   zombie_key: counter('zombie_key', OF_CALL, 'Records found in progress with their lease run out.'),

@@ -131,7 +131,7 @@ function cut(text: string): string {
   return text.slice(0, LIMITS.error_message_length_max)
 }
 
-const EARLIER = 'An earlier attempt may have made the call, and nobody can tell.'
+const EARLIER = 'An earlier attempt may have made the call, and its outcome is not known.'
 const PENDING = 'The other side has not decided yet.'
 const FORGOTTEN = 'The other side may have forgotten the key of the call, so it is not made again.'
 const TOO_EARLY = 'The deadline is past, so nothing is sent; whether something was sent cannot be told yet.'

@@ -31,7 +31,7 @@ const LACKING = {
   parser_first: 'There is no body parser: the handler reads the request itself.',
   bytes_kept: 'There is no body parser: the handler reads the request itself.',
   own_parser: 'There is no body parser: the handler reads the request itself.',
-  error_reply: 'What a handler throws is thrown on to whoever called it, and is answered there.',
+  error_reply: 'What a handler throws is thrown on to its caller, and is answered there.',
   not_found: 'There is no framework that a handler could leave a request to.',
 } as const
 

@@ -19,7 +19,7 @@ type AppEnv = { Variables: OnceVariables<PostgresTx> & { body: unknown } }
 export const honoUnderTest: AdapterUnderTest = {
   name: 'Hono 4',
   lacks: {
-    parser_first: 'Hono keeps the text of whatever c.req has read.',
+    parser_first: 'Hono keeps the text that c.req has read.',
   },
   serve: (once, routes) => listen(appOf(once, routes).fetch),
 }
