@@ -233,8 +233,7 @@ export class Boundary<Tx> {
     const { in_progress_max_ms = LIMITS.in_progress_max_ms } = this.policy.bounds
     // A handler that never answers would keep its client, and its duplicates in this process, waiting for ever.
     const leased = this.#engine.requests.leased(request, this.policy.bounds, in_progress_max_ms)
-    const work = (owner: HandlerContext) =>
-      this.#end(new Context(request.id, undefined as Tx, owner), run, ran)
+    const work = (owner: HandlerContext) => this.#end(new Context<Tx>(request.id, null, owner), run, ran)
     return this.#engine.handler(leased, work, asItIs, 'refuse')
   }
 

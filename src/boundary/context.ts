@@ -1,4 +1,4 @@
-import type { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../errors.ts'
 import { type InvalidAnswer, invalid, isClientError } from '../invalid.ts'
 import type { HandlerContext } from '../protect/handler.ts'
 import { provesNothingDone } from '../protect/proof.ts'
@@ -33,7 +33,6 @@ export class Context<Tx> implements OnceContext<Tx> {
   readonly account: string
   readonly operation: string
   readonly key: string
-  readonly tx: Tx
   readonly notExecuted: (thrown?: unknown) => void
   readonly invalid: (answer?: InvalidAnswer) => void
   /** Whether a throw undoes what the handler did. */
@@ -42,18 +41,19 @@ export class Context<Tx> implements OnceContext<Tx> {
   /** That nothing was done, as the handler has thrown it. */
   statement: unknown = null
   #invalid: OnlyonceError | 'own_reply' | null = null
+  readonly #tx: Tx | null
   readonly #owner: Pick<HandlerContext, 'signal'>
 
   constructor(
     { account, operation, key }: RecordId,
-    tx: Tx,
+    tx: Tx | null,
     owner: Pick<HandlerContext, 'signal'>,
     rolls_back = false,
   ) {
     this.account = account
     this.operation = operation
     this.key = key
-    this.tx = tx
+    this.#tx = tx
     this.#owner = owner
     this.rolls_back = rolls_back
     // A function of its own, which can be handed on without its context.
@@ -73,6 +73,11 @@ export class Context<Tx> implements OnceContext<Tx> {
     return isClientError(status) ? { error: invalid({ status }), own_reply: true } : null
   }
 
+  get tx(): Tx {
+    if (this.#tx === null) throw new OnlyonceError('option_invalid', { detail: NO_TRANSACTION })
+    return this.#tx
+  }
+
   get derived_key(): string {
     return handlerKey(this)
   }
@@ -81,3 +86,5 @@ export class Context<Tx> implements OnceContext<Tx> {
     return this.#owner.signal
   }
 }
+
+const NO_TRANSACTION = "This route has no transaction. Pass protect: 'transaction' to get tx."

@@ -90,7 +90,8 @@ export function preimageOf(
       method,
       operation,
       path_params: placeOf(request),
-      query,
+      // What stands behind the question mark of the URL may begin with another one.
+      query: `?${query}`,
       media_type,
       encoding: multipart ? undefined : encodingOf(request),
       multipart,

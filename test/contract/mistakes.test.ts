@@ -58,6 +58,18 @@ test('a mistake of the service is told to its developer once for each route, and
   expect(heard.of('mistake')[0]?.message).toContain('Put the layer before the body parser')
 })
 
+test('a handler that asks for the transaction of a route without one is told what the route lacks', async () => {
+  const once = onlyonce({ store: memory(), secret: SECRET })
+  const route = idempotent(once, { account, operation: 'charges.create' }, (_, { once: own }) =>
+    Response.json({ tx: own!.tx !== undefined }),
+  )
+  const error = await catchError(route(request('a-key-of-some-length')))
+  expect(error).toMatchObject({
+    code: 'option_invalid',
+    message: expect.stringContaining("Pass protect: 'transaction'"),
+  })
+})
+
 test('what is wrong with a request is no mistake of the service', async () => {
   const heard = makeRecorder()
   const once = onlyonce({ store: memory(), secret: SECRET, observe: heard })

@@ -7,6 +7,7 @@ import { type Known, requestOf, serve } from '../node/serve.ts'
 import { patternText } from '../place.ts'
 import { errorFor, passOn, type ThrowHearer } from '../said.ts'
 
+export type { OnceContext } from '../../boundary/index.ts'
 export { keepRawBody } from '../node/body.ts'
 
 declare global {

@@ -10,6 +10,8 @@ import { HTTP2_REFUSED } from '../node/serve.ts'
 import { constraintsText } from '../place.ts'
 import { BODY, Guard, type GuardedRoute } from './guard.ts'
 
+export type { OnceContext } from '../../boundary/index.ts'
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set while a request is protected. Say which `tx` your store has: `OnceContext<PostgresTx>`. */

@@ -6,6 +6,7 @@ import { requireOperation } from '../place.ts'
 import { passOn } from '../said.ts'
 import { NO_PATTERN, requestOf, serve } from './serve.ts'
 
+export type { OnceContext } from '../../boundary/index.ts'
 export { keepRawBody } from './body.ts'
 
 export interface NodeOptions extends RoutePolicy {

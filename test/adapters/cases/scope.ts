@@ -110,6 +110,7 @@ export const scope = topic('What counts as the same request', (one) => {
     const first = await served.send({ key, path: '/things?a=1&b=2' })
     expectReplay(first, await served.send({ key, path: '/things?b=2&a=1' }))
     expectProblem(await served.send({ key, path: '/things?a=1&b=3' }), 'key_reused')
+    expectProblem(await served.send({ key, path: '/things??a=1&b=2' }), 'key_reused')
     expect(served.runs).toBe(1)
   })
 
