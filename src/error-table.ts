@@ -50,7 +50,7 @@ export const TABLE = {
       'The request body holds a number that JavaScript would round, so the operation would be given another one. Send such a number as a string.',
     request_invalid: 'The request is not valid. Correct it, and send it with the same key.',
     request_invalid_kept:
-      'The request is not valid, and changed nothing. An earlier request with this key has left a record, so the key stays with its content. Find out what became of the earlier request, and use a new key for a corrected one.',
+      'The request is not valid, and changed nothing. The record of this key is kept, and the key stays with its content. Use a new key for a corrected request. If an earlier request was sent with this key, find out first what became of it.',
     encoding_malformed: 'The request body is not what its Content-Encoding says. Compress it again.',
     multipart_malformed:
       'The request body is not well-formed multipart/form-data. Correct it and send it again.',

@@ -15,12 +15,14 @@ beforeAll(async () => {
 })
 
 /** A role that may do everything with the tables but delete from them, and the address at which it connects. */
-async function roleWithoutDelete(): Promise<string> {
+const roleWithoutDelete = () => roleWith('SELECT, INSERT, UPDATE')
+
+async function roleWith(rights: string): Promise<string> {
   const role = `keeps_all_${randomBytes(4).toString('hex')}`
   const password = randomBytes(12).toString('hex')
   await shop.observer.query(`CREATE ROLE ${role} LOGIN PASSWORD '${password}';
     GRANT USAGE ON SCHEMA onlyonce TO ${role};
-    GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA onlyonce TO ${role};
+    GRANT ${rights} ON ALL TABLES IN SCHEMA onlyonce TO ${role};
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA onlyonce TO ${role}`)
   cleanUpLater(async () => void (await shop.observer.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)))
   const url = new URL(shop.database.server_url)
@@ -85,6 +87,8 @@ test('a request that is called invalid leaves its record retryable, where it can
   const call = makeCall()
   const error = await catchError(once.handler(call, () => Promise.reject(invalid())))
   expect(error).toMatchObject({ code: 'request_invalid_kept' })
+  // There was no earlier request, and the sentence must not say that there was.
+  expect(error.message).not.toMatch(/An earlier request with this key has/)
   expect((await once.explain(call)).state).toBe('retryable')
   expect((await once.handler(call, async () => 1)).outcome).toBe('executed')
 })
@@ -96,4 +100,40 @@ test('a start with a key of its own does not fail for one that is listed and use
   const once = await openAs(await roleWithoutDelete())
   await once.start()
   expect((await once.handler(makeCall(), async () => 1)).outcome).toBe('executed')
+})
+
+test('a start with other bytes under the id of a key that no record needs is remembered, and may be made again', async () => {
+  const url = await roleWithoutDelete()
+  const start = async (purpose: 'secret' | 'encryption', name: string, call = makeCall()) => {
+    const keys = { current: 'changed', keys: { changed: `${name}-0123456789-0123456789-0123456789` } }
+    const once = await openAs(url, { [purpose]: keys })
+    return await once.transaction(call, async () => name)
+  }
+  await shop.observer.query(`DELETE FROM onlyonce.records`)
+  for (const purpose of ['secret', 'encryption'] as const) {
+    const call = makeCall()
+    await start(purpose, 'earlier')
+    await shop.observer.query(`DELETE FROM onlyonce.records`)
+    expect(await start(purpose, 'later', call)).toEqual({ outcome: 'executed', value: 'later' })
+    expect(await start(purpose, 'later', call)).toEqual({ outcome: 'replayed', value: 'later' })
+    expect(await catchError(start(purpose, 'earlier', call))).toMatchObject({ code: 'key_ring_incomplete' })
+    await shop.observer.query(`DELETE FROM onlyonce.records`)
+  }
+})
+
+test.each([
+  [
+    'SELECT',
+    'INSERT, UPDATE on onlyonce.records, INSERT on onlyonce.attempts, INSERT, UPDATE on onlyonce.key_ids',
+  ],
+  ['SELECT, INSERT', 'UPDATE on onlyonce.records, UPDATE on onlyonce.key_ids'],
+])('a role with %s alone is refused at the start, and runs no handler', async (rights, missing) => {
+  await shop.open().start()
+  const once = await openAs(await roleWith(rights))
+  const error = await catchError(once.start())
+  expect(error).toMatchObject({ code: 'store_misconfigured', message: expect.stringContaining(missing) })
+  expect(error.message).toContain('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA onlyonce')
+  let runs = 0
+  await catchError(once.handler(makeCall(), async () => ++runs))
+  expect(runs).toBe(0)
 })

@@ -30,7 +30,8 @@ export async function checkKeys(
   if (foreign.length > 0) {
     const named = await findNamed(connections, statements, foreign, keys)
     for (const key of foreign.filter((one) => !includes(named, one))) {
-      // A role that may not delete leaves it listed: the next start only asks again.
+      // A role that may not delete leaves it listed: the next start only asks again. Other bytes under an id of our own are
+      // replaced below: with the digest of the earlier ones this very process could not start again.
       await connections.runBounded(bind(statements.deleteKeyId, key.purpose, key.key_id)).catch((error) => {
         if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error
       })
@@ -42,8 +43,9 @@ export async function checkKeys(
   const known = listed.filter((one) => told(one) && !foreign.includes(one))
   const fresh = currentOf(keys).filter((one) => !includes(known, one))
   if (fresh.length === 0) return
-  const digests = arrayLiteral(fresh.map(({ digest }) => digest ?? null))
-  await connections.runBounded(bind(statements.insertKeyIds, ...columns(fresh), digests))
+  const digests = arrayLiteral(fresh.map(({ digest }) => digest ?? ''))
+  const replaced = arrayLiteral(fresh.map((one) => foreign.find((other) => isSame(one, other))?.digest ?? ''))
+  await connections.runBounded(bind(statements.insertKeyIds, ...columns(fresh), digests, replaced))
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501'
@@ -93,6 +95,10 @@ function readKey(row: Row): NamedKey {
   return { purpose: row[0] as NamedKey['purpose'], key_id: row[1]!, digest: row[2] ?? null }
 }
 
-function includes(keys: readonly NamedKey[], { purpose, key_id }: NamedKey): boolean {
-  return keys.some((key) => key.purpose === purpose && key.key_id === key_id)
+function includes(keys: readonly NamedKey[], one: NamedKey): boolean {
+  return keys.some((key) => isSame(key, one))
+}
+
+function isSame(one: NamedKey, other: NamedKey): boolean {
+  return one.purpose === other.purpose && one.key_id === other.key_id
 }

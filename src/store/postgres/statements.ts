@@ -10,6 +10,7 @@ import * as look from './sql/look.ts'
 import * as operations from './sql/operations.ts'
 import * as reap from './sql/reap.ts'
 import * as recovery from './sql/recovery.ts'
+import * as rights from './sql/rights.ts'
 import * as session from './sql/session.ts'
 import * as stuck from './sql/stuck.ts'
 
@@ -73,6 +74,7 @@ function texts(schema: string) {
     extendLock: locks.extendLock(schema),
     releaseLock: locks.releaseLock(schema),
     assertLock: locks.assertLock(schema),
+    findMissingRights: rights.findMissingRights(schema),
     readKeyIds: keyIds.readKeyIds(schema),
     findNamedKeys: keyIds.findNamedKeys(schema),
     insertKeyIds: keyIds.insertKeyIds(schema),

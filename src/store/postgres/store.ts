@@ -33,6 +33,7 @@ import { PostgresOutbox } from './outbox.ts'
 import { OwnerWrites } from './owner.ts'
 import { reap } from './reap.ts'
 import { PostgresRecovery } from './recovery.ts'
+import { checkRights } from './rights.ts'
 import { readAttempt, readStuck } from './rows.ts'
 import { settle, writeRetryable } from './settle.ts'
 import { type Statements, statementsFor } from './statements.ts'
@@ -80,6 +81,7 @@ export class PostgresStore implements Store<PostgresTx> {
   async start(keys: KeyIds): Promise<void> {
     try {
       await this.#startSchema()
+      await checkRights(this.#connections, this.#statements)
       await checkKeys(this.#connections, this.#statements, keys)
     } catch (error) {
       throw startTrouble(error)

@@ -24,14 +24,17 @@ ORDER BY k.purpose, k.key_id`
 
 /**
  * In order, so that processes that start together never wait for each other in a ring. A version that knew no digests has listed its
- * keys without. Parameters: 1 purposes, 2 key ids, 3 digests.
+ * keys without. The digest of bytes that no record needs any more is replaced here too, because a role without the right to DELETE could
+ * not remove its row; one that another process has listed meanwhile stays.
+ * Parameters: 1 purposes, 2 key ids, 3 digests, 4 the digests that were read and may be replaced; '' stands for none.
  */
 export const insertKeyIds = (schema: string) => `
 INSERT INTO ${schema}.key_ids AS l (purpose, key_id, digest)
-SELECT k.purpose, k.key_id, k.digest
+SELECT k.purpose, k.key_id, nullif(k.digest, '')
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (purpose, key_id, digest)
 ORDER BY k.purpose, k.key_id
-ON CONFLICT (purpose, key_id) DO UPDATE SET digest = excluded.digest WHERE l.digest IS NULL`
+ON CONFLICT (purpose, key_id) DO UPDATE SET digest = excluded.digest
+WHERE l.digest IS NULL OR (l.purpose, l.key_id, l.digest) IN (SELECT * FROM unnest($1::text[], $2::text[], $4::text[]))`
 
 /** One at a time, for the same reason. Parameters: 1 purpose, 2 key id. */
 export const deleteKeyId = (schema: string) => `
