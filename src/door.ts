@@ -37,7 +37,7 @@ export interface OnlyonceOptions<Tx> {
   readonly observe?: Observer | readonly Observer[]
   /** From which age on an unfinished record counts as stuck. */
   readonly stuck_after_ms?: number
-  /** How often stuck records are counted. Only where somebody observes. */
+  /** How often stuck records are counted. Only where there is an observer. */
   readonly stuck_check_every_ms?: number
   /** Operations that this process can go on with, beside those it is asked to run: earlier versions, above all. */
   readonly operations?: readonly Operation<never, unknown>[]
@@ -87,7 +87,7 @@ export interface TransactionCall extends ProtectedCall {
 export interface HandlerCall extends ProtectedCall {
   /** How long the owner is presumed alive without a sign of life. Signs are given at a third of it. */
   readonly lease_ms?: number
-  /** After this long no more signs of life are given, whatever the work does. */
+  /** After this long no more signs of life are given, also where the work goes on. */
   readonly in_progress_max_ms?: number
   /** You say that running the work twice does no harm: then a crash or a throw lets a retry run it again. */
   readonly rerunnable?: boolean
@@ -100,7 +100,7 @@ export interface RunCall<Input> {
   /** Stored with the record, so that any process can go on: plain JSON values. */
   readonly input: Input
   readonly retention_ms?: number
-  /** How long this call may try; after it, whoever finishes the operation in the background begins no new call. */
+  /** How long this call may try; after it, a worker that finishes the operation in the background begins no new call. */
   readonly deadline_ms?: number
   /** How long the owner is presumed alive without a sign of life. Calls to the outside take at most two thirds of it. */
   readonly lease_ms?: number
@@ -202,7 +202,7 @@ export interface Onlyonce<Tx> {
   explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation>
 
   /**
-   * Counts the records of all accounts that nobody finishes: in progress, unknown or parked for longer than
+   * Counts the records of all accounts that stay unfinished: in progress, unknown or parked for longer than
    * `stuck_after_ms`, or than you say.
    *
    * @example

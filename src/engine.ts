@@ -33,7 +33,7 @@ export type Present<T> = (outcome: Outcome, joined: boolean) => T
 export type Duplicates = 'join' | 'refuse'
 
 /**
- * What runs protected calls, whoever asks: the front door with typed values, or the HTTP boundary with replies.
+ * What runs protected calls for all who ask: the front door with typed values, or the HTTP boundary with replies.
  * It owns the store, the flights of this process, the signals, and the beginning and the end of all of them.
  */
 export class Engine<Tx> {
@@ -181,8 +181,8 @@ export class Engine<Tx> {
   }
 
   /**
-   * A reply that was replayed a moment ago, without a promise or anything else that a call takes. Null where somebody
-   * observes: the call is then made, and tells of itself.
+   * A reply that was replayed a moment ago, without a promise or anything else that a call takes. Null where there is an
+   * observer: the call is then made, and tells of itself.
    */
   recall(request: Flying): Outcome | null {
     return this.#ready && this.observers.none ? this.#recent.find(request) : null
@@ -209,7 +209,7 @@ export class Engine<Tx> {
     return () => this.#companions.delete(stop)
   }
 
-  /** Whoever waited for the start may find that the end has begun meanwhile. */
+  /** A caller that waited for the start may find that the end has begun meanwhile. */
   async #startForWork(): Promise<void> {
     await this.start()
     this.refuseWhenClosing()
@@ -225,7 +225,7 @@ export class Engine<Tx> {
   }
 
   /**
-   * Takes off, or joins whoever has taken off with this key already, and tells what came of it.
+   * Takes off, or joins the call that has taken off with this key already, and tells what came of it.
    *
    * Few layers on purpose: each async function that waits takes half a kilobyte to two of memory, and a request in a
    * transaction took 54 kB, of which 24 were its framework's and its driver's.
@@ -263,7 +263,7 @@ export class Engine<Tx> {
       trace: signals.trace,
       duplicates,
       wait_max_ms: deadline_ms,
-      // By then others may have the record: whoever comes later asks the store.
+      // By then others may have the record: a later caller asks the store.
       flight_max_ms: in_progress_max_ms,
     })
     let followed: Followed

@@ -2,7 +2,7 @@
  * What is told of an error.
  *
  * `status` is what an HTTP boundary answers, `retryable` whether the same request with the same key may be
- * sent again, `executed` what the answer says about the key, and `message` the sentence for whoever sent the request, which says what to
+ * sent again, `executed` what the answer says about the key, and `message` the sentence for the client that sent the request, which says what to
  * do next. Where that is not for them to repair, `developer` says it to the developer of the service: it is the message of the error then,
  * and `message` is what a client of an API is told.
  */

@@ -65,7 +65,7 @@ export class OnlyonceError extends Error {
   readonly retryable: boolean
   /** What the error says about the key: see `Executed`. */
   readonly executed: Executed
-  /** After how long it is worth another try; null where nobody knows. */
+  /** After how long it is worth another try; null where that is not known. */
   readonly retry_after_ms: number | null
 
   constructor(code: PlainCode, options?: ErrorOptions)

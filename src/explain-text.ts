@@ -114,7 +114,7 @@ function describeRetryable(record: Retryable, facts: Facts): Told {
 
 const GOES_ON = 'The next request with this key and the same content goes on behind the last durable step.'
 
-/** What an operation has done so far stands, whatever became of its last attempt. */
+/** What an operation has done so far stands, however its last attempt ended. */
 function behind({ recovery_point }: Facts): string {
   return recovery_point === null ? '' : ` Its steps up to ${recovery_point} are durable.`
 }
@@ -130,7 +130,7 @@ const AFTER_LEASE: Readonly<Record<Kind, string>> = {
     'A worker or the next retry asks recover what became of it. Its owner may still answer meanwhile.',
 }
 
-/** Nobody here knows whether a worker runs: what is told is when a look is due, and who makes it. */
+/** This process does not know whether a worker runs: what is told is when a look is due, and who makes it. */
 function lookOf(record: Unknown, now: number): string {
   const { look_at, kind, looks } = record
   if (kind === 'operation') {

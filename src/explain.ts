@@ -23,7 +23,7 @@ export interface Explanation {
   readonly created_at: number | null
   readonly changed_at: number | null
   readonly lease_until: number | null
-  /** When somebody looks next what became of it; null where nobody does. */
+  /** When a worker or a retry looks next what became of it; null where none does. */
   readonly look_at: number | null
   readonly expires_at: number | null
 }

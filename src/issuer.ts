@@ -14,8 +14,8 @@ export interface IssuedKey {
  * Hands keys out and judges those that come back.
  *
  * Expiry goes by the clock of the process, with an allowance: asking the database would cost every key a round trip,
- * for a bound on which nothing depends that must not fail. What happens once happens once by its record, whatever the
- * clocks say. A clock that is wrong by more than the allowance shows: where it is ahead, fresh keys are refused with
+ * for a bound on which nothing depends that must not fail. What happens once happens once by its record, under any
+ * clock. A clock that is wrong by more than the allowance shows: where it is ahead, fresh keys are refused with
  * both times in the error; where it is far behind the others, fresh keys seem to come from the future, which is an
  * error of its own.
  */
@@ -52,7 +52,7 @@ export class Issuer {
    * Why this key may start nothing new, or null. Throws where it may do nothing at all: it is forged, or another's.
    *
    * An attempt that began in time may still be under way when its key expires, where no look can see it. Until it
-   * must have ended, nobody is told to get a new key: the work could be done twice.
+   * must have ended, no client is told to get a new key: the work could be done twice.
    */
   lapseOf({ account, operation, key }: RecordId, deadline_ms: number): OnlyonceError | null {
     if (!looksIssued(key)) return null
@@ -64,7 +64,7 @@ export class Issuer {
     return new OnlyonceError(code, { detail })
   }
 
-  /** A record must not be deleted before its key can start nothing any more, whatever the call asks for. */
+  /** A record must not be deleted before its key can start nothing any more, also where the call asks for less. */
   retentionOf({ account, operation, key }: RecordId, retention_ms: number): number {
     if (!looksIssued(key)) return retention_ms
     const left_ms = this.#keys.check(key, { account, operation }) * 1_000 - this.now()
@@ -83,7 +83,7 @@ function judge(age_ms: number, deadline_ms: number) {
   const { issued_key_skew_ms, issued_key_lifetime_max_ms, settle_max_ms } = LIMITS
   if (age_ms < -(issued_key_lifetime_max_ms + issued_key_skew_ms)) return 'clocks_disagree'
   if (age_ms <= issued_key_skew_ms) return null
-  // Whoever was last to let it start may be behind us by the allowance once more, and has its whole deadline.
+  // The process that let it start last may be behind us by the allowance once more, and has its whole deadline.
   const settled_ms = 2 * issued_key_skew_ms + deadline_ms + settle_max_ms
   return age_ms <= settled_ms ? 'key_just_expired' : 'key_expired'
 }

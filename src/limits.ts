@@ -41,7 +41,7 @@ export const LIMITS = {
   recent_reply_max_ms: 10_000,
   /** What an error leaves in the history: enough to recognise it, too little to leak a body. */
   error_message_length_max: 300,
-  /** Codes and names of errors are words; whatever is longer was not meant as one. */
+  /** Codes and names of errors are words; a longer text was not meant as one. */
   error_code_length_max: 100,
 
   /** Stripe's v1 retention; longer than any sensible client retries. */
@@ -83,7 +83,7 @@ export const LIMITS = {
   lock_wait_max_ms: 3_000,
   /** The same when all but one connection wait already: the last one must stay free for bystanders. */
   lock_wait_last_ms: 10,
-  /** The same for a group of claims or completions: whoever needs longer goes on alone. */
+  /** The same for a group of claims or completions: a member that needs longer goes on alone. */
   lock_wait_group_ms: 10,
   /** How long the answer to a group may take: it waits for no lock, so a commit is all that it waits for. */
   group_max_ms: 2_000,
@@ -246,13 +246,13 @@ export const LIMITS = {
 
   /** How long evidence about calls is kept: far beyond the last look at a call in doubt. */
   evidence_kept_ms: 90 * 24 * 3_600_000,
-  /** How often the reaper looks once nothing is left to remove. Nobody waits for it. */
+  /** How often the reaper looks once nothing is left to remove. No caller waits for it. */
   reap_every_ms: 60_000,
   /** Records in one batch: rows that are locked until its commit, and dead rows for the vacuum. */
   reap_batch_max: 1_000,
   /** A batch that was too slow is halved, down to this. */
   reap_batch_min: 10,
-  /** How long one statement of the reaper may take: whoever comes for a record in the batch waits for it. */
+  /** How long one statement of the reaper may take: a caller that comes for a record in the batch waits for it. */
   reap_statement_max_ms: 2_000,
   /**
    * Finished records stay this long after their last change, however short their retention: one may be the only proof
@@ -294,7 +294,7 @@ export const LIMITS = {
   overload_queue_max_ms: 200,
   /** A queue is judged after so long; a burst that is served by then is no overload. */
   overload_queue_watch_ms: 500,
-  /** Nobody is told to come back later than this: a stall may end at any moment. */
+  /** No client is told to come back later than this: a stall may end at any moment. */
   overload_retry_after_max_ms: 30_000,
   overload_sample_every_ms: 10,
 } as const

@@ -36,7 +36,7 @@ export function onlyonce<Tx>(options: OnlyonceOptions<Tx>): Onlyonce<Tx> {
   return new FrontDoor(options)
 }
 
-/** The engine behind a front door: what the HTTP boundary, and nobody outside, goes on with. */
+/** The engine behind a front door: what the HTTP boundary, and no code outside, goes on with. */
 export function engineOf<Tx>(once: Onlyonce<Tx>): Engine<Tx> {
   const door = (once as Partial<BehindDoor<Tx>> | null | undefined)?.[DOOR]
   if (door?.version === VERSION) return door.engine
@@ -62,7 +62,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
 
   constructor(options: OnlyonceOptions<Tx>) {
     this.#engine = new Engine(options)
-    // Not enumerable: whoever prints or copies the door does not see what is behind it.
+    // Not enumerable: code that prints or copies the door does not see what is behind it.
     Object.defineProperty(this, DOOR, { value: { version: VERSION, engine: this.#engine } })
   }
 

@@ -8,7 +8,7 @@ export interface Ran {
 
 /**
  * A piece of background work. Any number of processes may run the same one at once: each takes what it works on
- * by a conditional update, so that nothing is done twice, and nobody waits for another.
+ * by a conditional update, so that nothing is done twice, and no worker waits for another.
  */
 export interface Worker {
   readonly name: string

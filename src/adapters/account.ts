@@ -36,7 +36,7 @@ export function checkAccount(owner: string, account: unknown): void {
   })
 }
 
-/** Asks whose request it is. Whatever is not a name is nobody; a mistake of the application's is its own error. */
+/** Asks whose request it is. A value that is no name is no account; a mistake of the application's is its own error. */
 export async function accountOf<Given extends readonly unknown[]>(
   account: Account<Given>,
   ...given: Given

@@ -14,7 +14,7 @@ export type ThrowHearer = Pick<OnceContext<unknown>, 'notExecuted' | 'invalid'> 
 
 /**
  * Tells the boundary what it means that a handler threw, before the framework makes a response of it. `notExecuted()` and
- * `invalid()` say what they say. Every other throw rolls a transaction back, whatever status its response is given.
+ * `invalid()` say what they say. Every other throw rolls a transaction back, with any status that its response is given.
  */
 export function passOn(context: ThrowHearer | null | undefined, error: unknown): void {
   const answer = invalidAnswerOf(error)

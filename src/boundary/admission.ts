@@ -90,7 +90,7 @@ export async function ask(admit: Admit, asked: Asked, max_ms: number, ran: Ran):
 const LATE = Symbol('late')
 const NOT_DECIDED = 'Whether it may run was not decided in time.'
 
-/** An `admit` that never answers would keep its client waiting for ever. What it says later is heard by nobody. */
+/** An `admit` that never answers would keep its client waiting for ever. What it says later is dropped. */
 async function inTime(said: unknown, max_ms: number): Promise<unknown> {
   if (typeof (said as PromiseLike<unknown> | undefined)?.then !== 'function') return said
   let timer: NodeJS.Timeout | undefined

@@ -10,7 +10,7 @@ export type Answer =
   | { readonly answer: 'pass'; readonly context: AnyContext | null }
   /** The handler's own reply may leave now. */
   | { readonly answer: 'release' }
-  /** Send this, in place of whatever the handler replied, if it ran at all. */
+  /** Send this, in place of what the handler replied, if it ran at all. */
   | { readonly answer: 'reply'; readonly reply: HttpReply }
 
 /** Lets the handler run and resolves with its reply, which is not sent before the boundary says so. */

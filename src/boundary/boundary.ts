@@ -83,7 +83,7 @@ export class Boundary<Tx> {
 
   /**
    * A layer around this one has claimed the key for this very request, and would be met here as another request in progress. Its
-   * reply is whatever is answered here, so it is told not to keep that.
+   * reply is what is answered here, so it is told not to keep that.
    */
   #twice(outer: Layer, request: BoundaryRequest): Answer {
     try {
@@ -171,7 +171,7 @@ export class Boundary<Tx> {
     }
   }
 
-  /** Routes without `admit` pay nothing for it. Nobody is asked twice about one request. */
+  /** Routes without `admit` pay nothing for it. `admit` is asked once about one request. */
   #attempt(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
     if (prepared.deadline?.passed) return begunBefore(this.#engine, prepared.request)
     if (prepared.asked === null || ran.admitted) return this.#claim(prepared, run, ran)
@@ -204,7 +204,7 @@ export class Boundary<Tx> {
   #claim(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
     const { request, bounds, input, deadline } = prepared
     const { durable } = this.policy
-    // Its body was read, or it was asked about, meanwhile. Whoever closes waits for what had begun by then, and not for this.
+    // Its body was read, or it was asked about, meanwhile. Closing waits for what had begun by then, and not for this.
     this.#engine.refuseWhenClosing()
     if (deadline?.passed) return begunBefore(this.#engine, request)
     if (durable !== null) {

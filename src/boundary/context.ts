@@ -17,7 +17,7 @@ export interface OnceContext<Tx> {
   /** Aborted when the record has another owner or its time is over. */
   readonly signal: AbortSignal
   /**
-   * Says that nothing was done, whatever the reply: the same request may run again. Given an error that `notExecuted()` of the
+   * Says that nothing was done, beside any reply: the same request may run again. Given an error that `notExecuted()` of the
    * package has made, the client is answered with that in place of the reply.
    */
   notExecuted(thrown?: unknown): void

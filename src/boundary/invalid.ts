@@ -34,7 +34,7 @@ export function refusedBody(
 
 /**
  * What is known of a key whose request is not valid. A schema may have changed since the request was done: its retry is still given
- * the reply. Reads alone, so that nothing runs whatever happens meanwhile. `free` where any request with this key would run; `kept`
+ * the reply. Reads alone, so that nothing can run by it. `free` where any request with this key would run; `kept`
  * where only one with the same content would.
  */
 export async function alreadyAnswered<Tx>(

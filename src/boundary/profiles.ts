@@ -15,7 +15,7 @@ const STRIPE: Omit<RoutePolicy, 'profile'> = {
 }
 
 export const PROFILES: Readonly<Record<Profile, Preset>> = {
-  /** Whatever the first request came to is stored, errors of the server included. */
+  /** What the first request came to is stored, errors of the server included. */
   stripe_v1: {
     policy: { ...STRIPE, methods: ['POST'], final: { '4xx': 'store', '5xx': 'store' } },
     errors: 'stripe',

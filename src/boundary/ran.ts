@@ -52,8 +52,8 @@ export class NotFinal extends Error {
 }
 
 /**
- * A driver's error that nobody has translated is told as our own; its text is not for clients. Once the handler has begun it is
- * not that of a store that was away: a transaction that ends with an error was rolled back, and of anything else nobody knows.
+ * A driver's error that was not translated is told as our own; its text is not for clients. Once the handler has begun it is
+ * not that of a store that was away: a transaction that ends with an error was rolled back, and of anything else the outcome is not known.
  */
 export function errorOf(error: unknown, begun: ResolvedPolicy['protect'] | null = null): OnlyonceError {
   if (error instanceof OnlyonceError) return error

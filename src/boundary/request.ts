@@ -5,11 +5,11 @@ import type { ResolvedPolicy } from './policy.ts'
 
 /** The body of a request, as far as an adapter can still see it. */
 export type RequestBody =
-  /** `decoded`: somebody before the layer has taken the Content-Encoding off already. */
+  /** `decoded`: code before the layer has taken the Content-Encoding off already. */
   | { readonly kind: 'raw'; readonly bytes: Uint8Array; readonly decoded?: boolean }
   | { readonly kind: 'parsed'; readonly value: unknown }
 
-/** A request as the boundary sees it, whatever framework it came through. */
+/** A request as the boundary sees it, from every framework. */
 export interface BoundaryRequest {
   readonly method: string
   /**
@@ -28,7 +28,7 @@ export interface BoundaryRequest {
   readonly path_params: Readonly<Record<string, string>>
   /** Without the question mark. */
   readonly query: string
-  /** Whose request it is; null when nobody was authenticated. */
+  /** Whose request it is; null when no account was authenticated. */
   readonly account: string | null
   /** The framework's own objects for this request: a layer leaves its mark on them, for a second one to find. */
   readonly carriers?: readonly object[]
@@ -51,7 +51,7 @@ export function headerOf(
 
 /**
  * The name of what the request does: the route's own, or method and pattern. It names the scope of the key, so nothing of it may
- * come from the request but its method: whoever spells the path differently would run a second time.
+ * come from the request but its method: a client that spells the path differently would run a second time.
  */
 export function operationOf(
   { method, route, patterns = [], constraints = '' }: BoundaryRequest,

@@ -54,7 +54,7 @@ export function resolveLimits(limits: JsonLimits = LIMITS): Required<JsonLimits>
 }
 
 /**
- * Sets a member as an own member whatever its name is. Assigning to `__proto__` would replace the prototype
+ * Sets a member as an own member, under any name. Assigning to `__proto__` would replace the prototype
  * and lose the member, and with it a difference between two requests.
  *
  * @example

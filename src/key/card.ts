@@ -45,7 +45,7 @@ export function maskCardNumbers(text: string): string {
 const SPAN_MAX = DIGITS_MAX + (DIGITS_MAX - 1) * SEPARATORS_MAX
 
 /**
- * The beginning of a text, without card numbers. Only that much of it is looked at: a text may be of any length, and somebody waits. Masked
+ * The beginning of a text, without card numbers. Only that much of it is looked at: a text may be of any length, and a caller waits. Masked
  * before it is cut: half a card number is none that could be recognised.
  *
  * @example

@@ -36,7 +36,7 @@ export function checkKey(key: unknown, rules: KeyRules = KEY_RULES_DEFAULT): str
 }
 
 /**
- * Refuses whatever is not printable ASCII (0x20 to 0x7e), by the first character that is not.
+ * Refuses all that is not printable ASCII (0x20 to 0x7e), by the first character that is not.
  *
  * @example
  * refuseUnprintable('abc\n') // throws key_control_character

@@ -92,8 +92,8 @@ export class IssuedKeys {
   }
 
   /**
-   * When the key expires, in seconds. Throws `key_forged`, the same for a key that nobody issued and for one that was
-   * issued to somebody else: nobody learns whose it is.
+   * When the key expires, in seconds. Throws `key_forged`, the same for a key that was never issued and for one that was
+   * issued to another account: no client learns whose it is.
    *
    * A secret that is missing here is no proof of forgery. Another process may have it already, and may have done the
    * work: told to get a new key, the client would do it twice.

@@ -56,7 +56,7 @@ export function operationVersion(name: string): number | null {
   return stripped.length === name.length ? null : Number(name.slice(stripped.length + 1))
 }
 
-/** A name that somebody gave: bounded, visible, and text that PostgreSQL can hold. Refused with the code that is given. */
+/** A name that a caller gave: bounded, visible, and text that PostgreSQL can hold. Refused with the code that is given. */
 export function checkName(name: unknown, code: PlainCode): string {
   if (typeof name !== 'string') return refuse(code, 'It is not a string.')
   if (name.length === 0) refuse(code, 'It is empty.')

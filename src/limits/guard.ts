@@ -20,7 +20,7 @@ export class Guard {
     this.#options = options
   }
 
-  /** Makes the tables where they are missing, once. Tried again by whoever comes next where it failed. */
+  /** Makes the tables where they are missing, once. Tried again by the next caller where it failed. */
   start(): Promise<void> {
     this.#installed ??= tablesOf(this.#options).catch((error) => {
       this.#installed = null
@@ -39,7 +39,7 @@ export class Guard {
       try {
         this.#options.on_trouble(error)
       } catch {
-        // Whoever listens must not harm the request either.
+        // The listener must not harm the request either.
       }
       return null
     }

@@ -16,7 +16,7 @@ export interface LimiterOptions {
   readonly pooler?: 'none' | 'transaction'
   /** What a request hears when the store cannot tell. Default: `allow`: a limiter must not take an API down. */
   readonly on_error?: 'allow' | 'refuse'
-  /** Told what went wrong, once for each try; without it nobody knows that nothing is limited. */
+  /** Told what went wrong, once for each try; without it no operator learns that nothing is limited. */
   readonly on_trouble?: (error: unknown) => void
   /** How long a request waits for the store. */
   readonly wait_max_ms?: number
@@ -76,7 +76,7 @@ export function whole(name: string, value: number, max: number): number {
   return refuse(`${name} is a whole number from 1 to ${max}.`)
 }
 
-/** What is counted for somebody must be somebody. */
+/** What is counted needs a subject that it is counted for. */
 export function checkText(name: string, value: string): string {
   if (typeof value === 'string' && value !== '') return value
   return refuse(`${name} is a text that is not empty.`)

@@ -48,7 +48,7 @@ export interface Overload {
   enter(): () => void
   /** Counts a request as long as the function runs. */
   run<T>(work: () => Promise<T>): Promise<T>
-  /** What `admit` of a route answers. Asks nobody and waits for nothing. */
+  /** What `admit` of a route answers. Asks no server and waits for nothing. */
   admit(): Admission
   /** Ends the looking; it keeps no process alive by itself. */
   stop(): void

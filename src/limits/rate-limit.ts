@@ -23,7 +23,7 @@ const NAMES: OptionNames<RateLimitOptions> = { ...LIMITER_NAMES, ...RULE_NAMES }
 
 /** A number of requests in a length of time, for each account by itself. */
 export interface RateLimit {
-  /** Makes the tables where they are missing. Safe in many processes at once; the first take does it where nobody has. */
+  /** Makes the tables where they are missing. Safe in many processes at once; the first take does it where no process has. */
   start(): Promise<void>
   /** Takes points of the account's window, or none where they do not fit. Does not throw when the store is away. */
   take(account: string, points?: number): Promise<Verdict>
@@ -57,7 +57,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     ...rule,
   })
   const takes = new Takes(windows, rest.wait_max_ms)
-  // A digest has one length, whatever an account is called.
+  // A digest has one length for every name of an account.
   const keyOf = (account: string) =>
     createHash('sha256')
       .update(encodeParts(checkText('account', account)))

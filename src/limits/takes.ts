@@ -110,7 +110,7 @@ export class Takes {
     this.#lanes.delete(address)
   }
 
-  /** What a silent store has not answered still counts: without that, statements nobody waits for would heap up in the pool. */
+  /** What a silent store has not answered still counts: without that, statements that no request waits for would heap up in the pool. */
   async #ask({ key, each }: Lane, count: number): Promise<Taken> {
     try {
       return await this.#windows.take(key, each, count)
@@ -140,7 +140,7 @@ export class Takes {
 
 const REFUSED = { granted: false, left: 0 } as const
 
-/** Nobody waits longer for a store that does not answer. What it still does is counted, and given to nobody. */
+/** No request waits longer for a store that does not answer. What it still does is counted, and its answer is dropped. */
 export function inTime<T>(promise: Promise<T>, max_ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () =>

@@ -29,9 +29,9 @@ export interface VelocityLimitOptions extends LimiterOptions {
 
 const NAMES: OptionNames<VelocityLimitOptions> = { ...LIMITER_NAMES, rules: true, secret: true }
 
-/** How often something may be tried with one subject, such as a card, whatever keys the tries have. */
+/** How often something may be tried with one subject, such as a card, under any keys. */
 export interface VelocityLimit {
-  /** Makes the tables where they are missing. Safe in many processes at once; the first take does it where nobody has. */
+  /** Makes the tables where they are missing. Safe in many processes at once; the first take does it where no process has. */
   start(): Promise<void>
   /** Takes points of every window of the subject, or of none. Does not throw when the store is away. */
   take(account: string, subject: string, points?: number): Promise<Verdict>
@@ -122,7 +122,7 @@ class Attempt {
     return verdictOf(this.#name, least!.lane.rule, least!.take)
   }
 
-  /** Nobody waits any more, and the request was refused: it is not to count, as far as that can still be had. */
+  /** No request waits any more, and this one was refused: it is not to count, as far as that can still be had. */
   abandon(): void {
     this.#abandoned = true
     void this.#giveBack()

@@ -132,7 +132,7 @@ export class Windows extends RateLimiterPostgres {
     return new WindowRes(this.points, changed, result.rows[0]!)
   }
 
-  /** In short transactions, until nothing old is left. Best effort: whoever is left is removed next time. */
+  /** In short transactions, until nothing old is left. Best effort: what is left is removed next time. */
   async clearExpired(): Promise<void> {
     try {
       for (let batches = 0; batches < LIMITS.limit_sweeps_max; batches += 1) {

@@ -8,7 +8,7 @@ import type { HeldLock, LockStore } from '../store/locks.ts'
 export interface Lock {
   readonly account: string
   readonly resource: string
-  /** Rises with every holder of this resource, for ever. Pass it on to whatever can refuse a late writer. */
+  /** Rises with every holder of this resource, for ever. Pass it on to the store that can refuse a late writer. */
   readonly token: number
   /** Aborted when the lock is lost, or can be presumed so: stop. Only `assertFence` makes sure. */
   readonly lost: AbortSignal
@@ -85,7 +85,7 @@ export class Holding implements Lock {
     clearTimeout(this.#timer)
     if (this.#released || this.lost.aborted) return
     this.#timer = setTimeout(() => this.#beat(), Math.ceil(Math.min(in_ms, this.#lease.left_ms)))
-    // Whoever works under the lock keeps the process alive by that work.
+    // The work under the lock keeps the process alive by itself.
     this.#timer.unref()
   }
 

@@ -20,7 +20,7 @@ export interface LockOptions {
   readonly account: string
   /** How long it is held without a sign of life. There is no lock without an end. */
   readonly ttl_ms: number
-  /** How long to go on trying while somebody else holds it. By default there is one try. */
+  /** How long to go on trying while another holder has it. By default there is one try. */
   readonly wait_ms?: number
   /** Gives signs of life at a third of the ttl until it is released. On by default. */
   readonly auto_extend?: boolean
@@ -30,7 +30,7 @@ export interface LockOptions {
 
 export interface Locks {
   /**
-   * Gets the lock, or throws `lock_held` with `retry_after_ms`. Nobody queues: who tries at the right moment gets it.
+   * Gets the lock, or throws `lock_held` with `retry_after_ms`. There is no queue: the caller that tries at the right moment gets it.
    *
    * @example
    * const lock = await locks(once).acquire('ledger/2026-11', { account, ttl_ms: 10_000, wait_ms: 5_000 })
@@ -70,7 +70,7 @@ export function locks<Tx>(once: Onlyonce<Tx>): Locks {
 }
 
 /**
- * Makes sure, inside your transaction, that nobody else gets the lock before that transaction has ended. Throws
+ * Makes sure, inside your transaction, that no other holder gets the lock before that transaction has ended. Throws
  * `fence_stale` where the lock was lost, and the transaction cannot be committed then. Ask before you write, or after; it
  * counts from the moment at which you ask.
  *
@@ -114,7 +114,7 @@ async function acquire<Tx>(
   }
 }
 
-/** An answer that was lost may have been a yes: whoever asks again under the same id learns it. */
+/** An answer that was lost may have been a yes: a caller that asks again under the same id learns it. */
 async function ask(store: LockStore, id: LockId, holder: string, ttl_ms: number): Promise<Acquisition> {
   try {
     return await store.acquire(id, holder, ttl_ms)

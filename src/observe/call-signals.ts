@@ -16,11 +16,11 @@ export interface Told {
 }
 
 /**
- * What one call tells while it is under way. The rooms that do the work call it at the few places that nobody else
+ * What one call tells while it is under way. The rooms that do the work call it at the few places that no other code
  * can see; everything else is told from the outcome.
  */
 export interface CallSignals {
-  /** The span of this call; null when nobody traces it. */
+  /** The span of this call; null when no observer traces it. */
   readonly trace: string | null
   /** Runs the whole call, inside its span. */
   run<T>(call: () => Promise<T>): Promise<T>
@@ -38,7 +38,7 @@ export interface CallSignals {
   told(told: Told): void
 }
 
-/** For front doors that nobody observes: one object for all calls, which does nothing. */
+/** For front doors without an observer: one object for all calls, which does nothing. */
 export const NO_SIGNALS: CallSignals = {
   trace: null,
   run: (call) => call(),

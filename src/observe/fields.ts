@@ -22,7 +22,7 @@ export function digestKey(key: string): string {
   return createHash('sha256').update(key).digest('hex').slice(0, LIMITS.key_digest_length)
 }
 
-/** A text of somebody else's, as it may be shown: without card numbers, and short. */
+/** A text from outside, as it may be shown: without card numbers, and short. */
 export function showText(text: string): string {
   return maskBeginning(text, LIMITS.error_message_length_max)
 }

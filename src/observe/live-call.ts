@@ -8,7 +8,7 @@ import type { CallEnded, CallOutcome, Protection, Reserved, TraceLink } from './
 import { monotonicMs } from './stopwatch.ts'
 import { parseTraceParent } from './traceparent.ts'
 
-/** A call that somebody observes. Gathers what happens and tells it in signals, each fact once. */
+/** A call with an observer. Gathers what happens and tells it in signals, each fact once. */
 export class LiveCall implements CallSignals {
   readonly trace: string | null
   readonly #observers: Observers
@@ -25,7 +25,7 @@ export class LiveCall implements CallSignals {
 
   constructor(observers: Observers, protection: Protection, id: RecordId) {
     this.#observers = observers
-    // A frozen copy: whoever redacts it in place must not change the key that is claimed.
+    // A frozen copy: an observer that redacts it in place must not change the key that is claimed.
     this.#call = { protection, id: Object.freeze({ ...id }) }
     this.#traces = observers.trace(this.#call)
     this.trace = firstSpan(this.#traces, observers)
@@ -127,7 +127,7 @@ export class LiveCall implements CallSignals {
 
   #outcome(): CallOutcome {
     if (this.#told === null) return this.#invalid ? 'invalid' : 'failed'
-    // What the flight executed is a replay to whoever joined it.
+    // What the flight executed is a replay to the callers that joined it.
     return this.#joined && this.#told.outcome === 'executed' ? 'replayed' : this.#told.outcome
   }
 
@@ -146,7 +146,7 @@ export class LiveCall implements CallSignals {
         return outcome
       case 'invalid':
       case 'failed':
-        // Whoever joined a flight that failed has met another at work, and no more is known.
+        // A caller that joined a flight that failed has met another at work, and no more is known.
         if (this.#joined) return 'in_progress'
         return this.#run === null ? null : kindOf(this.#run)
       default:

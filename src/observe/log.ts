@@ -12,7 +12,7 @@ export interface Logger {
 type Line = readonly [level: 'debug' | 'info' | 'warn' | 'error', message: string]
 
 /**
- * Logs what somebody should know. Ordinary calls are one line each at `debug`; where the logger has no such level
+ * Logs what an operator should know. Ordinary calls are one line each at `debug`; where the logger has no such level
  * they are not logged at all.
  *
  * @example
@@ -90,7 +90,7 @@ function lineOf(signal: Signal): Line | null {
     case 'stuck': {
       const { in_progress, unknown, parked } = signal.stuck
       return in_progress.count + unknown.count + parked.count > 0
-        ? ['error', 'records are stuck: nobody finishes them']
+        ? ['error', 'records are stuck: they stay unfinished']
         : null
     }
     case 'outbox_lag':

@@ -11,7 +11,7 @@ import type { Signal } from './signals.ts'
 export interface Metric {
   /** As OpenTelemetry names it. */
   readonly name: string
-  /** `sampled`: read when it is asked for, by whoever has the number. */
+  /** `sampled`: read when it is asked for, by the code that has the number. */
   readonly kind: 'counter' | 'up_down' | 'gauge' | 'histogram' | 'sampled'
   readonly unit: '1' | 's'
   readonly labels: readonly string[]

@@ -11,7 +11,7 @@ function isObserver(given: Observer | undefined): boolean {
   return typeof given?.trace === 'function' && !('info' in given)
 }
 
-/** All observers of one front door. Whatever they throw stays here: no request is harmed by being observed. */
+/** All observers of one front door. What they throw stays here: no request is harmed by being observed. */
 export class Observers {
   readonly #observers: readonly Observer[]
   readonly #warned = new Set<Observer>()
@@ -20,7 +20,7 @@ export class Observers {
   readonly #ignored = new Set<string>()
   readonly #unattended = new Set<string>()
   readonly #start_told = new Set<string>()
-  /** How many records of an operation were parked, where nobody observes. */
+  /** How many records of an operation were parked, without an observer. */
   readonly #parked = new Map<string, number>()
 
   constructor(given: Observer | readonly Observer[] = []) {
@@ -50,7 +50,7 @@ export class Observers {
     })
   }
 
-  /** Where nobody observes, each reason why the store cannot be used is a warning of the process, once. */
+  /** Without an observer each reason why the store cannot be used is a warning of the process, once. */
   startFailed(error: unknown): void {
     if (!this.none) return
     const { code, message } = failureOf(error)
@@ -61,7 +61,7 @@ export class Observers {
 
   /**
    * A transaction ended without a statement on its `tx`. Each is a signal; the first of an operation is a warning of the process
-   * where nobody observes, because the retry that writes twice may come years later.
+   * without an observer, because the retry that writes twice may come years later.
    */
   unusedTx(id: RecordId): void {
     const first = isFirst(this.#unused, id)
@@ -96,7 +96,7 @@ export class Observers {
   }
 
   /**
-   * A record waits for an operator, and nothing goes on with it. Where nobody observes it is a warning of the process: the first of an
+   * A record waits for an operator, and nothing goes on with it. Without an observer it is a warning of the process: the first of an
    * operation, and then each time that there are ten times as many, so that a flood of them is told in few lines.
    */
   parked(id: RecordId, failure: Failure): void {
@@ -125,7 +125,7 @@ export class Observers {
   guard<T>(observer: Observer, concern: () => T): T | null {
     try {
       const value = concern()
-      // An observer may be an async function, and a rejection that nobody hears would end the process.
+      // An observer may be an async function, and an unhandled rejection would end the process.
       if (value instanceof Promise) value.catch((error) => this.#warn(observer, error))
       return value
     } catch (error) {

@@ -73,7 +73,7 @@ export interface CallEnded extends OfCall {
 
 /**
  * `away`: the destination took nothing, and is asked again later. `gone`: it says that it will never take anything
- * again. `held`: it did not take this event, which is tried again. `parked`: so often that nobody tries any more.
+ * again. `held`: it did not take this event, which is tried again. `parked`: so often that it is not tried any more.
  */
 export interface OutboxFailed {
   readonly signal: 'outbox_failed'
@@ -88,7 +88,7 @@ export interface JobEnded {
   readonly job: string
   readonly account: string
   readonly job_id: string
-  /** `again`: it failed and is tried again. `parked`: so often that nobody tries any more. */
+  /** `again`: it failed and is tried again. `parked`: so often that it is not tried any more. */
   readonly outcome: 'done' | 'again' | 'parked'
   readonly attempts: number
   readonly failure: Failure | null
@@ -97,7 +97,7 @@ export interface JobEnded {
 
 /**
  * One attempt to deliver a webhook. `again`: it failed and is tried again. `failed`: so often, or to an endpoint that is disabled, that
- * nobody tries any more.
+ * it is not tried any more.
  */
 export interface WebhookAttempted {
   readonly signal: 'webhook_attempted'
@@ -117,7 +117,7 @@ export type Signal =
   | (OfCall & { readonly signal: 'call_started' })
   | CallEnded
   | (OfCall & { readonly signal: 'reserved'; readonly kind: Reserved; readonly fence: number | null })
-  /** Same key, other request: a client's bug, or somebody who tries. */
+  /** Same key, other request: a client's bug, or an attack. */
   | (OfCall & { readonly signal: 'key_misuse'; readonly security: true })
   /** A record in progress was found whose lease had run out. */
   | (OfCall & { readonly signal: 'zombie_key' })
@@ -170,11 +170,11 @@ export type Signal =
       readonly message: string
       readonly first: boolean
     }
-  /** A record became unknown: somebody has to find out. */
+  /** A record became unknown: its outcome has to be found out. */
   | { readonly signal: 'reconcile_scheduled'; readonly id: RecordId; readonly failure: Failure }
   | { readonly signal: 'reconcile_resolved'; readonly id: RecordId; readonly state: State }
   | { readonly signal: 'reconcile_failed'; readonly id: RecordId; readonly failure: Failure }
-  /** Nobody goes on with a record by himself any more: an operator has to decide. */
+  /** No worker goes on with a record any more: an operator has to decide. */
   | { readonly signal: 'parked'; readonly id: RecordId; readonly failure: Failure }
   /**
    * An operation in doubt, or one whose owner vanished, is long overdue and no worker takes it: no process runs workers that have its code, or
@@ -208,7 +208,7 @@ export type Signal =
   /** An endpoint answered that it is gone, and gets nothing any more. */
   | { readonly signal: 'webhook_disabled'; readonly account: string; readonly endpoint: string }
 
-/** One call, as it is told to whoever traces it. */
+/** One call, as it is told to observers that trace it. */
 export interface TracedCall {
   readonly protection: Protection
   readonly id: RecordId
@@ -231,7 +231,7 @@ export interface CallTrace {
 }
 
 /**
- * Somebody who wants to know. What it throws never reaches a caller.
+ * What is told of all signals. What it throws never reaches a caller.
  *
  * @example
  * const siem: Observer = {

@@ -10,7 +10,7 @@ const ZEROS = /^0+$/
 
 /**
  * Reads a traceparent of version 00; null for anything else. Strict, because what is read here was written by us:
- * whatever does not look so was not.
+ * a text that does not look so was not.
  *
  * @example
  * parseTraceParent('00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')?.flags // 1

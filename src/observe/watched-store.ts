@@ -27,7 +27,7 @@ import type { StoreStep } from './signals.ts'
 
 /**
  * A store whose errors are told, also those that are retried or swallowed further up. Between the front door and the
- * store only where somebody observes.
+ * store only where there is an observer.
  */
 export class WatchedStore<Tx> implements Store<Tx> {
   declare readonly outbox?: OutboxStore

@@ -106,7 +106,7 @@ export function unparkingStep(seen: Seen | null): Step {
 
 type Open = Unknown | Parked | InProgress
 
-/** What is in progress is its owner's until the lease is over; then nobody else need come first. */
+/** What is in progress is its owner's until the lease is over; then no other need come first. */
 function decidable(seen: Seen | null, states: readonly State[]): Open {
   const record = seen?.record ?? null
   const owned = record?.state === 'in_progress' && record.lease_until > seen!.now

@@ -71,8 +71,8 @@ export interface Operator {
 
   /**
    * Ends what is retryable for good, with the reply that every retry then gets: others need what the request holds, and it is
-   * proved that nothing happened. Whatever is not retryable is left alone. With `tx`, what the request held is let go of in the
-   * same commit, so that nobody resumes it behind your back.
+   * proved that nothing happened. A record that is not retryable is left alone. With `tx`, what the request held is let go of in the
+   * same commit, so that no retry resumes it behind your back.
    *
    * @example
    * const { given_up } = await operator(once).giveUp(id, { by: 'refunds', why: 'its share is needed', reply, tx })
@@ -176,7 +176,7 @@ class Desk<Tx> implements Operator {
       try {
         return { given_up: await this.#decide(id, given, stepOf), state }
       } catch (error) {
-        // Somebody came back to it in that very moment: what it is now is looked at once more.
+        // A caller came back to it in that very moment: what it is now is looked at once more.
         const changed = error instanceof OnlyonceError && error.code === 'record_changed'
         if (!changed || given.fence !== undefined || looks >= LIMITS.claim_looks_max) throw error
       }
@@ -193,7 +193,7 @@ class Desk<Tx> implements Operator {
     await this.#decide(id, signature, (seen) => unparkingStep(seen))
   }
 
-  /** Looks, makes the next record of what was seen, and takes the step by what was seen: whoever is later is told. */
+  /** Looks, makes the next record of what was seen, and takes the step by what was seen: the later of two is told. */
   async #decide(
     id: Id,
     signature: Signature,

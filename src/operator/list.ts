@@ -9,7 +9,7 @@ export interface ListOptions {
   /** The unfinished ones by default, and all of them with a key; finished ones only with an account. */
   readonly states?: readonly State[]
   readonly account?: string
-  /** The records of one key, whatever their operation. Only with an account. */
+  /** The records of one key, of every operation. Only with an account. */
   readonly key?: string
   /**
    * Completed records of handlers that threw or replied with 5xx, of all accounts: whether they took effect before is not known, and
@@ -81,7 +81,7 @@ function statesOf({ states, key, failed = false }: ListOptions): readonly State[
   return states ?? (key === undefined ? UNFINISHED : ALL)
 }
 
-/** A place in the list, and nothing that gives a right to anything: whoever may list may see all of it. */
+/** A place in the list, and nothing that gives a right to anything: an operator who may list may see all of it. */
 export function cursorOf({ attempted_at_us, account, operation, key }: ListPosition): string {
   return Buffer.from(JSON.stringify([attempted_at_us, account, operation, key])).toString('base64url')
 }

@@ -143,7 +143,7 @@ export class Courier {
     return { at, event: event!, tries, refusals, next, failure }
   }
 
-  /** Whether it lives, for the next round and for whoever watches. */
+  /** Whether it lives, for the next round and for observers. */
   #tell({ delivered, failed, alive, gone, failure }: Round): void {
     const destination = this.name
     const { relay_backoff_min_ms, relay_backoff_max_ms } = this.#settings

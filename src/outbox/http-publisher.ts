@@ -28,7 +28,7 @@ const NOT_NOW: readonly number[] = [401, 403, 404, 407, 408, 421, 425, 429]
 
 /**
  * Posts each event as JSON to one address. 2xx means delivered; 410 that the address is gone; other 4xx that it does
- * not want this event. Everything else, a redirect and a lost answer included, means that nobody knows: the event is
+ * not want this event. Everything else, a redirect and a lost answer included, means that the outcome is not known: the event is
  * posted again, with the same id in `Onlyonce-Event-Id`.
  *
  * @example

@@ -87,7 +87,7 @@ export class JobRunner {
     const { account, id, attempts } = job
     const { job_attempts_max, job_backoff_min_ms, job_backoff_max_ms } = this.#settings
     try {
-      // Whoever took it so often and never told how it ended did not survive it.
+      // A job that was taken so often without a result has crashed its workers.
       if (attempts > job_attempts_max) throw new Error('It was begun too often, and its end was never told.')
       this.#crashPoint('jobs.work.before')
       await this.#inTime(job)

@@ -59,7 +59,7 @@ export interface Outbox {
   parked(): Promise<readonly Parked[]>
   /** Tries something parked again. False: there is nothing parked under this id. */
   retryParked(parked: { readonly account: string; readonly id: string }): Promise<boolean>
-  /** Removes a destination that nobody delivers to any more; until then what it did not get is kept. */
+  /** Removes a destination that no relay delivers to any more; until then what it did not get is kept. */
   forget(destination: string): Promise<void>
 }
 

@@ -105,7 +105,7 @@ class OutboxRelay<Tx> implements Relay {
       this.#all.delete(one)
       if (this.#under_way.get(name) === one) this.#under_way.delete(name)
     })
-    // Whoever is left behind has told its error through the store already.
+    // A courier that is left behind has told its error through the store already.
     one.catch(() => {})
     this.#under_way.set(name, one)
     this.#all.add(one)

@@ -32,7 +32,7 @@ export interface Round {
 
 export interface RoundOptions {
   readonly wants: (type: string) => boolean
-  /** Throws when nothing, or nobody knows what, was taken. */
+  /** Throws when nothing was taken, or when it is not known what was. */
   readonly publish: (events: readonly OutboxEvent[]) => Promise<PublishResult>
   readonly publish_max: number
   /** The destination was away: begin with a single event. */
@@ -45,7 +45,7 @@ const FAILURES_MAX = 2
 
 /**
  * Publishes what was taken, in order. A publish that throws says nothing about single events, so the next one has a
- * single event, and then twice as many each time: an event that nobody can publish is soon alone in its publish
+ * single event, and then twice as many each time: an event that cannot be published is soon alone in its publish
  * and steps aside, and a destination that is away costs few tries.
  */
 export async function deliver(taken: Taken, options: RoundOptions): Promise<Round> {

@@ -20,7 +20,7 @@ export interface CallSite {
   onLost(tell: (reason: unknown) => void): () => void
   /** Since the commit before the first attempt: the other side's memory of the key began no later. */
   keyAgeMs(): number
-  /** Since the last moment at which an earlier owner may have sent the call; null where nobody was there. */
+  /** Since the last moment at which an earlier owner may have sent the call; null where there was none. */
   sentAgeMs(): number | null
   /** False after the deadline of the request: then it is only looked. */
   mayCall(): boolean
@@ -75,7 +75,7 @@ export async function learn<T>(
     site.crashPoint('operation.find.after')
     return found
   } catch {
-    // Nobody there to ask: that is not "not found".
+    // No way to ask: that is not "not found".
     return null
   }
 }

@@ -8,7 +8,7 @@ interface Flight<T> {
   /** The span of the call that took off first. */
   readonly trace: string | null
   readonly landed: Promise<T>
-  /** After this nobody joins any more: its record may have another owner by now. */
+  /** After this no caller joins any more: its record may have another owner by now. */
   readonly over: Deadline
   /** The first and all who joined. */
   callers: number
@@ -51,7 +51,7 @@ export class Flights<T> {
     return this.#flights.size
   }
 
-  /** Whether whoever comes with this id now would be told by another's flight. */
+  /** Whether a caller that comes with this id now would be told by another's flight. */
   has(id: RecordId): boolean {
     const flight = this.#flights.get(addressOf(id))
     return flight !== undefined && !flight.over.passed
@@ -95,7 +95,7 @@ export class Flights<T> {
       : { role: 'joined', landed: this.#join(flight, flight.landed, wait_max_ms), flight }
   }
 
-  /** Whoever waits for it to land finds it gone already: nobody was there to wait before this. */
+  /** A caller that waits for it to land finds it gone already: no caller was there to wait before this. */
   #enter(address: string, flight: Flight<T>): void {
     this.#flights.set(address, flight)
     const leave = () => {

@@ -9,7 +9,7 @@ import { provesNothingDone } from './proof.ts'
 import { voidAfter, voidBefore } from './void-calls.ts'
 
 /**
- * Brings a call to its end, as far as that can be known now. The rule of all of it: whatever may have been sent is
+ * Brings a call to its end, as far as that can be known now. The rule of all of it: a call that may have been sent is
  * asked about first, and is sent again only where the other side does the same key once, and still remembers it.
  */
 export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
@@ -23,7 +23,7 @@ export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Prom
   } catch (error) {
     const lost = error instanceof OnlyonceError && error.code === 'lease_lost'
     if (lost || !known.in_doubt) throw error
-    // Whatever keeps us from asking, what may have been sent stays so.
+    // An error that keeps us from asking proves nothing: what may have been sent stays so.
     return doubtful('call_in_doubt', describe(known, error, 'It could not be asked'))
   }
 }
@@ -80,7 +80,7 @@ async function bring<T>(
   }
 }
 
-/** Nothing may be sent any more. That nothing was sent is proved only when whatever was sent could be seen by now. */
+/** Nothing may be sent any more. That nothing was sent is proved only when all that was sent could be seen by now. */
 function afterDeadline<T>(
   { settle_ms = LIMITS.call_settle_ms }: ForeignStep<T>,
   site: CallSite,
@@ -98,7 +98,7 @@ function notExecutedBy(last: unknown, calls: number): CallEnd {
 }
 
 /**
- * Why nobody knows: how the call ended of which that is not known, and what was heard last. The last word alone would be read as
+ * Why the outcome is not known: how the call ended of which that is not known, and what was heard last. The last word alone would be read as
  * the answer, and may be that of a call which was not executed.
  */
 function describe(known: Known, last: unknown, said = 'The last call said'): string {

@@ -28,7 +28,7 @@ export const CLAIM_UNANSWERED: Failure = {
  * its lease is over. Also one that was parked meanwhile is given back: its owner's word still counts.
  *
  * One queue for the whole process, a few at a time: when the store is away, every caller leaves one. A process that ends
- * before the store is back leaves its claims standing; nobody can know then that they executed nothing, so they are
+ * before the store is back leaves its claims standing; no process can know then that they executed nothing, so they are
  * treated as a crash.
  */
 export class GiveBacks {

@@ -10,7 +10,7 @@ import type { Running } from './running.ts'
 
 /**
  * A claim whose answer was lost may have been made. It is asked again under the same attempt id, at least once, so
- * that our own claim is not taken for another's. Whoever gets no answer in the end gives back what he may have.
+ * that our own claim is not taken for another's. A request that gets no answer in the end gives back what it may have.
  *
  * `fresh` runs out after a third of the lease, counted from before the claim was sent.
  */

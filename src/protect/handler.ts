@@ -41,7 +41,7 @@ export interface HandlerContext {
    * took effect.
    */
   readonly derived_key: string
-  /** Rises with every owner. Pass it on to whatever can refuse a late writer. */
+  /** Rises with every owner. Pass it on to the store that can refuse a late writer. */
   readonly fence: number
 }
 
@@ -56,7 +56,7 @@ export type WorkEnd =
   | { readonly end: 'invalid'; readonly error: OnlyonceError }
 
 /**
- * Claim, run, store: for work that no transaction can hold. A crash inside it means that nobody knows; that is
+ * Claim, run, store: for work that no transaction can hold. A crash inside it means that its outcome is not known; that is
  * what `unknown` says.
  */
 export async function runHandler<Tx>(
@@ -77,7 +77,7 @@ export async function runHandler<Tx>(
   let { decision, fresh } = await claim(store, request, claimant, running, recovery.grace_ms)
   crashPoint('handler.claim.after')
   signals.decided(decision)
-  // A look may free the record, or find its reply; whatever it came to, the record says so now.
+  // A look may free the record, or find its reply; the record says what it came to.
   if (await recovery.attend(id, decision)) {
     ;({ decision, fresh } = await claim(store, request, claimant, running, recovery.grace_ms))
     signals.decided(decision)
@@ -113,7 +113,7 @@ export async function runHandler<Tx>(
     over()
     if (error instanceof OnlyonceError && error.cause === TIMED_OUT) {
       leaveInDoubt(store, owned, recovery.grace_ms, heartbeat)
-      // Nobody waits for it any more. Where it cannot be stored, the record says what it said before.
+      // No caller waits for it any more. Where it cannot be stored, the record says what it said before.
       ended
         .then((late) => running.saving(saveLate(store, request, claimed, late, crashPoint, signals)))
         .catch(() => {})
@@ -255,7 +255,7 @@ async function save<Tx>(
   }
 }
 
-/** Work that failed and is stored as completed: what it did before is not known, and nobody comes back to it by himself. */
+/** Work that failed and is stored as completed: what it did before is not known, and no worker comes back to it. */
 function failedFor(
   { rerunnable }: HandlerRequest,
   end: WorkEnd,

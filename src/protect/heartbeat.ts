@@ -79,7 +79,7 @@ export class Heartbeat<Tx> {
 
   /**
    * No beats while a transaction of the owner's holds the row: one that came through would make a serializable
-   * transaction fail, as often as it is run again. Nobody takes the record meanwhile; the row is locked.
+   * transaction fail, as often as it is run again. No other owner takes the record meanwhile; the row is locked.
    */
   pause(): void {
     this.#paused = true
@@ -97,7 +97,7 @@ export class Heartbeat<Tx> {
     clearTimeout(this.#timer)
     const wait_ms = Math.min(in_ms, this.#end.left_ms, LIMITS.timer_max_ms)
     this.#timer = setTimeout(() => this.#beat(), wait_ms)
-    // Whoever works keeps the process alive by that work, not by saying that it works.
+    // The work keeps the process alive, and not its signs of life.
     this.#timer.unref()
   }
 

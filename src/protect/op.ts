@@ -65,7 +65,7 @@ export class OpDoor<Tx> implements Op {
     await this.#outbox.stage(tx, this.account, [draftJob({ job, payload, ...options })])
   }
 
-  /** Also where its result is durable already: whoever ends the operation may not have made the call. */
+  /** Also where its result is durable already: the owner that ends the operation may not have made the call. */
   #remember({ key_lifetime_ms = LIMITS.call_key_lifetime_ms }: ForeignStep<unknown>): void {
     this.#hold.rememberedFor(key_lifetime_ms)
   }

@@ -67,7 +67,7 @@ async function giveUp<Tx>(hold: Hold<Tx>, error: OnlyonceError): Promise<RunEnd>
   return { why: 'invalid', error: keptInvalid(error) }
 }
 
-/** What calls have brought must not be lost with whatever was to use it: nobody may be able to ask for it again. */
+/** What calls have brought must not be lost with the step that was to use it: it may not be possible to ask for it again. */
 async function keep<Tx>(hold: Hold<Tx>, steps: Steps): Promise<void> {
   if (!steps.pending) return
   await hold.write({ state: 'in_progress', points: steps.points() })
@@ -82,14 +82,14 @@ function stoppedBy(error: unknown): Failure {
   return { code, message: `The attempt stopped here.${why}`.slice(0, LIMITS.error_message_length_max) }
 }
 
-/** The record may run again, or it is in doubt, or nobody can go on by himself. */
+/** The record may run again, or it is in doubt, or an operator has to decide. */
 type Left =
   | { readonly why: 'left'; readonly proof: Proof | null }
   | { readonly why: 'conflict' }
   | Extract<RunEnd, { why: 'doubt' | 'parked' }>
 
 /**
- * Whoever comes next goes on. What was done outside waits for nobody's retry: the record is in doubt then, so that it
+ * The next owner goes on. What was done outside does not wait for a retry: the record is in doubt then, so that it
  * is looked at, and so it is where a call that was sent, or an undo, waits to be brought to its end; otherwise it is
  * proved that nothing happened.
  */

@@ -200,7 +200,7 @@ export class Hold<Tx> {
     if (this.#owned !== null) this.house.running.end(this.#owned)
   }
 
-  /** A call begins only if the lease outlasts it: whoever takes the record over then finds it sent, or never sent. */
+  /** A call begins only if the lease outlasts it: the next owner then finds it sent, or never sent. */
   async holdFor(ms: number): Promise<void> {
     if (this.lost !== null) throw this.lost
     // Handed over, because this process closes: the lease is shorter now than it was asked for.
@@ -235,14 +235,14 @@ export class Hold<Tx> {
   #own(owned: Owned): void {
     const { store, running, onLeaseLost } = this.house
     this.#owned = owned
-    // A step that nobody awaited: signs of life of what is over would only keep others waiting.
+    // A step that the function did not await: signs of life of what is over would only keep others waiting.
     if (this.#ended) throw new Interrupted({ why: 'lost', error: new OnlyonceError('lease_lost') })
     // A step that looks for the record where it no longer is would be run for nothing, and then again.
     const onBeat = () => this.misplaced()
     this.#heartbeat = new Heartbeat(store, owned, this.attempt, onLeaseLost, onBeat)
     if (running.begin(owned, this.#heartbeat)) return
     this.#heartbeat.stop()
-    // Too late: nobody would hand this lease over.
+    // Too late: closing is past handing this lease over.
     throw new Interrupted({ why: 'failed', error: new OnlyonceError('closed') })
   }
 

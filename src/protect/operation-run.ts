@@ -81,7 +81,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if (known?.code === 'operation_changed') return changed(known.message)
     const { unvisited, undoing } = this.#steps
     if (unvisited !== null) {
-      // Whoever throws before it comes to what is durable has said nothing about it, and not told all undos yet.
+      // A function that throws before it comes to what is durable has said nothing about it, and not told all undos yet.
       return 'error' in end ? { why: 'failed', error: end.error } : changed(unasked(unvisited))
     }
     this.#stopped = null
@@ -147,7 +147,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if (entry !== null) return resultOf(entry)
     // What was begun to be undone never goes forward again.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
-    // Nobody came past this step without leaving it durable.
+    // No attempt came past this step without leaving it durable.
     if (kind === 'atomic') this.#maybe_sent = false
     this.#in_step = true
     try {

@@ -106,7 +106,7 @@ async function settle<Tx>(hold: Hold<Tx>, written: Written): Promise<'committed'
   }
 }
 
-/** The function of a step has ended its own transaction: what it did may stand without its record, so nobody may run it again. */
+/** The function of a step has ended its own transaction: what it did may stand without its record, so it must not run again. */
 async function endedInside<Tx>(hold: Hold<Tx>, error: OnlyonceError): Promise<Stop> {
   try {
     await hold.claim()

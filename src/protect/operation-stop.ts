@@ -9,7 +9,7 @@ import { unproved } from './proof.ts'
 export type Stop =
   /** Another came first, or holds the key: look again. */
   | { readonly why: 'conflict' | 'busy' }
-  /** The record has another owner, or nobody knows: nothing more is written. */
+  /** The record has another owner, or that is not known: nothing more is written. */
   | { readonly why: 'lost'; readonly error: unknown }
   /** The outcome of a call cannot be known now. */
   | {
@@ -19,9 +19,9 @@ export type Stop =
       /** When it is looked at, once that is written down. */
       readonly look_in_ms?: number
     }
-  /** It did not work this time: whoever comes next goes on from the last durable step. */
+  /** It did not work this time: the next owner goes on from the last durable step. */
   | { readonly why: 'failed'; readonly error: unknown }
-  /** Nobody can go on by himself. */
+  /** No attempt can go on: an operator decides. */
   | { readonly why: 'parked'; readonly failure: Failure; readonly waits_for?: string | null }
   /** The request itself is wrong, and nothing was done. */
   | { readonly why: 'invalid'; readonly error: OnlyonceError }
@@ -31,7 +31,7 @@ export type Stop =
 /** How an attempt ended. `reply` is durable. */
 export type RunEnd = { readonly why: 'completed'; readonly reply: Reply } | Stop
 
-/** Leaves the function of an operation. Whoever catches it gets it again from every other step. */
+/** Leaves the function of an operation. A function that catches it gets it again from every other step. */
 export class Stopped extends Error {
   readonly stop: Stop | { readonly why: 'undo' }
 
@@ -99,7 +99,7 @@ export function isOurs(error: unknown): boolean {
   return error instanceof OnlyonceError && OURS.includes(error.code)
 }
 
-/** Errors that say who owns the record, or that nobody knows what was written: nothing more may be. */
+/** Errors that say who owns the record, or that it is not known what was written: nothing more may be. */
 const LOST: readonly string[] = ['lease_lost', 'outcome_unknown']
 
 const OURS: readonly string[] = [

@@ -43,7 +43,7 @@ export function unproved(error: unknown, code: PlainCode): OnlyonceError {
   return new OnlyonceError(code, { cause: error })
 }
 
-/** An error with which nothing more is claimed than that nobody knows: one of the record, or one that says so itself. */
+/** An error with which nothing more is claimed than that the outcome is not known: one of the record, or one that says so itself. */
 export function inDoubt(error: unknown): OnlyonceError {
   const honest = error instanceof OnlyonceError && !claimsNothingDone(error)
   return honest ? error : unproved(error, 'outcome_unknown')

@@ -16,7 +16,7 @@ interface Kept {
 
 /**
  * Replies that were replayed a moment ago. A completed reply never changes, so clients that retry in a storm need
- * not ask the database each time. Bounded in bytes and in time; the oldest go first. Whoever brings another
+ * not ask the database each time. Bounded in bytes and in time; the oldest go first. A request that brings another
  * fingerprint is not answered here: the record decides.
  */
 export class RecentReplies {

@@ -82,7 +82,7 @@ export type Asked =
   | { readonly end: 'void' }
   | { readonly end: 'later'; readonly failure: Failure }
 
-/** Asks once, for a bounded time. Whatever goes wrong, nothing is known that was not known before. */
+/** Asks once, for a bounded time. Where anything goes wrong, nothing is known that was not known before. */
 export async function ask(recover: Recover, { account, operation, key }: RecordId): Promise<Asked> {
   const over = new AbortController()
   const { signal } = over

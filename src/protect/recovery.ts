@@ -104,7 +104,7 @@ export class Recovery<Tx> {
     return true
   }
 
-  /** `orphaned`: nobody has had the `recover` that the record counts on for long. */
+  /** `orphaned`: no process has had the `recover` that the record counts on for long. */
   async #look(seen: Unattended, orphaned: boolean): Promise<boolean> {
     const recover = this.recovers.get(seen.id.operation)
     if (recover !== undefined) return await this.#ask(seen, recover)
@@ -118,7 +118,7 @@ export class Recovery<Tx> {
     crashPoint('recover.take.before')
     const look = await store.recovery.takeLook(seen, LIMITS.recover_hold_ms)
     crashPoint('recover.take.after')
-    // Another looks: whoever asks the record again hears until when.
+    // Another looks: a caller that asks the record again hears until when.
     if (look === null) return true
     crashPoint('recover.ask.before')
     const asked = await ask(recover, seen.id)

@@ -24,7 +24,7 @@ export interface OperationRequest
   extends Omit<HandlerRequest, 'rerunnable' | 'save_wait_ms' | 'answer_max_ms'> {
   /** As JSON; the function is given what it says. */
   readonly input: Buffer
-  /** Until when whoever finishes it in the background may still begin calls; null where the caller gave none. */
+  /** Until when a worker that finishes it in the background may still begin calls; null where the caller gave none. */
   readonly deadline_given_ms: number | null
   /** Whether a reply with this status lets the same request run again, where nothing was done outside. */
   readonly notNow: (status: number) => boolean
@@ -108,7 +108,7 @@ function throwOfStore(error: unknown): never {
 /** What a worker knows of an operation that it goes on with. */
 export interface ResumeRequest extends Pick<HandlerRequest, 'owner' | 'lease_ms' | 'in_progress_max_ms'> {
   readonly seen: Takable
-  /** Looks count towards the schedule only where somebody was sent to look. */
+  /** Looks count towards the schedule only where a worker was sent to look. */
   readonly looking: boolean
 }
 
@@ -173,7 +173,7 @@ async function runAttempt<Tx>(
     }
     const steps = Steps.read(attempt.resumed?.progress?.bytes ?? null)
     const run = new OperationRun(hold, steps, notNow)
-    // What nobody here has the code of was not taken.
+    // An operation whose code this process lacks was not taken.
     const end = await run.run(code.get(attempt.head.version)!, inputOf(attempt.head.input.bytes))
     return await conclude(hold, steps, end, run.unproved, signals)
   } catch (error) {
@@ -188,7 +188,7 @@ function reasonOf(error: unknown): unknown {
   return error instanceof Interrupted && 'error' in error.stop ? error.stop.error : error
 }
 
-/** Whatever it is that ends its owners, it will end the next one too. */
+/** What has ended its owners will end the next one too. */
 const WORN_OUT: Failure = {
   code: 'owners_exhausted',
   message: 'Too many owners have taken it over, and none has finished it.',

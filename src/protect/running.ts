@@ -9,7 +9,7 @@ export class Running<Tx> {
   readonly #give_backs = new GiveBacks()
   #over = false
 
-  /** False when it is too late: leases have been handed over, and nobody would hand over this one. */
+  /** False when it is too late: leases have been handed over, and this one would not be. */
   begin(owned: Owned, heartbeat: Heartbeat<Tx>): boolean {
     if (this.#over) return false
     this.#at_work.set(owned, heartbeat)
@@ -20,7 +20,7 @@ export class Running<Tx> {
     this.#at_work.delete(owned)
   }
 
-  /** Notes work that nobody waits for, so that closing does. */
+  /** Notes work that no caller waits for, so that closing does. */
   working<T>(work: Promise<T>): Promise<T> {
     return this.saving(work)
   }

@@ -118,7 +118,7 @@ export async function runTransaction<Tx>(
   throw last instanceof OnlyonceError ? last : new OnlyonceError('serialization_failed', { cause: last })
 }
 
-/** Whatever the work wrote, it wrote elsewhere: a retry in another process may write it again. */
+/** What the work wrote, it wrote elsewhere: a retry in another process may write it again. */
 function isUnused(end: TransactionEnd): boolean {
   if (end.end === 'committed') return end.unused === true
   return end.end === 'ended_inside' && end.error.code === 'transaction_unused'

@@ -1,6 +1,6 @@
 /**
  * Calls that an operator has declared void, so that their step is tried under a new key. The operator may be wrong, and the
- * other side may be late: whatever is found of them counts, before the new call is made and after it.
+ * other side may be late: what is found of them counts, before the new call is made and after it.
  */
 import type { Failure } from '../record/index.ts'
 import { type CallEnd, type CallSite, doubtful, type Known, learn } from './asking.ts'
@@ -32,7 +32,7 @@ export async function voidAfter<T>(
   end: Extract<CallEnd, { end: 'result' }>,
 ): Promise<CallEnd> {
   for (const key of site.void_keys) {
-    // Whoever cannot be asked now was asked before. Evidence that comes later finds the decision, and raises the alarm.
+    // A processor that cannot be asked now was asked before. Evidence that comes later finds the decision, and raises the alarm.
     const truth = await learn(step, site, key, timeout_ms).catch(() => null)
     if (truth?.status === 'found') return happened('MADE', { value: end.value }, null)
   }

@@ -19,7 +19,7 @@ export type LookEnd =
   | { readonly end: 'void'; readonly failure: Failure }
   /** Not known yet: look again. */
   | { readonly end: 'again'; readonly in_ms: number }
-  /** Nobody looks any more: an operator decides. */
+  /** No worker looks any more: an operator decides. */
   | { readonly end: 'parked'; readonly failure: Failure }
 
 export function endLook(

@@ -15,7 +15,7 @@ export function owns(record: OnceRecord | null, fence: number): record is InProg
 export type Answerable = InProgress | Unknown | Parked
 
 /**
- * True when the owner's own word still counts: under its fence, and as long as nobody has decided in its place. So an owner
+ * True when the owner's own word still counts: under its fence, and as long as no operator or `recover` has decided in its place. So an owner
  * that stalled for longer than its lease loses no good reply. Operations are taken over by a new fence instead.
  */
 export function mayAnswer(record: OnceRecord | null, fence: number): record is Answerable {
@@ -41,7 +41,7 @@ export function mayForget(record: OnceRecord | null, fence: number): record is I
 
 /**
  * Whether an attempt at a record may have had effects, though it is retryable: a rerunnable handler that threw, or whose owner vanished,
- * may have done its work. The kind keeps that through later attempts that did nothing, whatever protects them.
+ * may have done its work. The kind keeps that through later attempts that did nothing, of every protection.
  */
 export function mayHideEffects(record: OnceRecord | null): boolean {
   return record !== null && record.state !== 'expired' && record.kind === 'handler_rerunnable'

@@ -12,7 +12,7 @@ export interface Reply {
   readonly status: number
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Buffer | null
-  /** The version of the reply's own form, for whoever reads it after a deploy. */
+  /** The version of the reply's own form, for code that reads it after a deploy. */
   readonly schema: number
   /** The id of the key that headers and body are sealed with; null when they are plain. */
   readonly sealed_by: string | null
@@ -71,7 +71,7 @@ export interface Unknown extends Common {
   readonly failure: Failure
   /** When it is looked into next what became of it; null where that was not written down, which counts as now. */
   readonly look_at: number | null
-  /** How often somebody has taken a look; also the fence of the look that was taken last. */
+  /** How often a look was taken; also the fence of the look that was taken last. */
   readonly looks: number
 }
 
@@ -90,7 +90,7 @@ export type OnceRecord = InProgress | Completed | Retryable | Unknown | Parked |
 
 export type State = OnceRecord['state']
 
-/** The states that wait for somebody: an owner, whoever finds out, or an operator. Their records are never removed. */
+/** The states that wait for an owner, a worker or an operator. Their records are never removed. */
 export type UnfinishedState = 'in_progress' | 'unknown' | 'parked'
 
 /** How many unfinished records are older than they should be. */

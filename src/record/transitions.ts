@@ -77,7 +77,7 @@ export type Decision =
     }
   | { readonly kind: 'parked'; readonly record: Parked }
 
-/** Takes ownership: the fence rises by one, whatever went before. */
+/** Takes ownership: the fence rises by one over that of the record before. */
 export function reserve(
   previous: OnceRecord | null,
   claimant: Claimant,
@@ -147,12 +147,12 @@ function inDoubt(record: Unknown, now: number) {
   return { record, retry_after_ms: afterLook(record, now), due: isDue(record, now) }
 }
 
-/** The owner said nothing until its lease was over. It has the grace to come back; then somebody looks. */
+/** The owner said nothing until its lease was over. It has the grace to come back; then a worker or a retry looks. */
 export function vanish(record: InProgress, grace_ms: number, now: number): Unknown {
   return doubt(record, OWNER_VANISHED, now, record.lease_until + grace_ms)
 }
 
-/** Whether somebody may look what became of a record. An operation is looked at by its workers. */
+/** Whether a worker or a retry may look what became of a record. An operation is looked at by its workers. */
 export function isDue(record: Unknown, now: number): boolean {
   return record.kind !== 'operation' && (record.look_at ?? now) <= now
 }
@@ -211,7 +211,7 @@ export function release(
   }
 }
 
-/** Nobody can know whether it happened: somebody has to find out, the first time at `look_at`. */
+/** It is not known whether it happened: that has to be found out, the first time at `look_at`. */
 export function doubt(record: InProgress, failure: Failure, now: number, look_at: number = now): Unknown {
   return { ...common(record), state: 'unknown', failure, changed_at: now, look_at, looks: 0 }
 }
@@ -233,7 +233,7 @@ export function settleAsNotExecuted(record: Unknown | Parked, retention_ms: numb
   }
 }
 
-/** It was found out that it happened: somebody takes the record and runs the rest. */
+/** It was found out that it happened: a new owner takes the record and runs the rest. */
 export function settleAsExecuted(
   record: Unknown,
   claimant: Claimant,
@@ -259,7 +259,7 @@ export function giveUp(record: Retryable, reply: Reply, retention_ms: number, no
   return { ...decided, state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
 }
 
-/** No more automatic attempts: an operator decides. An owner parks what it finds that nobody can go on with. */
+/** No more automatic attempts: an operator decides. An owner parks what it finds that no attempt can go on with. */
 export function park(record: Unknown | InProgress, failure: Failure, now: number): Parked {
   return { ...common(record), state: 'parked', failure, changed_at: now }
 }

@@ -25,7 +25,7 @@ export function packReply({ headers, body, sealed_by }: Contents): Buffer {
   return Buffer.concat(body === null ? [length, text] : [length, text, body])
 }
 
-/** Only for what a seal has vouched for: nobody else can have written it, so its form is not doubted. */
+/** Only for what a seal has vouched for: no other writer can have made it, so its form is not doubted. */
 export function unpackReply(bytes: Buffer): Contents {
   const body_start = LENGTH_BYTES + bytes.readUInt32BE(0)
   const head = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, body_start)) as Head

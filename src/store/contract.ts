@@ -62,7 +62,7 @@ export interface KeyIds {
   readonly digestOf?: (purpose: KeyPurpose, key_id: string) => string
 }
 
-/** Proof of ownership: whoever holds an older fence owns nothing any more. */
+/** Proof of ownership: an attempt with an older fence owns nothing any more. */
 export interface Owned {
   readonly id: RecordId
   readonly fence: number
@@ -103,8 +103,8 @@ export type TransactionEnd<Written = Reply> =
   /** Another transaction with this key is open and did not end in time; everything was rolled back. */
   | { readonly end: 'busy' }
   /**
-   * The work threw; everything was rolled back. `trouble` says that the store itself was not there for the work, whatever the work
-   * has made of that. `meant` is false where a statement could not be run at all: the work has said nothing by that, and may
+   * The work threw; everything was rolled back. `trouble` says that the store itself was not there for the work, also where the work
+   * has made another error of that. `meant` is false where a statement could not be run at all: the work has said nothing by that, and may
    * well go on another time. `went_on`: the work did not throw at all. One of its statements had failed, which aborts a transaction in
    * the database, and the work went on as if it had not.
    */
@@ -122,7 +122,7 @@ export type TransactionEnd<Written = Reply> =
   /** COMMIT was sent and its answer never came. */
   | { readonly end: 'in_doubt'; readonly reply: Written; readonly error: unknown }
 
-/** How a claim inside somebody else's transaction ended. */
+/** How a claim inside a transaction of the caller's ended. */
 export type WithinEnd =
   | { readonly end: 'completed'; readonly reply: Reply }
   | { readonly end: 'decided'; readonly decision: Exclude<Decision, Run> }
@@ -133,7 +133,7 @@ export interface ReapRequest {
   /** `delete` removes the record and its history; `expire` keeps the row and clears what it says. */
   readonly mode: 'delete' | 'expire'
   readonly batch_max: number
-  /** What changed more recently stays, whatever its retention says: somebody may still ask what became of it. */
+  /** What changed more recently stays, also after its retention: a process may still ask what became of it. */
   readonly kept_min_ms: number
 }
 
@@ -185,7 +185,7 @@ export interface Store<Tx> {
    * the attempt has left no trace any more: an answer that was lost does no harm. See `mayForget`.
    */
   forget(owned: Owned): Promise<boolean>
-  /** `look_in_ms`: when somebody is to look what became of it; at once where nothing is said. */
+  /** `look_in_ms`: when a worker is to look what became of it; at once where nothing is said. */
   doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void>
 
   /**
@@ -209,7 +209,7 @@ export interface Store<Tx> {
 
   /**
    * Leaves a retryable record after a rollback, so that the key keeps its fingerprint, and what the record before may hide. Never
-   * touches a row that somebody else wrote; says whether it wrote one.
+   * touches a row that another attempt wrote; says whether it wrote one.
    */
   leaveRetryable(attempt: TransactionAttempt, failure: Failure): Promise<boolean>
 
@@ -220,7 +220,7 @@ export interface Store<Tx> {
   stuck(older_than_ms: number): Promise<Stuck>
 
   /**
-   * For how long after its last change a record may be the verdict on a COMMIT whose answer was lost. Nobody may remove
+   * For how long after its last change a record may be the verdict on a COMMIT whose answer was lost. No reaper may remove
    * it before.
    */
   readonly doubt_max_ms: number

@@ -49,7 +49,7 @@ export interface ListRequest {
   readonly account: string | null
   /** Under any operation of the account, which has to be given with it. */
   readonly key: string | null
-  /** Only completed records of handlers that threw or replied with 5xx, which nobody has settled. */
+  /** Only completed records of handlers that threw or replied with 5xx, which were not settled. */
   readonly failed: boolean
   readonly operation: string | null
   readonly older_than_ms: number

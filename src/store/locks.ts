@@ -6,7 +6,7 @@ export interface LockId {
   readonly resource: string
 }
 
-/** Proof of having got a lock: its token, and a random id that nobody else has. */
+/** Proof of having got a lock: its token, and a random id that no other holder has. */
 export interface HeldLock {
   readonly id: LockId
   readonly token: number
@@ -26,15 +26,15 @@ export interface LockStore {
   /** One try. Asked again by the same holder, whose first answer was lost, it gives the same token. */
   acquire(id: LockId, holder: string, ttl_ms: number): Promise<Acquisition>
 
-  /** A sign of life: it is held for the ttl from now on, or for longer if it was. False when somebody else has the lock, or it was released. */
+  /** A sign of life: it is held for the ttl from now on, or for longer if it was. False when another holder has the lock, or it was released. */
   extend(held: HeldLock, ttl_ms: number): Promise<boolean>
 
   /** Gives the lock back. False, and nothing is changed, when it was not held any more. */
   release(held: HeldLock): Promise<boolean>
 
   /**
-   * Makes sure, inside a transaction of the caller's, that nobody else gets the lock before that transaction has
-   * ended. Throws `fence_stale` where somebody has it, and the transaction cannot commit then.
+   * Makes sure, inside a transaction of the caller's, that no other holder gets the lock before that transaction has
+   * ended. Throws `fence_stale` where another holder has it, and the transaction cannot commit then.
    */
   assertFence(tx: Queryable, held: HeldLock): Promise<void>
 }

@@ -96,10 +96,10 @@ export interface Resumed {
   readonly place: Owned['place']
 }
 
-/** When somebody is to look at a record again that is in doubt. */
+/** When a worker is to look at a record again that is in doubt. */
 export interface NextLook {
   readonly looks: number
-  /** Null: nobody does so by himself. */
+  /** Null: no worker does. */
   readonly in_ms: number | null
   /** The key of the call whose outcome is in doubt, so that evidence about it finds the record. */
   readonly waits_for: string | null
@@ -132,7 +132,7 @@ export interface OperationStore<Tx> {
     crashPoint: CrashPoint,
   ): Promise<TransactionEnd<Written>>
 
-  /** Whether a step whose COMMIT was not answered took effect. Throws `lease_lost` where nobody can go on with it. */
+  /** Whether a step whose COMMIT was not answered took effect. Throws `lease_lost` where the owner cannot go on with it. */
   settleStep(owned: Owned, written: Written): Promise<'committed' | 'rolled_back'>
 
   /** Makes results durable, or the end, in a commit of its own. Gives the record's new place, where it is known. */
@@ -143,15 +143,15 @@ export interface OperationStore<Tx> {
   ): Promise<Owned['place']>
 
   /**
-   * Takes a record over by the fence that was seen. Null when another came first. Whoever lacks the code or the key to go
+   * Takes a record over by the fence that was seen. Null when another came first. A taker that lacks the code or the key to go
    * on with it changes nothing: `operation_unknown`, `seal_key_unknown`.
    */
   takeOver(request: TakeOver): Promise<Resumed | null>
 
-  /** Nobody knows whether a call took effect. */
+  /** It is not known whether a call took effect. */
   doubt(owned: Owned, failure: Failure, next: NextLook): Promise<void>
 
-  /** Nobody can go on by himself: an operator decides, and may have to know which call is in doubt. */
+  /** No worker can go on: an operator decides, and may have to know which call is in doubt. */
   park(owned: Owned, failure: Failure, waits_for: string | null): Promise<void>
 
   /** Operations whose lease ran out at least so long ago, of all accounts; those that were begun first come first. */
@@ -167,8 +167,8 @@ export interface OperationStore<Tx> {
   longestWaiting(overdue_ms: number, except: readonly string[]): Promise<readonly Takable[]>
 
   /**
-   * Keeps what somebody has told about a call, often before its answer came, and lets whoever waits for it look
-   * at once. The first word stays. Gives the record of which an operator has declared this very call void.
+   * Keeps what a webhook or an operator has told about a call, often before its answer came, and lets a worker look at once
+   * at the record that waits for it. The first word stays. Gives the record of which an operator has declared this very call void.
    */
   addEvidence(account: string, call_key: string, result: Sealed): Promise<RecordId | null>
   evidence(account: string, call_key: string): Promise<Sealed | null>

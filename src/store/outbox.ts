@@ -53,7 +53,7 @@ export interface LanePlace {
 /** Something to deliver: the next of a lane, or one that was held and is due. */
 export type TakenEvent = {
   readonly at: LanePlace
-  /** Null: somebody has deleted it. */
+  /** Null: it was deleted. */
   readonly event: OutboxEvent | null
 } & (
   | { readonly from: 'lane' /** An earlier one of its aggregate is held. */; readonly blocked: boolean }
@@ -99,7 +99,7 @@ export interface Lag {
   readonly parked: number
 }
 
-/** An event or a job that nobody tries any more, and why. */
+/** An event or a job that is not tried any more, and why. */
 export interface Parked {
   readonly account: string
   readonly id: string
@@ -160,7 +160,7 @@ export interface OutboxStore {
   lag(): Promise<readonly Lag[]>
 
   takeJobs(jobs: readonly string[], count_max: number, lease_ms: number): Promise<TakenJobs>
-  /** Ends jobs; whoever has lost its lease changes nothing. */
+  /** Ends jobs; a worker that has lost its lease changes nothing. */
   endJobs(claim_id: string, ends: readonly JobEnd[]): Promise<void>
 
   /** What waits for an operator; the oldest first, a bounded number of them. */

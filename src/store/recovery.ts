@@ -1,14 +1,14 @@
 /** What a store keeps for those who look after records whose owner gave no outcome. Operations have a part of their own. */
 import type { Failure, Kind, LookEnd, RecordId } from '../record/index.ts'
 
-/** A record that waits for somebody, as it was seen. */
+/** A record that waits for a worker or an operator, as it was seen. */
 export interface Unattended {
   readonly id: RecordId
   readonly fence: number
   readonly attempt_id: string
   readonly state: 'in_progress' | 'unknown'
   readonly kind: Kind
-  /** How often somebody has taken a look. */
+  /** How often a look was taken. */
   readonly looks: number
   /** Why it is unknown; null while it is in progress. */
   readonly failure: Failure | null
@@ -41,7 +41,7 @@ export interface RecoveryStore {
    */
   vanish(seen: Unattended, grace_ms: number, retention_ms: number): Promise<'unknown' | 'retryable' | null>
 
-  /** Takes a look that is due; the next is due after `hold_ms`, in case nobody hears of this one again. Null: another has it. */
+  /** Takes a look that is due; the next is due after `hold_ms`, in case this one is never heard of again. Null: another has it. */
   takeLook(seen: Unattended, hold_ms: number): Promise<Look | null>
 
   /**

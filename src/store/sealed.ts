@@ -191,8 +191,8 @@ class SealedStore<Tx> implements Store<Tx> {
   }
 
   /**
-   * A sealed reply is opened when it is read, and not before. Whoever only wants to know the state, such as
-   * `explain()`, and whoever finds another's fingerprint needs no key, and is not kept from its answer by a
+   * A sealed reply is opened when it is read, and not before. A caller that only wants to know the state, such as
+   * `explain()`, and one that finds another's fingerprint need no key, and are not kept from its answer by a
    * seal that is broken.
    */
   #opening<R extends OnceRecord>(id: RecordId, record: R): R {

@@ -3,7 +3,7 @@ import type { Failure } from '../record/index.ts'
 import type { Sealed } from '../seal/index.ts'
 import type { JobDraft, Message } from './outbox.ts'
 
-/** Somebody who wants to be told. */
+/** A receiver that wants to be told. */
 export interface WebhookEndpoint {
   readonly id: string
   readonly url: string
@@ -11,7 +11,7 @@ export interface WebhookEndpoint {
   readonly types: readonly string[] | null
   readonly description: string | null
   readonly state: 'enabled' | 'disabled'
-  /** `asked`: somebody disabled it. `gone`: it answered 410. */
+  /** `asked`: the service disabled it. `gone`: it answered 410. */
   readonly disabled_why: 'asked' | 'gone' | null
   /** Milliseconds since the epoch, by the database's clock, as all times here. */
   readonly created_at: number
@@ -156,7 +156,7 @@ export interface WebhookStore {
   /** Keeps messages, and notes a delivery to every endpoint that wants them, in one transaction. What is there already stays. */
   fanOut(messages: readonly MessageDraft[]): Promise<void>
   take(request: TakeDeliveries): Promise<readonly TakenDelivery[]>
-  /** `ours`: false, and the delivery was not changed, where somebody else has taken it meanwhile. `disabled`: its endpoint was, by this. */
+  /** `ours`: false, and the delivery was not changed, where another deliverer has taken it meanwhile. `disabled`: its endpoint was, by this. */
   end(end: DeliveryEnd): Promise<{ readonly ours: boolean; readonly disabled: boolean }>
 
   /**

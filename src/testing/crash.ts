@@ -125,7 +125,7 @@ function killSelf(site: CrashSite): never {
     // Synchronous, because nothing asynchronous gets a chance any more.
     writeSync(2, `\n${CRASHED_PREFIX}${formatSite(site)}\n`)
   } catch {
-    // Nobody reads standard error, or it is full. Dying comes first.
+    // Standard error is not read, or it is full. Dying comes first.
   }
   process.kill(process.pid, 'SIGKILL')
   // The signal may take a moment to arrive. Not one more instruction of the program runs meanwhile.

@@ -97,7 +97,7 @@ describe('startFaultProxy', () => {
   it('close destroys every connection, frees the port and fails those who wait', async () => {
     const [client, peer] = await open()
     const waiting = expect(proxy.once('reset')).rejects.toThrow(
-      /closed while somebody waited for the event reset/,
+      /closed while a test waited for the event reset/,
     )
     await Promise.all([proxy.close(), proxy.close()])
     await waiting

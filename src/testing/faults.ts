@@ -73,7 +73,7 @@ export interface DelayBytes extends Recurrence {
 
 /**
  * The host vanished: nothing is relayed any more, no FIN and no RST either, on open connections and on new
- * ones. A connection that fell silent stays so until it is reset or the proxy is closed, whatever fault is
+ * ones. A connection that fell silent stays so until it is reset or the proxy is closed, under every fault that is
  * set meanwhile. The kernel still acknowledges packets, so TCP keepalive does not notice.
  */
 export interface BlackHole extends Recurrence {

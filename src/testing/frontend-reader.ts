@@ -152,7 +152,7 @@ export class FrontendReader {
     return true
   }
 
-  /** A new unnamed statement or portal replaces the old one, whatever it was. */
+  /** A new unnamed statement or portal replaces every old one. */
   #forgetUnnamed(type: string): void {
     if (type === 'P') this.#statements.delete('')
     if (type === 'B') this.#portals.delete('')

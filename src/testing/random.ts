@@ -13,7 +13,7 @@ export interface Random {
   /** True with this probability: never at 0, always at 1. */
   chance(probability: number): boolean
   /**
-   * Another source that depends on the seed and on `stream` alone, not on what was drawn before. Whatever
+   * Another source that depends on the seed and on `stream` alone, not on what was drawn before. All that
    * runs concurrently takes a stream of its own: then the order of events does not change its choices.
    */
   fork(stream: number): Random

@@ -28,7 +28,7 @@ export class Waiters<T> {
     refuseUnknown('A wait for a fact', options, { timeout_ms: true })
     const { timeout_ms = TESTING_LIMITS.wait_max_ms } = options
     const promise = new Promise<T>((resolve, reject) => {
-      if (this.#closed) return reject(failure(`The proxy is closed; nobody can wait for ${what()}.`))
+      if (this.#closed) return reject(failure(`The proxy is closed, so a test cannot wait for ${what()}.`))
       if (this.#waiting.size >= TESTING_LIMITS.waiters_max) {
         return reject(
           new OnlyonceError('overloaded', { detail: 'Too many promises wait for facts of one proxy.' }),
@@ -46,7 +46,7 @@ export class Waiters<T> {
         },
         fail: (error) => {
           leave()
-          reject(error ?? failure(`The proxy was closed while somebody waited for ${what()}.`))
+          reject(error ?? failure(`The proxy was closed while a test waited for ${what()}.`))
         },
       }
       const timer = setTimeout(() => {

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 
 /**
- * Addresses that are nobody's on the public internet, by the registries of special-purpose addresses: this host, private networks,
+ * Addresses without an owner on the public internet, by the registries of special-purpose addresses: this host, private networks,
  * carriers' own, link-local (where clouds keep their metadata), documentation, benchmarks, multicast, the future.
  */
 const IPV4_REFUSED = [

@@ -1,6 +1,6 @@
 /**
  * The only file of this room that reads or writes a time of day. The age of a webhook that comes in is judged before any database is
- * asked, with an allowance for clocks that differ; whatever is scheduled goes by the database's clock.
+ * asked, with an allowance for clocks that differ; what is scheduled goes by the database's clock.
  */
 export const nowMs = (): number => Date.now()
 

@@ -14,7 +14,7 @@ export interface Deliverer extends Worker {
 
 /**
  * Takes what is due and posts it, a bounded number at once and a few of them to one endpoint: one that is slow or dead takes its few
- * places, and nobody else's. A run does not wait for the slow ones; they go on beside the next.
+ * places, and none of another endpoint. A run does not wait for the slow ones; they go on beside the next.
  */
 export class WebhookDeliverer<Tx> implements Deliverer {
   readonly name = 'webhooks'

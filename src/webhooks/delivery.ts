@@ -12,7 +12,7 @@ import { signWebhook } from './sign.ts'
 /** The answer that an endpoint gives for ever. */
 const GONE = 410
 
-/** Makes one attempt and says what came of it. It throws nothing: whatever goes wrong is an attempt that failed. */
+/** Makes one attempt and says what came of it. It throws nothing: every error is an attempt that failed. */
 export async function attempt(
   delivery: TakenDelivery,
   settings: WebhooksSettings,
@@ -33,7 +33,7 @@ export async function attempt(
     const failure = { code: `endpoint_${endpoint_state}`, message: `The endpoint is ${endpoint_state}.` }
     return endWith({ end: 'failed', status: null, failure })
   }
-  // Whoever took it so often and never told how it ended did not survive it.
+  // A delivery that was taken so often without a result has crashed its workers.
   if (attempts > settings.retry_after_ms.length + 1) {
     const failure = {
       code: 'begun_too_often',

@@ -20,7 +20,7 @@ import {
   refuse,
 } from './names.ts'
 
-/** A message that was kept: what was told, to whoever wanted to hear it. */
+/** A message that was kept: what was told to its receivers. */
 export interface WebhookMessage {
   readonly id: string
   readonly type: string
@@ -90,7 +90,7 @@ export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Mes
       await ready()
       const found = await store.listMessages({
         account,
-        // Whoever names no type at all is told of none; and no text of PostgreSQL's holds a NUL.
+        // A filter that names no type at all matches none; and no text of PostgreSQL's holds a NUL.
         types: types?.filter((type) => !type.includes('\0')) ?? null,
         from,
         to,

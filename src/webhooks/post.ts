@@ -50,7 +50,7 @@ function send(
     const sent = request(url, {
       method: 'POST',
       lookup: pinnedLookup(addresses),
-      // A connection of its own: none that was made to an address which nobody would judge again.
+      // A connection of its own: none that was made to an address which would not be judged again.
       agent: false,
       signal,
       headers: { ...headers, 'content-length': `${body.length}`, connection: 'close' },

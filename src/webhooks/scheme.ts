@@ -88,7 +88,7 @@ export function schemeOf(name: unknown): Scheme {
   })
 }
 
-/** Exactly one value, whatever the case of its name. */
+/** Exactly one value; its name may be in any case. */
 function headerOf(headers: WebhookHeaders, name: string): string {
   const value = findHeader(headers, name)
   if (typeof value === 'string' && value !== '') return value

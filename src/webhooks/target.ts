@@ -41,7 +41,7 @@ export function askDns(servers?: readonly string[]): ResolveName {
  */
 const NOT_PUBLIC = 'Webhooks are sent to public addresses alone. This one is none, or cannot be found.'
 
-/** Names that never mean a host of somebody else. What they resolve to is refused too; this says so at once. */
+/** Names that never mean a host of another party. What they resolve to is refused too; this says so at once. */
 const OWN_NAMES = /(?:^|\.)(?:localhost|local|internal|home\.arpa|lan|intranet|corp|private)$/
 
 /** The address of an endpoint as its owner gave it, judged by its letters: what its name resolves to is judged at every delivery. */
@@ -49,7 +49,7 @@ export function checkUrl(given: unknown, { allow_private }: Pick<TargetRules, 'a
   if (typeof given !== 'string' || given.length > LIMITS.webhook_url_length_max) {
     refuse(`It must be text of at most ${LIMITS.webhook_url_length_max} characters.`)
   }
-  // What the parser would silently take out is not what somebody meant.
+  // What the parser would silently take out is not what the caller meant.
   if (/[^!-[\]-~\u00a1-\uffff]/.test(given)) refuse('It holds spaces, control characters or backslashes.')
   if (!URL.canParse(given)) refuse('It is no URL.')
   const url = new URL(given)
@@ -73,7 +73,7 @@ export function checkUrl(given: unknown, { allow_private }: Pick<TargetRules, 'a
 }
 
 /**
- * The addresses to connect to, and no others: whoever connects asks nobody again, so that a name cannot mean one thing when
+ * The addresses to connect to, and no others: the socket asks no resolver again, so that a name cannot mean one thing when
  * it is judged and another one when it is used. One address that is refused refuses all of them.
  */
 export async function resolveTarget(url: URL, rules: TargetRules): Promise<readonly string[]> {
@@ -99,7 +99,7 @@ async function resolveName(
   }
 }
 
-/** A lookup for sockets that knows these addresses and asks nobody. */
+/** A lookup for sockets that knows these addresses and asks no resolver. */
 export function pinnedLookup(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }))
   return (_hostname, options, callback) => {

@@ -5,7 +5,7 @@ import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import { encodeValue } from '../value.ts'
 
-/** What somebody has told about a call, for example by a webhook. */
+/** What was told about a call, for example by a webhook. */
 export interface Evidence {
   readonly account: string
   /** The key that the call was made with: what `call` was given. */
@@ -18,7 +18,7 @@ const NAMES: OptionNames<Evidence> = { account: true, key: true, result: true }
 
 /**
  * Keeps what was told about a call of an operation, often before its answer came. It is read before anybody asks
- * `find`, and acts only where the outcome is in doubt: then somebody looks at once. Telling it again changes nothing.
+ * `find`, and acts only where the outcome is in doubt: then a worker looks at once. Telling it again changes nothing.
  *
  * @example
  * await addEvidence(once, { account, key: event.metadata.key, result: { id: event.charge.id } })

@@ -50,7 +50,7 @@ export class Loop {
   }
 
   async #run(): Promise<void> {
-    // Not in the turn of whoever starts it: a worker that throws at once is heard as any other.
+    // Not in the turn of the code that starts it: a worker that throws at once is heard as any other.
     await nextTurn()
     let failures = 0
     while (!this.#stopped) {

@@ -25,7 +25,7 @@ const NAMES: OptionNames<ReaperOptions> = { mode: true, batch_max: true, every_m
 
 /**
  * A worker that removes finished records after their retention. It never touches one that is in progress, unknown or
- * parked, and none that has changed within the last minutes, whatever its retention. Evidence goes 90 days after it was
+ * parked, and none that has changed within the last minutes, also with a shorter retention. Evidence goes 90 days after it was
  * told, unless a record still waits for it.
  *
  * @example

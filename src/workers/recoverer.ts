@@ -14,7 +14,7 @@ export interface RecovererOptions {
 const NAMES: OptionNames<RecovererOptions> = { batch_max: true, at_once: true }
 
 /**
- * Looks after handlers whose owner gave no outcome: asks the `recover` of their operation, and parks what nobody can find out.
+ * Looks after handlers whose owner gave no outcome: asks the `recover` of their operation, and parks what cannot be found out.
  * The background loop of every process does the same in small batches.
  *
  * @example

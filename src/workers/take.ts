@@ -32,7 +32,7 @@ export function checkTaker<T extends TakerOptions>(owner: string, options: T, na
 }
 
 /**
- * Works on a batch, some at once. In another order than others do: whoever comes second to a record has only wasted
+ * Works on a batch, some at once. In another order than others do: a worker that comes second to a record has only wasted
  * a question. What one record does harms no other.
  */
 export async function takeEach(

@@ -36,7 +36,7 @@ export interface ExpressRequest extends IncomingMessage {
 }
 
 export interface ExpressOptions<Req> extends RoutePolicy {
-  /** Whose request it is, after your own authentication; nobody's is refused with 401. */
+  /** Whose request it is, after your own authentication; one without an account is refused with 401. */
   readonly account: (request: Req) => string | null | undefined | Promise<string | null | undefined>
 }
 
@@ -53,7 +53,7 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
   const { account, policy } = accountAndPolicy('idempotent() for Express', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Express')
   return function idempotency(request, response, next) {
-    if (!boundary.protects(requestOf(request, request.originalUrl, NOBODY, boundary.body_size_max_bytes)))
+    if (!boundary.protects(requestOf(request, request.originalUrl, ANONYMOUS, boundary.body_size_max_bytes)))
       return next()
     accountOf(account, request)
       .then((whose) => {
@@ -75,7 +75,7 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
   }
 }
 
-const NOBODY = { route: null, path_params: {}, account: null }
+const ANONYMOUS = { route: null, path_params: {}, account: null }
 
 /**
  * The pattern of the route that the request matched, with its parameters. Where the router is mounted counts in the fingerprint as

@@ -60,7 +60,7 @@ export class Guard<Tx> {
       done()
     }
     const fail = (error: unknown) => {
-      // A handler that took the response over, and destroyed it, has nobody left to answer for it.
+      // A handler that took the response over, and destroyed it, leaves no code to answer for it.
       if (reply.sent) reply.raw.destroy()
       else done(errorFor(error) as Error)
     }
@@ -78,7 +78,7 @@ export class Guard<Tx> {
 
   /**
    * What is thrown is answered by the framework, and the answer is what counts; but for a transaction a throw is a rollback,
-   * whatever status its error is given, and `notExecuted()` and `invalid()` say what they say.
+   * with any status that its error is given, and `notExecuted()` and `invalid()` say what they say.
    */
   readonly noteError = (
     request: FastifyRequest,

@@ -30,7 +30,7 @@ export interface FastifyPolicy extends RoutePolicy {
 /** What the plugin is given. A policy here is that of all its routes, each of which may differ from it. */
 export interface FastifyOptions<Tx> extends Omit<RoutePolicy, 'operation'> {
   readonly once: Onlyonce<Tx>
-  /** Whose request it is, after your own authentication; nobody's is refused with 401. */
+  /** Whose request it is, after your own authentication; one without an account is refused with 401. */
   readonly account: Account
 }
 
@@ -94,7 +94,7 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
 }
 
 /**
- * Fastify finds a route by its path and by its constraints: a host, a version, or whatever else an application has strategies for.
+ * Fastify finds a route by its path and by its constraints: a host, a version, or others that an application has strategies for.
  * Two routes that differ in these alone are two operations.
  */
 function placeOf({ url, constraints = {} }: RouteOptions): GuardedRoute {
@@ -126,7 +126,7 @@ function takeMark(route: RouteOptions, name: string): FastifyPolicy | null {
   return marks.get(mark)!
 }
 
-/** Each hook comes last of its kind: the key is claimed when nobody is left who could refuse the request. */
+/** Each hook comes last of its kind: the key is claimed when no code is left that could refuse the request. */
 function protect<Tx>(route: RouteOptions, guard: Guard<Tx>): void {
   const { handler } = route
   route.preParsing = [...listOf(route.preParsing), guard.tapBody]

@@ -5,7 +5,7 @@ import { OnlyonceError } from '../../errors.ts'
 import { readBody } from '../node/body.ts'
 
 /**
- * Keeps the bytes of a body while the framework's own parser reads them. Whatever way a stream is read, each chunk is told
+ * Keeps the bytes of a body while the framework's own parser reads them. In every way to read a stream, each chunk is told
  * as `data` exactly once, so nothing is read twice, nothing is copied, and the parser's limit is the parser's.
  */
 export class TappedBody {
@@ -34,7 +34,7 @@ export class TappedBody {
     }
   }
 
-  /** What was read, or is read now where nobody has: a parser may leave the body to the handler. */
+  /** What was read, or is read now where no parser has: a parser may leave the body to the handler. */
   read(raw: IncomingMessage, parsed: unknown): RequestBody | Promise<RequestBody> {
     this.#untap()
     if (this.#payload.readableEnded) {

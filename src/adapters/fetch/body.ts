@@ -2,7 +2,7 @@ import type { RequestBody } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
 
 /**
- * The body of a request as bytes, left in place for whoever reads it next. A copy is read and the request itself is
+ * The body of a request as bytes, left in place for the next reader. A copy is read and the request itself is
  * handed on, because frameworks add to it what a new one would not have (`nextUrl`, `cf`). Null when it has been read
  * already: a request gives its body once.
  */
@@ -47,7 +47,7 @@ export async function bodyOf(request: Request, size_max_bytes: number): Promise<
   return body
 }
 
-/** A body that was read, or that somebody is reading, cannot be copied. */
+/** A body that was read, or that is being read, cannot be copied. */
 function copyOf(request: Request): Request | null {
   if (request.bodyUsed) return null
   try {

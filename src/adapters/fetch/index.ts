@@ -7,7 +7,7 @@ import { requestOf, serve } from './serve.ts'
 
 export type { OnceContext } from '../../boundary/index.ts'
 
-/** What a handler is given beside the request: whatever its framework gives, and the context of its protection. */
+/** What a handler is given beside the request: what its framework gives, and the context of its protection. */
 export interface ProtectedContext<Tx> {
   /** Null for a request that is not protected. */
   readonly once: OnceContext<Tx> | null
@@ -19,7 +19,7 @@ export interface ProtectedContext<Tx> {
 export interface FetchOptions<Req, Given> extends RoutePolicy {
   /** The name of what the handler does, such as `payments.create`. A handler is told the path, and no pattern of it. */
   readonly operation: NonNullable<RoutePolicy['operation']>
-  /** Whose request it is, after your own authentication; nobody's is refused with 401. */
+  /** Whose request it is, after your own authentication; one without an account is refused with 401. */
   readonly account: (
     request: Req,
     context: Given,
@@ -53,16 +53,16 @@ export function idempotent<
     const run = async (once: OnceContext<Tx> | null) =>
       await handler(request, { ...context, once } as unknown as Context)
     const url = new URL(request.url)
-    const nobody = {
+    const anonymous = {
       route: null,
       path_params: {},
       account: null,
       body: () => bodyOf(request, boundary.body_size_max_bytes),
     }
-    if (!boundary.protects(requestOf(request, url, nobody))) return await run(null)
+    if (!boundary.protects(requestOf(request, url, anonymous))) return await run(null)
     const whose = await accountOf(account, request, context)
     const path_params = await paramsOf(context)
-    const known = { ...nobody, path_params, account: whose }
+    const known = { ...anonymous, path_params, account: whose }
     return await serve(boundary, requestOf(request, url, known), run, () => request.signal)
   }
 }

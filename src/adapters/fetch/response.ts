@@ -6,7 +6,7 @@ export interface Captured {
   readonly response: Response
 }
 
-/** Reads a response to its end: whatever stream its body is, nothing of it leaves before. */
+/** Reads a response to its end: nothing of its body, of any stream, leaves before. */
 export async function capture(response: Response): Promise<Captured> {
   const { status, statusText, headers } = refuseError(response)
   const body = Buffer.from(await response.arrayBuffer())
@@ -48,7 +48,7 @@ export function overhear(
 }
 
 /**
- * Passes a stream on at the pace of whoever takes it. When nobody takes it any more it is read to its end all the same:
+ * Passes a stream on at the pace of its reader. When there is no reader any more it is read to its end all the same:
  * the work goes on, and its reply is stored. What is larger than the limit is only counted, so that a long stream takes no
  * memory.
  */

@@ -23,7 +23,7 @@ export interface OnceVariables<Tx> {
 }
 
 export interface HonoOptions<E extends Env> extends RoutePolicy {
-  /** Whose request it is, after your own authentication; nobody's is refused with 401. */
+  /** Whose request it is, after your own authentication; one without an account is refused with 401. */
   readonly account: (c: Context<E>) => string | null | undefined | Promise<string | null | undefined>
 }
 
@@ -45,20 +45,20 @@ export function idempotent<Tx, E extends Env = any>(
   return async function idempotency(c, next) {
     const { body_size_max_bytes } = boundary
     const url = new URL(c.req.url)
-    const nobody = {
+    const anonymous = {
       route: '',
       path_params: {},
       account: null,
       body: () => bodyOf(c.req, body_size_max_bytes),
     }
-    if (!boundary.protects(requestOf(c.req.raw, url, nobody))) return await next()
+    if (!boundary.protects(requestOf(c.req.raw, url, anonymous))) return await next()
     const whose = await accountOf(account, c as unknown as Context<E>)
     // The request itself may be replaced by what stands between two layers.
     const carriers = [c, c.req.raw]
     // A stranger, who is refused, must not be the one by whom a second pattern is met.
     const place = routeOf(c, whose === null ? new PatternsSeen() : seen)
-    const request = { ...requestOf(c.req.raw, url, { ...nobody, ...place, account: whose }), carriers }
-    // Headers that were set before the handler runs belong to this request, whatever is answered.
+    const request = { ...requestOf(c.req.raw, url, { ...anonymous, ...place, account: whose }), carriers }
+    // Headers that were set before the handler runs belong to this request, with every answer.
     const before = new Headers(c.newResponse(null).headers)
     let answered: Error | null = null
     let is_running = false

@@ -23,7 +23,7 @@ export function lateResponse(c: Context, response: Response): Response {
 /** Not every server takes a response whose client has hung up. */
 const TAKEN_MAX_MS = 1_000
 
-/** The same bytes, which are not asked for before somebody takes them. */
+/** The same bytes, which are not asked for before they are taken. */
 function takenFrom(response: Response, taken: () => void): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {

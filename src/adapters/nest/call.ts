@@ -69,7 +69,7 @@ export class ProtectedCall<Tx> {
   }
 
   /**
-   * Tells what an exception means, before the filters answer it: for a transaction a throw is a rollback, whatever status
+   * Tells what an exception means, before the filters answer it: for a transaction a throw is a rollback, with any status
    * it has, and `notExecuted()` and `invalid()` say what they say. Gives the exception that goes on to them.
    */
   failed(error: unknown): unknown {

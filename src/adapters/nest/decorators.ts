@@ -80,7 +80,7 @@ function protectMethod(prototype: object, name: string | symbol, descriptor: Pro
 
 function protectedHandler(handler: Handler, title: string): Handler {
   function idempotency(this: unknown, ...args: unknown[]): unknown {
-    // Called by nobody but code, in a test for example: there is no request.
+    // Called by code alone, in a test for example: there is no request.
     if (args.length <= TICKET_INDEX) return handler.apply(this, args)
     const ticket = args[TICKET_INDEX]
     const call = typeof ticket === 'function' ? ticket() : undefined

@@ -22,7 +22,7 @@ import type { NestBound } from './platform.ts'
 export interface OnlyonceModuleOptions {
   // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
   readonly once: Onlyonce<any>
-  /** Whose request it is, after your guards; nobody's is refused with 401. It is given the platform's request. */
+  /** Whose request it is, after your guards; one without an account is refused with 401. It is given the platform's request. */
   readonly account: NestAccount
 }
 

@@ -7,7 +7,7 @@ export function bytesOf(chunk: unknown, rest: readonly unknown[]): Buffer {
     const encoding = rest.find((one) => typeof one === 'string') as BufferEncoding | undefined
     return Buffer.from(chunk, encoding)
   }
-  // A copy: whoever wrote it may use its buffer again.
+  // A copy: the code that wrote it may use its buffer again.
   if (chunk instanceof Uint8Array) return Buffer.from(chunk)
   throw Object.assign(new TypeError('A response takes strings, Buffers and Uint8Arrays.'), {
     code: 'ERR_INVALID_ARG_TYPE',

@@ -18,7 +18,7 @@ export function keepRawBody(request: IncomingMessage, _response: unknown, bytes:
 }
 
 /**
- * The body of a request as bytes, left in place for whoever reads it next. Where a parser has taken it already, what
+ * The body of a request as bytes, left in place for the next reader. Where a parser has taken it already, what
  * the parser kept or made of it.
  */
 export async function readBody(
@@ -43,7 +43,7 @@ function hasNoBody({ headers }: IncomingMessage): boolean {
 
 /**
  * Reads everything and puts it back in front. The stream has not told its end yet in the moment when the last bytes
- * are taken, so that whoever comes next reads them as if nobody had.
+ * are taken, so that the next reader reads them as if it were the first.
  */
 function readAndPutBack(request: IncomingMessage, size_max_bytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -77,7 +77,7 @@ function readAndPutBack(request: IncomingMessage, size_max_bytes: number): Promi
   })
 }
 
-/** Nobody is there to be told; error handling that logs should not take it for a fault of the server's. */
+/** No client is there to be told; error handling that logs should not take it for a fault of the server's. */
 function hungUp(): Error {
   const error = new Error('The client hung up before its request was whole.')
   return Object.assign(error, { status: 400, code: 'ECONNABORTED' })

@@ -10,9 +10,9 @@ export type Headers = Readonly<Record<string, string | number | readonly string[
 /**
  * Holds back what is written to a response until it may leave. Express, Fastify and Nest all end at Node's own
  * response, so this is the one place that buffers for all of them: headers set early or late, `write`, `end` with or
- * without a body, streams that are piped in, and whatever a framework's own error handling writes.
+ * without a body, streams that are piped in, and what a framework's own error handling writes.
  *
- * For whoever writes, the response looks as if it had been sent.
+ * To the code that writes, the response looks as if it had been sent.
  */
 export class CapturedResponse {
   /** Resolves when the response has been ended, by whomever; rejects when it was destroyed instead. */
@@ -97,7 +97,7 @@ export class CapturedResponse {
     pretend(response, this.#pretended, this.#overrides)
   }
 
-  /** By way of whatever others have put in place of `writeHead`: sessions add their cookie there. */
+  /** By way of what others have put in place of `writeHead`: sessions add their cookie there. */
   #head(): void {
     if (!this.#pretended.headers_sent) this.#response.writeHead(this.#response.statusCode)
   }

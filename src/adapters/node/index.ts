@@ -12,7 +12,7 @@ export { keepRawBody } from './body.ts'
 export interface NodeOptions extends RoutePolicy {
   /** The name of what the handler does, such as `payments.create`. node:http has no routes that could name it. */
   readonly operation: NonNullable<RoutePolicy['operation']>
-  /** Whose request it is, after your own authentication; nobody's is refused with 401. */
+  /** Whose request it is, after your own authentication; one without an account is refused with 401. */
   readonly account: (
     request: IncomingMessage,
   ) => string | null | undefined | Promise<string | null | undefined>

@@ -8,7 +8,7 @@ interface Kept {
   destroyed: boolean
 }
 
-/** How far a response seems to be, to whoever looks at it while it is held back. */
+/** How far a response seems to be, to code that looks at it while it is held back. */
 export interface Pretended {
   readonly headers_sent: boolean
   readonly is_ended: boolean
@@ -53,7 +53,7 @@ export function seemSent(response: object): void {
 }
 
 /**
- * To those who write, and to nobody else: a server that closes its idle connections asks `finished`, and would close one
+ * To those who write, and to no others: a server that closes its idle connections asks `finished`, and would close one
  * whose answer is held back.
  */
 export function seemEnded(response: object): void {

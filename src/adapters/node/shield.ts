@@ -40,7 +40,7 @@ export class Shield {
     this.#is_gone = destroyed || closed
     // Assigned there and back: by now a request has properties that came later than others of ours (see Overrides).
     this.#request.destroy = (error?: Error) => {
-      // Read to its end it closes by itself, and whoever read it waits for that.
+      // Read to its end it closes by itself, and the code that read it waits for that.
       if (this.#request.readableEnded) return Reflect.apply(destroy, this.#request, [error])
       this.#destroyed_with ??= { error }
       return this.#request

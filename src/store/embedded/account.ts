@@ -13,7 +13,7 @@ export interface Account {
 
 /**
  * PostgreSQL refuses to run as root, so root lends it an unprivileged user: `postgres`, else `nobody`. Where
- * neither exists, `postgres` is created. Undefined means: run as whoever we are.
+ * neither exists, `postgres` is created. Undefined means: run as the user that we are.
  *
  * @example
  * const account = await chooseAccount()

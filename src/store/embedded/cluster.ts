@@ -67,7 +67,7 @@ export async function openCluster(
   return cluster
 }
 
-/** Whoever owns the data goes on with them; they may be from before this process ran as root. */
+/** The user that owns the data goes on with them; they may be from before this process ran as root. */
 async function readOwner(data: string): Promise<Account | undefined> {
   const found = await stat(data).catch(() => undefined)
   return found === undefined || found.uid === 0 ? undefined : { uid: found.uid, gid: found.gid }

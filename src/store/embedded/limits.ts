@@ -26,6 +26,6 @@ export const EMBEDDED_LIMITS = {
   log_tail_length_max: 2_000,
   /** A log larger than this is set aside at the next start; one old log is kept. */
   log_size_max_bytes: 10 * 1024 * 1024,
-  /** Initializations that died are removed after this long: by then nobody is at work in them. */
+  /** Initializations that died are removed after this long: by then no process is at work in them. */
   abandoned_after_ms: 600_000,
 } as const

@@ -66,7 +66,7 @@ async function isComplete(copy: string): Promise<boolean> {
   if (found === undefined) return false
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o022) !== 0) {
     throw new OnlyonceError('option_invalid', {
-      detail: `${copy} belongs to somebody else, so its programs are not run. Remove it, or set TMPDIR.`,
+      detail: `${copy} belongs to another user, so its programs are not run. Remove it, or set TMPDIR.`,
     })
   }
   const needed = ['bin/initdb', 'bin/postgres', 'share/postgresql/postgres.bki']

@@ -12,7 +12,7 @@ const PORT_FIRST = 15_000
 const PORT_LAST = 32_000
 
 /**
- * A port on loopback that nobody listens on. Somebody may take it before the server does: callers try again.
+ * A port on loopback without a listener. Another process may take it before the server does: callers try again.
  *
  * @example
  * const port = await pickPort()

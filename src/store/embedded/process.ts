@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { basename, isAbsolute } from 'node:path'
 
 /**
- * Whether a process runs. A zombie does not: where nobody reaps orphans, as in many containers, a dead server
+ * Whether a process runs. A zombie does not: where no process reaps orphans, as in many containers, a dead server
  * stays in the process table for ever.
  *
  * @example
@@ -24,7 +24,7 @@ export function processExists(pid: number): boolean {
 
 /**
  * Whether `pid` is a PostgreSQL server that works in the folder `data`. A number alone proves nothing: after a
- * container restarts, the process id in an old lock file often names somebody else, even one of our own threads.
+ * container restarts, the process id in an old lock file often names another process, even one of our own threads.
  *
  * The command line is read and not the working directory, because root in a container without CAP_SYS_PTRACE
  * may not see the latter. A server that names its folder in no absolute way is given the benefit of the doubt.

@@ -47,7 +47,7 @@ export async function runServer(cluster: Cluster, wanted: Wanted): Promise<Runni
     const port = wanted.port ?? (await pickPort())
     const launched = await launch(cluster, port, wanted.settings)
     const outcome = await awaitLaunched(cluster, launched, port, end_ms).catch(async (error: unknown) => {
-      // A server that refuses us is no use to anybody, and nobody else knows of it.
+      // A server that refuses us is of no use, and no other process knows of it.
       await stopProcess(launched.pid ?? 0, cluster.data)
       throw error
     })

@@ -3,7 +3,7 @@ import { EMBEDDED_LIMITS } from './limits.ts'
 
 /** A process that ends a server when the process which started it is gone. */
 export interface Watchdog {
-  /** The server is ended by somebody else, or belongs to somebody else. */
+  /** The server is ended by another process, or belongs to one. */
   dismiss(): void
 }
 
@@ -47,7 +47,7 @@ export function watchOver({
 
 /**
  * Plain JavaScript without imports of ours, because a process that was started by a loader may watch, or none. It looks at PostgreSQL's own lock
- * file, and not at the process id alone, which may be somebody else's by now.
+ * file, and not at the process id alone, which may be another process's by now.
  */
 const PROGRAM = `
 const { readFileSync } = require('node:fs')

@@ -21,7 +21,7 @@ export interface MemoryShelf {
   readonly retentionOf: (id: RecordId, otherwise_ms: number) => number
 }
 
-/** Records that wait for somebody, in memory. */
+/** Records that wait for a worker or an operator, in memory. */
 export class MemoryRecovery implements RecoveryStore {
   readonly #shelf: MemoryShelf
 

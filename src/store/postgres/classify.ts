@@ -11,13 +11,13 @@ export type Fault =
   | 'collision'
   /** Another transaction held a lock for too long. */
   | 'lock_wait'
-  /** A statement took longer than it may, or somebody cancelled it. */
+  /** A statement took longer than it may, or it was cancelled. */
   | 'too_slow'
   /** The server ended a transaction that was silent for too long. */
   | 'idle'
   /** The connection is gone, or none could be made. */
   | 'connection'
-  /** pg gave up waiting for an answer: the connection is busy with a statement that nobody waits for. */
+  /** pg gave up waiting for an answer: the connection is busy with a statement that no caller waits for. */
   | 'unanswered'
   /** A standby answered: not a place to decide anything. */
   | 'not_primary'
@@ -25,13 +25,13 @@ export type Fault =
   | 'not_prepared'
   /** A prepared statement gives other columns than when it was prepared: a table has changed meanwhile. */
   | 'stale_plan'
-  /** A statement failed earlier in this transaction, and somebody swallowed the error. */
+  /** A statement failed earlier in this transaction, and the work swallowed the error. */
   | 'aborted'
   /** The record has another owner: what was sent behind this question has not been done. */
   | 'not_owner'
   /** The record is not where it was put: look for it by its key. */
   | 'moved'
-  /** The server cannot do it now, for whatever other reason: see sql-states.ts. */
+  /** The server cannot do it now, for another reason: see sql-states.ts. */
   | 'passing'
   | 'other'
 
@@ -50,7 +50,7 @@ const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
   '25006': 'not_primary',
   '26000': 'not_prepared',
   '42P05': 'not_prepared',
-  // Too many connections, starting up, shutting down, crashed: nobody there to answer.
+  // Too many connections, starting up, shutting down, crashed: no server there to answer.
   '53300': 'connection',
   '57P01': 'connection',
   '57P02': 'connection',
@@ -92,7 +92,7 @@ export function faultBehind(error: unknown): Fault {
   return classify(error instanceof OnlyonceError ? (error.cause ?? error) : error)
 }
 
-/** Whether nobody answered who could write: the same may be asked again later. */
+/** Whether no server answered that could write: the same may be asked again later. */
 export function isAway(error: unknown): boolean {
   return ['connection', 'unanswered', 'not_primary'].includes(classify(error))
 }

@@ -16,7 +16,7 @@ import { destroy, isIdle, unsupported, watchStatus } from './wire.ts'
 const readBounds = statement(READ_BOUNDS)
 const WAIT_A_MOMENT = bind(statement(setLockWaitAlone(LIMITS.lock_wait_last_ms)))
 
-/** The pool, seen through our bounds: nobody waits for ever, and no connection is left in doubt. */
+/** The pool, seen through our bounds: every wait ends, and no connection is left in doubt. */
 export class Connections {
   readonly settings: PostgresSettings
   /** Named statements need a session that stays the same. */
@@ -85,7 +85,7 @@ export class Connections {
     }
   }
 
-  /** Whoever would take the last connection waits but a moment for a lock, as in a transaction: others need it. */
+  /** A caller that would take the last connection waits but a moment for a lock, as in a transaction: others need it. */
   async #runBounded(client: PoolClient, bound: Bound): Promise<FlushResult> {
     this.finishing += 1
     try {
@@ -117,7 +117,7 @@ export class Connections {
   }
 
   /**
-   * A connection, checked once for what we need of it, and every time for a transaction that somebody left open
+   * A connection, checked once for what we need of it, and every time for a transaction that other code left open
    * on it: what we write there would be theirs to undo.
    */
   acquire(): Promise<PoolClient> {

@@ -96,7 +96,7 @@ export class PostgresDecisions implements DecisionStore {
   }
 }
 
-/** Behind a savepoint: whatever goes wrong here, the caller's transaction is as it was before. */
+/** Behind a savepoint: where anything goes wrong here, the caller's transaction is as it was before. */
 async function decideWithin(tx: Queryable, text: string, values: Value[]): Promise<boolean> {
   await setSavepoint(tx)
   try {

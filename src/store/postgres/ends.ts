@@ -25,7 +25,7 @@ export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd<ne
   if (trouble !== null) return { end: 'failed', error: isCausedBy(error, failure) ? trouble : error, trouble }
   if (sqlState(failure) === null || !isCausedBy(error, failure)) return { end: 'failed', error }
   switch (classify(failure)) {
-    // Often it is a duplicate elsewhere that holds the row: whoever waits for it waits for the same request.
+    // Often it is a duplicate elsewhere that holds the row: a caller that waits for it waits for the same request.
     case 'lock_wait':
       return { end: 'busy' }
     case 'not_prepared':

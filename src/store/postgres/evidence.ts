@@ -5,7 +5,7 @@ import { bind } from './flush.ts'
 import type { Statements } from './statements.ts'
 
 /**
- * The evidence is committed before anything else is asked: whoever is hurried finds it. And where an operator declares the call
+ * The evidence is committed before anything else is asked: the worker that is hurried finds it. And where an operator declares the call
  * void at this very moment, at least one of the two sees the other: the next call is made only after the evidence was read.
  */
 export async function addEvidence(

@@ -59,7 +59,7 @@ export function messagesOf(
   for (const { statement, values } of bounds) {
     if (!named) messages.push(parseMessage('', statement.text))
     else if (!known.has(statement.name)) {
-      // Closing first: an earlier flush may have failed after it prepared this name, and nobody knows.
+      // Closing first: an earlier flush may have failed after it prepared this name, and that is not known.
       messages.push(closeMessage(statement.name), parseMessage(statement.name, statement.text))
       known.add(statement.name)
       preparing.push(statement.name)
@@ -162,7 +162,7 @@ export class Flush implements Submittable {
 
 /**
  * pg calls submit() from the callback of its socket where another query was before it: an error thrown there would end the
- * process, and pg would wait for an answer for ever. Nobody knows how much was sent by then, so the connection is ended.
+ * process, and pg would wait for an answer for ever. It is not known how much was sent by then, so the connection is ended.
  */
 export function orGiveUp<T>(wire: Wire, submit: () => T): T | Error {
   try {
@@ -173,7 +173,7 @@ export function orGiveUp<T>(wire: Wire, submit: () => T): T | Error {
   }
 }
 
-/** A stream that is closed already is reported by pg, to whoever waits for an answer on it. */
+/** A stream that is closed already is reported by pg to the caller that waits for an answer on it. */
 export function send(wire: Wire, messages: readonly Message[]): void {
   if (wire.stream.writable) wire.stream.write(encode(messages))
 }

@@ -13,14 +13,14 @@ interface GatherOptions<Item, Answer> {
   readonly under_way_max: number
   /** Answers everybody in the batch, one way or the other; never throws. */
   readonly send: (batch: readonly Asked<Item, Answer>[]) => Promise<void>
-  /** True while nobody is in a hurry: then a batch may be put off for some milliseconds. */
+  /** True while no caller is in a hurry: then a batch may be put off for some milliseconds. */
   readonly mayWait?: () => boolean
 }
 
 /**
- * Makes batches of what many ask for. Whoever asks alone waits for nobody: a batch leaves in the same turn of the
+ * Makes batches of what many ask for. A caller that asks alone does not wait: a batch leaves in the same turn of the
  * event loop. What is asked while batches are under way goes into the next one, so they grow with the load and by
- * themselves. A batch that gets no answer for a while holds nobody up any longer: its connection may be dead, and
+ * themselves. A batch that gets no answer for a while holds no caller up any longer: its connection may be dead, and
  * the others are not.
  */
 export class Gather<Item, Answer> {

@@ -33,7 +33,7 @@ interface Part {
  * Group commit: what several callers write at the same time is one commit, with one statement for each kind of
  * write.
  *
- * One blocked key cannot stall the others. In a group nobody waits for a lock longer than some milliseconds; when
+ * One blocked key cannot stall the others. In a group no member waits for a lock longer than some milliseconds; when
  * that is not enough, or anything else goes wrong, the group is rolled back and each goes on alone, where a wait
  * or an error is its own. Keys are taken in order, so that two groups do not wait for each other in a circle.
  */
@@ -66,7 +66,7 @@ export class Group {
     try {
       await this.#runTogether(batch)
     } catch (error) {
-      // Without an answer nobody knows whether it was committed: each has to ask again under its own attempt id.
+      // Without an answer it is not known whether it was committed: each has to ask again under its own attempt id.
       const unanswered = error instanceof OnlyonceError && error.code !== 'statement_not_prepared'
       if (unanswered) for (const { reject } of batch) reject(error)
       else await Promise.all(batch.map(runAlone))

@@ -50,7 +50,7 @@ export async function checkKeys(
 
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-/** Reads records, and so has a bound of its own, which the server keeps: it would go on reading for nobody. */
+/** Reads records, and so has a bound of its own, which the server keeps: it would go on reading with no caller left. */
 async function findNamed(
   connections: Connections,
   statements: Statements,

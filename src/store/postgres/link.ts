@@ -29,7 +29,7 @@ export class Link {
     return this.#attaching
   }
 
-  /** The same, for whoever would wait for a connection longer than the transaction has time. */
+  /** The same, for a caller that would wait for a connection longer than the transaction has time. */
   attachInTime(): Promise<PoolClient> {
     return new Promise((resolve, reject) => {
       this.onLost(reject)
@@ -73,7 +73,7 @@ export class Link {
       throw error
     }
     if (this.#released || this.lost !== null) {
-      // The transaction was given up while it waited: nobody uses what comes now.
+      // The transaction was given up while it waited: what comes now is not used.
       this.#connections.release(client)
       this.#connections.slots.release()
       throw new OnlyonceError('transaction_over')

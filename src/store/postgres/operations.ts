@@ -86,7 +86,7 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return row?.[1] === beginning.claimant.attempt_id ? 'claimed' : 'conflict'
   }
 
-  /** A step that is still open holds the row, so whoever has the lock knows how it ended. */
+  /** A step that is still open holds the row, so the transaction that has the lock knows how it ended. */
   async settleStep(owned: Owned, written: Written): Promise<'committed' | 'rolled_back'> {
     const deadline = new Deadline(this.#connections.settings.settle_max_ms)
     for (let tries = 0; ; tries += 1) {
@@ -130,7 +130,7 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
       ...[arrayLiteral(versions), arrayLiteral(key_ids)],
     )
     const taken = await this.#connections.runBounded(take).catch((error) => {
-      // A step of its owner is still open, whatever became of the lease.
+      // A step of its owner is still open, also where its lease is over.
       if (classify(error) === 'lock_wait') return null
       throw error
     })
@@ -253,7 +253,7 @@ function refuseWhatItLacks({ seen, versions, key_ids = [] }: TakeOver, row: Row 
 /** The row of `lockToSettle` shows what this attempt has written. */
 function isDone(row: Row | undefined, { attempt_id }: Owned, written: Written): boolean {
   if (row?.[1] !== attempt_id) return false
-  // What somebody has decided in the owner's place is not the owner's write.
+  // What was decided in the owner's place is not the owner's write.
   if (written.state === 'completed') return row[0] === 'completed' && row[3] !== 't'
   return Number(row[2] ?? 0) >= written.points.count
 }

@@ -124,7 +124,7 @@ export async function done(
   return rows[2]!.map(([lane]) => Number(lane))
 }
 
-/** The aggregates of events that leave the queue, each once: whoever is behind them is first now. */
+/** The aggregates of events that leave the queue, each once: the events behind them are first now. */
 function aggregatesOf(leaving: readonly { readonly event: OutboxEvent | null }[]): readonly OutboxEvent[] {
   const events = leaving.map(({ event }) => event!).filter(({ aggregate }) => aggregate !== null)
   return [...new Map(events.map((event) => [`${event.account}\0${event.aggregate}`, event])).values()]

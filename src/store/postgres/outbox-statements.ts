@@ -6,7 +6,7 @@ import * as relay from './sql/relay.ts'
 /** Goes before the statements of a relay, in the same flush. */
 export const BY_INDEX = bind(statement(relay.PLAN_BY_INDEX))
 
-/** The same for what nobody has to wait for until it is on the disk. */
+/** The same for what no caller has to wait for until it is on the disk. */
 export const SOON = [BY_INDEX, bind(statement(relay.DO_NOT_WAIT))] as const
 
 const { PLAN_BY_INDEX: _, DO_NOT_WAIT: __, ...RELAY } = relay

@@ -97,7 +97,7 @@ export class OwnerWrites {
   }
 
   /**
-   * No row means that the fence is old, or that this very write was done before and its answer was lost. What somebody has
+   * No row means that the fence is old, or that this very write was done before and its answer was lost. What an operator or `recover` has
    * decided in the owner's place is not the owner's write, though it stands under its attempt.
    */
   async #requireDone({ id, attempt_id }: Owned, state: string): Promise<void> {

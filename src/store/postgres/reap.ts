@@ -10,7 +10,7 @@ import { setStatementMaxAlone } from './sql/session.ts'
 import type { Statements } from './statements.ts'
 
 /**
- * Rows are found by an index, also by a plan that was made while the table was small; and a row that somebody holds is
+ * Rows are found by an index, also by a plan that was made while the table was small; and a row that a transaction holds is
  * waited for but a moment.
  */
 const SET_BOUNDS = bind(statement(setGroupBounds(LIMITS.lock_wait_group_ms)))
@@ -49,7 +49,7 @@ async function reapEvidence(
 }
 
 /**
- * One row that somebody holds must not keep the others: then each half is taken by itself, until the row is alone. It is
+ * One row that a transaction holds must not keep the others: then each half is taken by itself, until the row is alone. It is
  * left for another time, as is all that the deadline cuts off.
  */
 async function takeAll(
@@ -70,7 +70,7 @@ async function takeAll(
   }
 }
 
-/** The bound is kept by the server: it would go on for nobody. */
+/** The bound is kept by the server: it would go on with no caller left. */
 function runBounded(connections: Connections, wanted: Bound): Promise<FlushResult> {
   const { named, settings } = connections
   const max_ms = Math.min(LIMITS.reap_statement_max_ms, settings.statement_max_ms)

@@ -6,7 +6,7 @@ import type { Value } from './messages.ts'
 import { arrayLiteral, kindOf, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
 
-/** Records that wait for somebody, in PostgreSQL. */
+/** Records that wait for a worker or an operator, in PostgreSQL. */
 export class PostgresRecovery implements RecoveryStore {
   readonly #connections: Connections
   readonly #statements: Statements

@@ -85,7 +85,7 @@ export function letterOf(kind: Kind): string {
   return LETTERS[kind]
 }
 
-/** A letter of a newer version is read as what nobody may run again. */
+/** A letter of a newer version is read as a kind that must not run again. */
 export function kindOf(letter: string): Kind {
   return KINDS.get(letter) ?? 'handler'
 }

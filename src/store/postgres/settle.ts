@@ -16,7 +16,7 @@ const COMMIT_LOST: Failure = {
 
 /**
  * Finds out what became of a COMMIT whose answer was lost. The row is the verdict, and one look is none: the
- * server may still be reading what we sent. So write first. Whoever inserts the row decides, and an insert
+ * server may still be reading what we sent. So write first. The attempt that inserts the row decides, and an insert
  * waits for a transaction that is still open:
  *
  * - ours goes in: the attempt has not committed, and now never can, because its own insert must conflict;
@@ -40,7 +40,7 @@ export async function settle(
       const verdict = await readVerdict(connections, statements, attempt, claimant.attempt_id)
       if (verdict !== null) return verdict
     } catch (error) {
-      // Whatever keeps us from asking, the question stays open: any other error would say that nothing happened.
+      // An error that keeps us from asking leaves the question open: any other error would say that nothing happened.
       cause = error
     }
     if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause })

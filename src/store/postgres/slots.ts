@@ -2,7 +2,7 @@ import { OnlyonceError } from '../../errors.ts'
 
 interface Waiting {
   resolve: () => void
-  /** Set when the time ran out, so that whoever frees a slot passes it by. */
+  /** Set when the time ran out, so that a transaction that frees a slot passes it by. */
   gone: boolean
 }
 

@@ -7,7 +7,7 @@
  * - `passing`: the server cannot do it now. It was rolled back, and is tried again later; nothing is undone, nothing is stored,
  *   and the client hears that the store is away.
  * - `mistake`: the statement cannot be run by this server as it is: a table, a column or a right is missing, as after a deploy
- *   that came before its migration. Nobody meant to throw it, so nothing is undone or stored; a person repairs it, and the record
+ *   that came before its migration. The function did not mean to throw it, so nothing is undone or stored; a person repairs it, and the record
  *   goes on then.
  */
 export type Meaning = 'meant' | 'passing' | 'mistake'
@@ -58,7 +58,7 @@ const BY_CLASS: Readonly<Record<string, Meaning>> = {
   '53': 'passing',
   // Longer, deeper or wider than the server takes.
   '54': 'mistake',
-  // Held by somebody else at the moment, or not ready.
+  // Held by another at the moment, or not ready.
   '55': 'passing',
   // Cancelled, too slow, or the server is being shut down or started.
   '57': 'passing',

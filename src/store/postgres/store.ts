@@ -174,7 +174,7 @@ export class PostgresStore implements Store<PostgresTx> {
 
   async #startSchema(): Promise<void> {
     const { schema, migrate: mode, statement_max_ms } = this.#settings
-    // First only to see: the common case is answered at once, and must not hang where nobody answers.
+    // First only to see: the common case is answered at once, and must not hang where no server answers.
     const verified = await this.#connections.use((client) => isMigrated(client, schema), statement_max_ms)
     if (verified && mode === 'apply') return
     const max_ms = statement_max_ms + LIMITS.migration_wait_max_ms

@@ -50,11 +50,11 @@ export class Tx implements PostgresTx {
   #tail: Promise<unknown> = Promise.resolve()
   #asked = 0
   #answered = 0
-  /** The last error that no savepoint has undone. With one the transaction is aborted, whoever swallows it. */
+  /** The last error that no savepoint has undone. With one the transaction is aborted, also where code swallows it. */
   failure: unknown = null
   /** The function got a statement through that ended its transaction: what it did may stand without a record. */
   ended_inside = false
-  /** A text that may hold such a statement is on its way; if its answer is lost, nobody knows. */
+  /** A text that may hold such a statement is on its way; if its answer is lost, that is not known. */
   #may_end = false
 
   /** `first` gives what has to be asked before anything else. */
@@ -65,7 +65,7 @@ export class Tx implements PostgresTx {
     this.#first = first
   }
 
-  /** The statements that have to go before whatever is sent next; whoever takes them has to send them. */
+  /** The statements that have to go before the next one; the code that takes them has to send them. */
   takeUnsent(): readonly Bound[] {
     if (this.#begun) return []
     this.#begun = true
@@ -99,7 +99,7 @@ export class Tx implements PostgresTx {
     this.#over = true
   }
 
-  /** The work has sent nothing here: whatever it wrote is elsewhere. */
+  /** The work has sent nothing here: what it wrote is elsewhere. */
   get unused(): boolean {
     return this.#asked === 0
   }
@@ -109,7 +109,7 @@ export class Tx implements PostgresTx {
     return this.#asked === this.#answered
   }
 
-  /** Waits for queries that nobody awaited: they are part of the work. */
+  /** Waits for queries that the work did not await: they are part of the work. */
   async drain(): Promise<void> {
     while (this.#asked !== this.#answered) await this.#tail
   }
@@ -123,7 +123,7 @@ export class Tx implements PostgresTx {
     this.#asked += 1
     const alone = this.#asked === this.#answered + 1
     const sent = alone ? this.#send<R>(config, values) : this.#tail.then(() => this.#send<R>(config, values))
-    // Also keeps a query that nobody awaits from ending the process; its failure is noted all the same.
+    // Also keeps a query that is not awaited from ending the process; its failure is noted all the same.
     this.#tail = sent.then(
       () => this.#note(null),
       (error) => this.#note(error),
@@ -210,7 +210,7 @@ function mayEnd(query: PgQuery): boolean {
   return text.includes(';') && MAY_END.test(text)
 }
 
-/** A refusal that nobody awaits must not end the process. */
+/** A refusal that is not awaited must not end the process. */
 function refuse(refusal: OnlyonceError): Promise<never> {
   const refused = Promise.reject(refusal)
   refused.catch(() => {})

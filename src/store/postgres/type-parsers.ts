@@ -1,7 +1,7 @@
 /** What pg makes of the values of a row can be changed for the whole process, with pg.types.setTypeParser. */
 import { OnlyonceError } from '../../errors.ts'
 
-/** A whole number, from whatever a parser makes of one: a number, a text or a BigInt. */
+/** A whole number, from what a parser makes of one: a number, a text or a BigInt. */
 export function wholeNumber(value: unknown, type: string): number {
   const number = typeof value === 'object' ? Number.NaN : Number(value)
   return Number.isSafeInteger(number) ? number : refuse(type)

@@ -21,7 +21,7 @@ const busy = acrossCopies('busy_transactions', () => new WeakSet<Queryable>())
 
 /**
  * Claims, works and completes inside a transaction of the caller's. Everything happens behind a savepoint:
- * whatever goes wrong here, the caller's transaction is as it was before, and goes on.
+ * where anything goes wrong here, the caller's transaction is as it was before, and goes on.
  */
 export async function within(
   tx: Queryable,

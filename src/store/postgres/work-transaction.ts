@@ -199,7 +199,7 @@ export class WorkTransaction<Written> {
   }
 
   /**
-   * Rolls back before the connection goes to somebody else; one that cannot is thrown away. Unless we have sent
+   * Rolls back before the connection goes to another; one that cannot is thrown away. Unless we have sent
    * COMMIT ourselves, a transaction that is over by then was ended by the work.
    */
   async rollBack<T>(end: T, when: 'before_commit' | 'after_commit' = 'before_commit'): Promise<T> {

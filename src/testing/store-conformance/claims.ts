@@ -53,7 +53,7 @@ export const CLAIMS: Cases = {
     await run(store, claimOf(id))
     assert.equal((await run(store, claimOf({ ...id, account: `${id.account}x` }))).fence, 1)
     assert.equal((await run(store, claimOf({ ...id, operation: `${id.operation}x` }))).fence, 1)
-    assert.equal(await store.look({ ...id, account: 'somebody else' }), null)
+    assert.equal(await store.look({ ...id, account: 'another account' }), null)
   },
 
   'takes any text as account, operation and key': async ({ store }) => {

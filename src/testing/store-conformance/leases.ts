@@ -131,7 +131,7 @@ export const LEASES: Cases = {
     assert.ok(seen?.record.state === 'in_progress' && seen.record.lease_until - seen.now > 30_000)
   },
 
-  'lets an owner finish after its lease as long as nobody took over': async ({ store }) => {
+  'lets an owner finish after its lease as long as no other owner took over': async ({ store }) => {
     const id = newId()
     const owned = await run(store, claimOf(id, { lease_ms: 1 }))
     await until(async () => {

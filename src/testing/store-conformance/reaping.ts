@@ -55,7 +55,7 @@ export const REAPING: Cases = {
     assert.deepEqual(states, ['in_progress', 'unknown', 'completed'])
   },
 
-  'keeps what has changed a moment ago, whatever its retention': async ({ store }) => {
+  'keeps what has changed a moment ago, with any retention': async ({ store }) => {
     const ids = [await finished(store, 'completed'), await finished(store, 'retryable')]
     await reapAll(store, { ...ALL, kept_min_ms: LONG_MS })
     const states = await Promise.all(ids.map(async (id) => (await store.look(id))?.record.state))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { attemptOf, type Cases, FAILURE, newId, reply, transact } from './shared.ts'
 
 export const TRANSACTIONS: Cases = {
-  'goes from none to completed in one step that nobody sees half done': async ({ store }) => {
+  'goes from none to completed in one step that no reader sees half done': async ({ store }) => {
     const attempt = attemptOf(newId())
     const end = await transact(store, attempt, async () => {
       assert.equal(await store.look(attempt.id), null)

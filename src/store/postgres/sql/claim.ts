@@ -29,7 +29,7 @@ VALUES ($1, $2, $3, 'completed', 1, $4, $5, $6, $7, $8,
    now(), now(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10, $11, $12, $13, $14, $15::"char")`
 
 /**
- * What is left after a rollback. DO NOTHING: a row that is there belongs to somebody else.
+ * What is left after a rollback. DO NOTHING: a row that is there belongs to another attempt.
  * Parameters: 1-3 id, 4 attempt id, 5 owner, 6 fingerprint, 7 its key id, 8 trace,
  * 9 retention in ms, 10 error code, 11 error message, 12 kind.
  */
@@ -43,8 +43,8 @@ ON CONFLICT (account, operation, key) DO NOTHING
 RETURNING fence`
 
 /**
- * Takes a record that is there already: raises the fence, gives it to a new attempt in whatever state that
- * attempt is by now, and moves the attempt before it into the history. The WHERE holds the fence and the
+ * Takes a record that is there already: raises the fence, gives it to a new attempt in the state that this
+ * attempt has by now, and moves the attempt before it into the history. The WHERE holds the fence and the
  * state that were seen, and, for one in progress, that its lease has run out by this clock.
  *
  * Parameters: 1-3 id, 4 fence seen, 5 state seen, 6 new state, 7 attempt id, 8 owner, 9 fingerprint,

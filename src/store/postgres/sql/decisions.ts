@@ -41,7 +41,7 @@ SELECT ${SUMMARY_COLUMNS.join(', ')} FROM ${schema}.records AS r
 WHERE r.reply_status >= 500 AND r.decided IS NOT TRUE AND ${KIND} IN ('h', 'r', 'c') AND ${WANTED}`
 
 /**
- * The records of one key in one account, whatever their operation. By the primary key: the names of operations that the account has are
+ * The records of one key in one account, of every operation. By the primary key: the names of operations that the account has are
  * found one after the other, each by one look into the index, and the key is asked for under each. So it does not matter how many
  * records the account has. Parameters: as above, 10 key, 11 how many names at most.
  */

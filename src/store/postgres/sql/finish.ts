@@ -11,7 +11,7 @@ const MINE = `${SEEN} AND attempt_id = $5::uuid`
 export const OWNED = `${MINE} AND state = 'in_progress'`
 
 /**
- * A record that its owner may still answer: in progress, or given up meanwhile and decided by nobody. The same as
+ * A record that its owner may still answer: in progress, or given up meanwhile without a decision. The same as
  * `mayAnswer` in the code. Operations are taken over by a new fence instead.
  */
 export const ANSWERABLE = `(state = 'in_progress'
@@ -57,7 +57,7 @@ WHERE ${OWNED}
 RETURNING fence`
 
 /**
- * The owner vanished: the fence stays, because nobody takes the record.
+ * The owner vanished: the fence stays, because no owner takes the record.
  * Parameters: 1-4 id and fence, 5 error code, 6 error message, 7 grace in ms.
  */
 export const doubtVanished = (schema: string) => `

@@ -41,7 +41,7 @@ WHERE r.account = k.account AND r.operation = k.operation AND r.key = k.key AND 
 RETURNING r.attempt_id`
 
 /**
- * For the transaction of a group. Nobody in it waits for a lock longer than a moment, because all others in it
+ * For the transaction of a group. No member of it waits for a lock longer than a moment, because all others in it
  * would wait too. And each row is found by its key: a plan that was made while the table was small, and joins by
  * reading all of it, would be used for a long while after.
  */

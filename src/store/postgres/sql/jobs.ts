@@ -1,7 +1,7 @@
 import { interval, JOB_COLUMNS } from './columns.ts'
 
 /**
- * Takes jobs that are due and that nobody has, or has any more. Parameters: 1 names, 2 jobs at most, 3 claim id, 4 lease in ms.
+ * Takes jobs that are due and that no worker has, or has any more. Parameters: 1 names, 2 jobs at most, 3 claim id, 4 lease in ms.
  */
 export const takeJobs = (schema: string) => `
 WITH due AS MATERIALIZED (

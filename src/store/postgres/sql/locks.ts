@@ -3,8 +3,8 @@ import { HELD_FOR, interval } from './columns.ts'
 /**
  * A lock is one row, and three strengths of row locks keep its users apart:
  *
- * - whoever asserts the fence inside a transaction takes FOR KEY SHARE, until that transaction ends;
- * - whoever becomes the next holder takes FOR UPDATE, and so waits for all of those;
+ * - a caller that asserts the fence inside a transaction takes FOR KEY SHARE, until that transaction ends;
+ * - the next holder takes FOR UPDATE, and so waits for all of those;
  * - signs of life and releases are plain updates of columns that are no key: they wait for neither of the former, so a
  *   long transaction under a lock never keeps its own lock from being extended.
  */
@@ -49,7 +49,7 @@ RETURNING token`
 
 /**
  * Fails where the lock has another holder, and with it the transaction that it is asked in. Whether it has run out is not
- * asked: as long as nobody else got it, what is done under it is in order. Parameters: 1-4 as above.
+ * asked: as long as no other holder got it, what is done under it is in order. Parameters: 1-4 as above.
  */
 export const assertLock = (schema: string) => `
 WITH held AS (SELECT token FROM ${schema}.locks WHERE ${HELD} FOR KEY SHARE)

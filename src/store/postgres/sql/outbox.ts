@@ -10,7 +10,7 @@ INSERT INTO ${schema}.fresh (lane, account, id, emitted_at)
 SELECT $3::smallint, account, id, emitted_at FROM event`
 
 /**
- * One event in the order of its aggregate. The counter's row stays locked until the transaction ends: whoever comes
+ * One event in the order of its aggregate. The counter's row stays locked until the transaction ends: the transaction that comes
  * next gets the next number, and commits later. Parameters: as above, 6 aggregate.
  */
 export const insertEventInOrder = (schema: string) => `

@@ -49,7 +49,7 @@ FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::uuid[])
 WHERE ${STILL}
 RETURNING 1`
 
-/** Evidence that nobody will ask for any more. Parameters: 1 how long it is kept in ms, 2 how many. */
+/** Evidence that no record will ask for any more. Parameters: 1 how long it is kept in ms, 2 how many. */
 export const findOldEvidence = (schema: string) => `
 SELECT account, call_key FROM ${schema}.evidence
 WHERE received_at <= now() - ${interval('$1')}

@@ -16,7 +16,7 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
  */
 export const DO_NOT_WAIT = `SELECT set_config('synchronous_commit', 'off', true)`
 
-/** A new destination begins behind the last batch: with what nobody was given yet. */
+/** A new destination begins behind the last batch: with what no destination was given yet. */
 export const registerDestinations = (schema: string) => `
 INSERT INTO ${schema}.cursors (destination, lane, batch, place)
 SELECT d.name, l.lane, l.last_batch,
@@ -61,7 +61,7 @@ FROM taken GROUP BY lane, last_batch
 RETURNING size`
 
 /**
- * Takes lanes of a destination that nobody has and that have something to deliver; any of them, so that relays side
+ * Takes lanes of a destination that no relay has and that have something to deliver; any of them, so that relays side
  * by side do not all want the same. Parameters: 1 destination, 2 claim id, 3 lease in ms, 4 lanes at most.
  */
 export const takeLanes = (schema: string) => `
@@ -143,7 +143,7 @@ WHERE c.destination = $1 AND c.claim_id = $2::uuid
 ORDER BY h.try_at, h.id, k.step LIMIT $3::int`
 
 /**
- * The end of a round, first of all: whoever has lost a lane finds no row here, and whoever has not holds the row's
+ * The end of a round, first of all: a relay that has lost a lane finds no row here, and one that has not holds the row's
  * lock for the statements behind it. Parameters: 1 destination, 2 claim id; arrays: 3 lanes, 4 batches, 5 places.
  */
 export const moveCursors = (schema: string) => `
@@ -185,7 +185,7 @@ USING unnest($3::text[], $4::uuid[]) AS k (account, id), ${schema}.cursors AS c
 WHERE h.account = k.account AND h.destination = $1 AND h.id = k.id AND c.destination = $1 AND c.lane = h.lane
   AND c.claim_id = $2::uuid`
 
-/** Whoever is first in its aggregate now may be tried at once. Parameters: 1 destination; arrays: 2 accounts, 3 names. */
+/** The event that is first in its aggregate now may be tried at once. Parameters: 1 destination; arrays: 2 accounts, 3 names. */
 export const promoteHeld = (schema: string) => `
 UPDATE ${schema}.held AS h SET try_at = clock_timestamp()
 FROM unnest($2::text[], $3::text[]) AS k (account, aggregate)
@@ -257,7 +257,7 @@ gone AS (
 )
 SELECT count(*) FROM gone`
 
-/** What nobody tries any more. Parameter: 1 how many at most. */
+/** What is not tried any more. Parameter: 1 how many at most. */
 export const readParked = (schema: string) => `
 SELECT h.account, h.id, h.destination, e.type, h.error_code, h.error_message, h.parked_at
 FROM ${schema}.held AS h JOIN ${schema}.events AS e ON e.account = h.account AND e.id = h.id

@@ -25,7 +25,7 @@ ORDER BY m.account, e.id, m.id
 ON CONFLICT (account, endpoint, message) DO NOTHING`
 
 /**
- * Looks at every endpoint by itself, a few entries of an index each, so that a long queue of one is in nobody's way. Disabled ones too:
+ * Looks at every endpoint by itself, a few entries of an index each, so that a long queue of one is in no other's way. Disabled ones too:
  * what waits for them has to end. Rows are then found by their whole keys, and in no other way: joined plainly, messages were read by
  * account alone, and a delivery through the queue of its endpoint. Measured with 5,000 endpoints: 2 us for each of them.
  *
@@ -158,7 +158,7 @@ gone AS (
 )
 SELECT count(*) FROM gone`
 
-/** Secrets that sign nothing any more: one that leaks later, or a key of encryption that is still needed for them, would serve nobody.
+/** Secrets that sign nothing any more: one that leaks later, or a key of encryption that is still needed for them, would be kept for nothing.
  * Parameters: 1 secrets at most. */
 export const deleteSecrets = (schema: string) => `
 WITH old AS MATERIALIZED (

@@ -68,7 +68,7 @@ gone AS (
 )
 SELECT 1 FROM removed`
 
-/** Whoever rotates waits for another one who does. Parameters: 1-2 account and id. */
+/** A rotation waits for another one that is under way. Parameters: 1-2 account and id. */
 export const lockEndpoint = (schema: string) => `
 SELECT 1 FROM ${schema}.webhook_endpoints AS e WHERE e.account = $1 AND e.id = $2::uuid AND e.state <> 'removed' FOR UPDATE`
 
