@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { memory, onlyonce, startWorkers } from '../../src/index.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { findLongestWaiting } from '../../src/store/postgres/sql/operations.ts'
 import { findUnattended } from '../../src/store/postgres/sql/recovery.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { openShop, SECRET, type Shop, settleWithin, waitUntil } from './shop.ts'
@@ -74,6 +75,12 @@ describe('the background loop', () => {
     expect(lines).not.toContain('Seq Scan')
     expect(lines).toContain('records_unfinished')
     expect(lines).toContain('records_due')
+    const waiting = findLongestWaiting('onlyonce').replaceAll('$1', '900000').replaceAll('$2', `'{}'`)
+    const other = await shop.observer.query(`EXPLAIN ${waiting}`)
+    const other_lines = other.rows.map((row) => row['QUERY PLAN']).join('\n')
+    expect(other_lines).not.toContain('Seq Scan')
+    expect(other_lines).toContain('records_unfinished')
+    expect(other_lines).toContain('records_due')
   })
 
   test('tells a role without the right to delete once, and goes on without pruning', async () => {
