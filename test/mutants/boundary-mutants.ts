@@ -69,7 +69,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   {
     name: 'leave the query out of what a request means',
     file: 'src/boundary/request.ts',
-    edits: [{ from: 'query: `?${query}`,', to: `query: '',` }],
+    edits: [{ from: `query: \`?\${query}\`,`, to: `query: '',` }],
     tests: NODE,
     only: 'What counts as the same request',
   },
