@@ -48,10 +48,11 @@ export class Boundary<Tx> {
 
   /** Whether a request is to be protected at all: others cost nothing more than this question. */
   protects(request: Pick<BoundaryRequest, 'method' | 'header'>): boolean {
-    if (!this.policy.methods.has(request.method)) return false
-    return (
-      this.policy.key !== 'optional' || this.policy.headers.some((name) => request.header(name) !== undefined)
-    )
+    const hasKey = () => this.policy.headers.some((name) => request.header(name) !== undefined)
+    if (this.policy.methods.has(request.method)) return this.policy.key !== 'optional' || hasKey()
+    const { methods = this.#given.profile } = this.#given
+    if (methods === undefined) this.#mistakes.tellIgnoredKey(request.method, hasKey)
+    return false
   }
 
   /**

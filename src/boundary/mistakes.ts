@@ -1,4 +1,4 @@
-import { isMistake, type OnlyonceError } from '../errors.ts'
+import { isMistake, OnlyonceError } from '../errors.ts'
 import type { Observers } from '../observe/index.ts'
 
 /**
@@ -25,4 +25,14 @@ export class Mistakes {
     this.#told.add(what)
     this.#observers.mistake(route, error, first)
   }
+
+  /** A client that sends a key with a method that the layer leaves out believes that its request is protected. */
+  tellIgnoredKey(method: string, hasKey: () => boolean): void {
+    if (!CHANGES.has(method) || !hasKey()) return
+    const detail = `A client sent a key with ${method}, which is not protected: the handler runs each time. Pass methods, for example ['${method}'].`
+    this.tell(new OnlyonceError('option_invalid', { detail }), null)
+  }
 }
+
+/** Methods that change something and are protected only where a route says so. */
+const CHANGES: ReadonlySet<string> = new Set(['PUT', 'DELETE'])

@@ -70,6 +70,27 @@ test('a handler that asks for the transaction of a route without one is told wha
   })
 })
 
+test('a key that is sent with a method that the layer leaves out is told once, unless the route names its methods', async () => {
+  const once = onlyonce({ store: memory(), secret: SECRET })
+  const put = (key?: string) =>
+    new Request('http://localhost/charges', {
+      method: 'PUT',
+      ...(key !== undefined && { headers: { 'idempotency-key': key } }),
+    })
+  const unsaid = idempotent(once, { account, operation: 'charges.put' }, () => Response.json({}))
+  const methods = ['POST']
+  const said = idempotent(once, { account, operation: 'charges.post', methods }, () => Response.json({}))
+  const told = await warningsOf(async () => {
+    await unsaid(put())
+    await said(put('a-key-of-some-length'))
+  })
+  expect(told).toEqual([])
+  const then = await warningsOf(async () => {
+    for (let i = 0; i < 2; i++) await unsaid(put('a-key-of-some-length'))
+  })
+  expect(then).toEqual([expect.stringMatching(/^charges\.put: option_invalid: .*key with PUT.*\['PUT'\]/)])
+})
+
 test('what is wrong with a request is no mistake of the service', async () => {
   const heard = makeRecorder()
   const once = onlyonce({ store: memory(), secret: SECRET, observe: heard })
