@@ -1,11 +1,54 @@
 import type { Mutant } from './mutants.ts'
 
+const STREAM_TROUBLE = ['test/adapters/stream-trouble.test.ts']
 const NEW_REQUEST = ['test/adapters/new-request.test.ts']
 const SEVERAL_PATHS = ['test/adapters/several-paths.test.ts']
 const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 
 /** Faults in what adapters make of a request before its handler, and in what they tell of it. */
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'streams: let a handler wait for a client that is gone',
+    file: 'src/adapters/node/shield.ts',
+    edits: [{ from: `      this.#whenGone()\n`, to: `` }],
+    tests: STREAM_TROUBLE,
+    only: 'node:http.*holds nothing up',
+  },
+  {
+    name: 'streams: wait for the end of a stream that has failed',
+    file: 'src/adapters/node/tee.ts',
+    edits: [{ from: `      reject(error ?? new Error('The handler destroyed its response.'))\n`, to: `` }],
+    tests: STREAM_TROUBLE,
+    only: 'node:http stream: true',
+  },
+  {
+    name: 'streams: learn nothing of a socket that Express destroys',
+    file: 'src/adapters/express/index.ts',
+    edits: [{ from: `request.onlyonce !== undefined && !writableEnded`, to: `false` }],
+    tests: STREAM_TROUBLE,
+    only: 'has begun to write',
+  },
+  {
+    name: 'streams: never hold up what is held back',
+    file: 'src/adapters/node/capture.ts',
+    edits: [{ from: `return this.#pace.took(bytes.length)`, to: `return true` }],
+    tests: STREAM_TROUBLE,
+    only: 'is held back',
+  },
+  {
+    name: 'streams: never hold up what is made for nobody',
+    file: 'src/adapters/node/tee.ts',
+    edits: [{ from: `      pace.goOnSoon()\n      return false`, to: `      return true` }],
+    tests: STREAM_TROUBLE,
+    only: 'is gone',
+  },
+  {
+    name: 'streams: read a response without an end for ever',
+    file: 'src/adapters/fetch/response.ts',
+    edits: [{ from: `size_bytes > size_max_bytes && isOver()`, to: `false` }],
+    tests: STREAM_TROUBLE,
+    only: 'is given up',
+  },
   {
     name: 'twice: look for another layer on the request alone',
     file: 'src/boundary/layers.ts',

@@ -3,6 +3,7 @@ import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/ind
 import { acrossCopies } from '../../copies.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
+import { keepConnection } from '../node/late.ts'
 import { type Known, requestOf, serve } from '../node/serve.ts'
 import { patternText } from '../place.ts'
 import { errorFor, passOn, type ThrowHearer } from '../said.ts'
@@ -118,10 +119,14 @@ const MOUNTED_AT = 'mounted at'
 export function hearNotExecuted(
   error: unknown,
   request: { readonly onlyonce?: ThrowHearer },
-  _response: unknown,
+  response: unknown,
   next: (error?: unknown) => void,
 ): void {
   passOn(request.onlyonce, error)
+  // Where the reply has begun, Express destroys the socket, of which the layer would learn nothing.
+  const { writableEnded, destroy } = response as ServerResponse
+  if (request.onlyonce !== undefined && !writableEnded)
+    keepConnection(request as unknown as IncomingMessage, () => Reflect.apply(destroy, response, []))
   next(error)
 }
 

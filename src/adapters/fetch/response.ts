@@ -29,18 +29,22 @@ export function responseOf({ status, headers, body }: HttpReply, before?: Header
   return new Response(bodyFor(status, body), { status, headers: all })
 }
 
-/** A response whose body leaves while it is made, and what it has come to in the end. */
+/**
+ * A response whose body leaves while it is made, and what it has come to in the end. `signal` tells that nobody takes it any more,
+ * and `isOver` that the time of its handler is over.
+ */
 export function overhear(
   response: Response,
   size_max_bytes: number,
   signal: AbortSignal,
+  isOver: () => boolean,
 ): { readonly response: Response; readonly ended: Promise<HttpReply> } {
   const { status, statusText, headers } = refuseError(response)
   const list = [...headers]
   if (response.body === null) {
     return { response, ended: Promise.resolve({ status, headers: list, body: Buffer.alloc(0) }) }
   }
-  const { stream, ended } = listenTo(response.body, size_max_bytes, signal)
+  const { stream, ended } = listenTo(response.body, size_max_bytes, signal, isOver)
   return {
     response: new Response(stream, { status, statusText, headers: new Headers(headers) }),
     ended: ended.then((body) => ({ status, headers: list, body })),
@@ -56,6 +60,7 @@ function listenTo(
   source: ReadableStream<Uint8Array>,
   size_max_bytes: number,
   signal: AbortSignal,
+  isOver: () => boolean,
 ): { readonly stream: ReadableStream<Uint8Array>; readonly ended: Promise<Buffer> } {
   const reader = source.getReader()
   const chunks: Uint8Array[] = []
@@ -83,7 +88,17 @@ function listenTo(
     }
   }
   const drain = async () => {
-    while ((await next()) !== null);
+    while ((await next()) !== null) {
+      // Nobody sets the pace any more: a source that makes its data at once would keep everything else from running.
+      await new Promise((resolve) => setImmediate(resolve))
+      if (size_bytes > size_max_bytes && isOver()) return await giveUp()
+    }
+  }
+  // Too large to be kept and too late to be waited for: a stream without an end would go on for ever.
+  const giveUp = async () => {
+    const error = new Error('The response was too large to be kept, and its time was over.')
+    settle.reject(error)
+    await reader.cancel(error)
   }
   let is_gone = false
   const stream = new ReadableStream<Uint8Array>({

@@ -34,9 +34,12 @@ export function serve<Tx>(
     let is_answered = false
     const run = async (context: OnceContext<Tx>): Promise<HttpReply> => {
       const given = await handle(context)
+      const { stream, reply_size_max_bytes } = boundary.policy
+      const isOver = () => is_answered
       // A response that comes too late for its client is read for the record alone.
-      if (boundary.policy.stream && !is_answered) {
-        const { response, ended } = overhear(given, boundary.policy.reply_size_max_bytes, signal())
+      if (is_answered) return await overhear(given, reply_size_max_bytes, NOBODY, isOver).ended
+      if (stream) {
+        const { response, ended } = overhear(given, reply_size_max_bytes, signal(), isOver)
         // It leaves now; what is decided later, about the record, changes nothing of it.
         resolve(response)
         return await ended
@@ -62,3 +65,5 @@ export function serve<Tx>(
     Promise.resolve(boundary.handle(request, run)).then(finish).catch(reject)
   })
 }
+
+const NOBODY = AbortSignal.abort()

@@ -3,6 +3,7 @@ import type { HttpReply } from '../../boundary/index.ts'
 import { bytesOf, callbackOf, listOf, takeHead } from './arguments.ts'
 import { LateResponse, Outer, type Writers, writersOf } from './late.ts'
 import { Overrides } from './overrides.ts'
+import { Pace } from './pace.ts'
 import { pretend, seemEnded, seemFresh, seemSent, tooLate } from './pretence.ts'
 
 export type Headers = Readonly<Record<string, string | number | readonly string[] | undefined>>
@@ -21,7 +22,10 @@ export class CapturedResponse {
   readonly #before: Headers
   readonly #outer: Outer
   readonly #overrides: Overrides
+  readonly #pace: Pace
+  readonly #size_max_bytes: number
   readonly #chunks: Buffer[] = []
+  #size_bytes = 0
   readonly #callbacks: (() => void)[] = []
   #resolve: (reply: HttpReply) => void = () => {}
   #reject: (error: unknown) => void = () => {}
@@ -31,13 +35,19 @@ export class CapturedResponse {
   #writers: Writers = {}
   #late: LateResponse | null = null
 
-  /** `before` are the headers that stay when another reply is sent; a framework may have them elsewhere still. */
+  /**
+   * `before` are the headers that stay when another reply is sent; a framework may have them elsewhere still. `size_max_bytes` is what
+   * is kept of a reply that comes too late for its client.
+   */
   constructor(
     response: ServerResponse,
-    before: Headers = response.getHeaders() as Headers,
+    before: Headers,
+    size_max_bytes: number,
     outer: Outer = new Outer(response),
   ) {
     this.#response = response
+    this.#pace = new Pace(response)
+    this.#size_max_bytes = size_max_bytes
     this.#before = before
     this.#outer = outer
     this.#overrides = new Overrides(response)
@@ -119,9 +129,9 @@ export class CapturedResponse {
     }
     const bytes = bytesOf(chunk, rest)
     this.#head()
-    this.#chunks.push(bytes)
+    this.#keep(bytes)
     process.nextTick(callbackOf(rest) ?? ignore)
-    return true
+    return this.#pace.took(bytes.length)
   }
 
   #end(given: unknown[]): ServerResponse {
@@ -130,20 +140,33 @@ export class CapturedResponse {
     const bytes = isChunk(chunk) ? bytesOf(chunk, rest) : null
     const callback = callbackOf(given)
     this.#head()
-    if (bytes !== null) this.#chunks.push(bytes)
+    if (bytes !== null) this.#keep(bytes)
     if (callback !== undefined) this.#callbacks.push(callback)
     this.#pretended.is_ended = true
     seemEnded(this.#response)
     this.#resolve({
       status: this.#status,
       headers: listOf(this.#response),
-      body: hasBody(this.#status) ? whole(this.#chunks) : Buffer.alloc(0),
+      body: hasBody(this.#status) ? this.#body() : Buffer.alloc(0),
     })
     if (this.#late !== null) {
       for (const one of this.#callbacks) this.#response.once('finish', one)
       this.#late.tellHandler()
     }
     return this.#response
+  }
+
+  /** What is too late for its client is for the record alone, which keeps no more than this: then the rest is only counted. */
+  #keep(bytes: Buffer): void {
+    this.#size_bytes += bytes.length
+    if (this.#late === null || this.#size_bytes <= this.#size_max_bytes) this.#chunks.push(bytes)
+    else this.#chunks.length = 0
+  }
+
+  /** A body of more than the limit is stood for by one that is too large to be kept. */
+  #body(): Buffer {
+    const large = this.#late !== null && this.#size_bytes > this.#size_max_bytes
+    return large ? Buffer.alloc(this.#size_max_bytes + 1) : whole(this.#chunks)
   }
 
   /** A stream has failed on its way: there will be no end, and what the handler did so far is all that is known. */

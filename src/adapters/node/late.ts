@@ -136,7 +136,7 @@ export class LateResponse {
 const READS = ['getHeader', 'getHeaders', 'getHeaderNames', 'hasHeader'] as const
 
 /** A framework that cannot answer an error any more destroys the socket of its request: here only what it has begun to write. */
-function keepConnection(request: IncomingMessage, destroy: () => void): void {
+export function keepConnection(request: IncomingMessage, destroy: () => void): void {
   const { socket } = request
   if (!socket) return
   const kept = new Proxy(socket, {

@@ -77,13 +77,13 @@ export function serve<Tx>(
   }
   const run = (context: OnceContext<Tx>): Promise<HttpReply> => {
     const shielded = raised()
+    const { reply_size_max_bytes } = boundary.policy
     if (boundary.policy.stream) {
-      const { reply_size_max_bytes } = boundary.policy
       tee = teeResponse(response, reply_size_max_bytes, shielded, headersBefore())
       next(context)
       return tee.ended
     }
-    captured = new CapturedResponse(response, headersBefore())
+    captured = new CapturedResponse(response, headersBefore(), reply_size_max_bytes)
     next(context)
     return captured.ended
   }

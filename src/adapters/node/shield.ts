@@ -18,6 +18,7 @@ export class Shield {
   #raised = false
   #destroyed_with: { readonly error: Error | undefined } | null = null
   #is_gone = false
+  #whenGone = () => {}
 
   constructor(request: IncomingMessage, response: ServerResponse) {
     this.#request = request
@@ -28,6 +29,11 @@ export class Shield {
   /** Whether the client has hung up meanwhile. */
   get clientIsGone(): boolean {
     return this.#is_gone
+  }
+
+  /** Called when the client hangs up from now on. */
+  whenGone(call: () => void): void {
+    this.#whenGone = call
   }
 
   raise(): void {
@@ -59,6 +65,7 @@ export class Shield {
       this.#is_gone = true
       // Node has noted it in the response just before.
       seemConnected(this.#response, this.#on_response)
+      this.#whenGone()
       return true
     })
     seemConnected(this.#response, this.#on_response)

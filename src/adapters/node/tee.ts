@@ -4,6 +4,7 @@ import { bytesOf, callbackOf, listOf, takeHead } from './arguments.ts'
 import { CapturedResponse, type Headers, isChunk } from './capture.ts'
 import { Outer } from './late.ts'
 import { Overrides } from './overrides.ts'
+import { Pace } from './pace.ts'
 import type { Shield } from './shield.ts'
 
 /** A response that leaves while it is made. */
@@ -21,7 +22,7 @@ export interface Tee {
 export function teeResponse(
   response: ServerResponse,
   size_max_bytes: number,
-  shield: Pick<Shield, 'clientIsGone'>,
+  shield: Pick<Shield, 'clientIsGone' | 'whenGone'>,
   before: Headers,
 ): Tee {
   const outer = new Outer(response)
@@ -30,7 +31,7 @@ export function teeResponse(
   const ended = new Promise<HttpReply>((resolve, reject) => {
     replace = (reply) => {
       overrides.undo()
-      const late = new CapturedResponse(response, before, outer)
+      const late = new CapturedResponse(response, before, size_max_bytes, outer)
       late.ended.then(resolve, reject)
       late.replace(reply)
     }
@@ -44,7 +45,13 @@ export function teeResponse(
       if (size_bytes <= size_max_bytes) chunks.push(bytes)
       else chunks.length = 0
     }
-    const { writeHead, write, end } = response
+    const { writeHead, write, end, destroy } = response
+    const pace = new Pace(response)
+    // Nobody drains its buffers any more, and whoever waits for that would wait for ever.
+    shield.whenGone(() => {
+      overrides.property('writableNeedDrain', () => false)
+      pace.goOnSoon()
+    })
     overrides.method('writeHead', (status: number, ...rest: unknown[]) => {
       if (!response.headersSent) takeHead(response, status, rest)
       return Reflect.apply(writeHead, response, [status])
@@ -53,7 +60,8 @@ export function teeResponse(
       listen(given[0], given.slice(1))
       if (!shield.clientIsGone) return Reflect.apply(write, response, given)
       process.nextTick(callbackOf(given) ?? (() => {}))
-      return true
+      pace.goOnSoon()
+      return false
     })
     overrides.method('end', (...given: unknown[]) => {
       listen(given[0], given.slice(1))
@@ -66,6 +74,11 @@ export function teeResponse(
       overrides.undo()
       resolve({ status, headers, body })
       return result
+    })
+    // A stream has failed on its way: there will be no end.
+    overrides.method('destroy', (error?: Error) => {
+      reject(error ?? new Error('The handler destroyed its response.'))
+      return Reflect.apply(destroy, response, [error])
     })
   })
   return { ended, replace }
