@@ -4,6 +4,8 @@
  * of a WeakMap or of a symbol that each copy makes for itself.
  */
 
+import { bears } from './thrown.ts'
+
 /**
  * State that all copies share. The name ends with a number where its shape has changed: copies of different versions then keep apart.
  *
@@ -21,18 +23,31 @@ export function acrossCopies<T extends object>(name: string, make: () => T): T {
 }
 
 /**
- * Lets `instanceof` know the objects of every copy's class. Classes that extend it keep their own meaning of `instanceof`.
+ * Lets `instanceof` know the objects of every copy's class. Classes that extend it keep their own meaning of `instanceof`. It never
+ * throws, whatever it is asked about, and what it knows is an object whose `members` can be read.
  *
  * @example
- * brandAcrossCopies(OnlyonceError, 'error')
+ * brandAcrossCopies(OnlyonceError, 'error', ['code'])
  */
-export function brandAcrossCopies(type: { readonly prototype: object }, name: string): void {
+export function brandAcrossCopies(
+  type: { readonly prototype: object },
+  name: string,
+  members: readonly string[] = [],
+): void {
   const brand = Symbol.for(`onlyonce.${name}`)
   Object.defineProperty(type.prototype, brand, { value: true })
   Object.defineProperty(type, Symbol.hasInstance, {
     value(this: unknown, value: unknown): boolean {
-      if (this !== type) return Function.prototype[Symbol.hasInstance].call(this, value)
-      return typeof value === 'object' && value !== null && brand in value
+      if (this !== type) return isKnownTo(this, value)
+      return bears(value, brand, members)
     },
   })
+}
+
+function isKnownTo(type: unknown, value: unknown): boolean {
+  try {
+    return Function.prototype[Symbol.hasInstance].call(type, value)
+  } catch {
+    return false
+  }
 }

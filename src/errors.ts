@@ -87,7 +87,15 @@ export class OnlyonceError extends Error {
   }
 }
 
-brandAcrossCopies(OnlyonceError, 'error')
+brandAcrossCopies(OnlyonceError, 'error', [
+  'message',
+  'cause',
+  'code',
+  'status',
+  'retryable',
+  'executed',
+  'retry_after_ms',
+])
 
 /**
  * What a handler throws when it knows that nothing happened: the same request may then run again. It speaks for the

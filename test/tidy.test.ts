@@ -4,7 +4,7 @@ import { EMBEDDED, embedMigrations } from '../build/embed-migrations.ts'
 import { ERRORS } from '../src/errors.ts'
 import { LIMITS } from '../src/limits.ts'
 import { importsOf, isTest, roomOf, within } from './setup/paths.ts'
-import { MAY_IMPORT, OPTIONAL } from './setup/rooms.ts'
+import { MAY_IMPORT, OPTIONAL, READS_THROWN } from './setup/rooms.ts'
 import { blank, expand, lineOf, literals, readFolder, type SourceFile, sample } from './setup/source-text.ts'
 
 /**
@@ -178,6 +178,16 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       sample('src/store/a.ts', 'const a = {} as Proof'),
       sample('src/boundary/a.ts', `import { proveStatement } from '../errors.ts'`),
     ],
+  },
+  'a thrown value is read where reading cannot throw': {
+    rule: (files) =>
+      findCode(
+        files.filter(({ path }) => path.startsWith('src/') && !isTest(path) && !within(path, READS_THROWN)),
+        /\b(?:error|cause|thrown|reason|failure)\s+instanceof\s+(?!OnlyonceError\b)\w+|\bin\s+(?:error|cause|thrown)\b(?!\.)|\b(?:error|cause|thrown) as \{/,
+      ),
+    caught: ['error instanceof Stopped', `'code' in error`, '(error as { code?: unknown }).code'].map(
+      (text) => sample('src/protect/a.ts', `if (${text}) stop()`),
+    ),
   },
   'every limit is a limit of something': {
     rule: (files) => findUnusedLimits(files, LIMITS),

@@ -2,6 +2,7 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { OnlyonceError } from '../errors.ts'
 import { isUtf8Json, readMediaType } from '../fingerprint/index.ts'
+import { memberOf } from '../thrown.ts'
 import { type BoundaryRequest, encodingOf, mediaTypeOf, type RequestBody } from './request.ts'
 
 /**
@@ -34,7 +35,7 @@ async function unpack(bytes: Uint8Array, encoding: string, size_max_bytes: numbe
   try {
     return await inflated(bytes, { maxOutputLength: size_max_bytes })
   } catch (cause) {
-    const large = (cause as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE'
+    const large = memberOf(cause, 'code') === 'ERR_BUFFER_TOO_LARGE'
     throw new OnlyonceError(large ? 'body_too_large' : 'encoding_malformed', { cause })
   }
 }

@@ -8,6 +8,7 @@ import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
 import { provesNothingDone, saysInvalid } from '../protect/proof.ts'
 import type { Outcome } from '../protect/transaction.ts'
 import { Deadline } from '../retry.ts'
+import { isOfClass } from '../thrown.ts'
 import { ask, NotAdmitted, refusedReply } from './admission.ts'
 import type { Answer, RunHandler } from './answer.ts'
 import { Context, type OnceContext } from './context.ts'
@@ -145,10 +146,10 @@ export class Boundary<Tx> {
       return this.#answer(await decided)
     } catch (error) {
       if (ran.thrown !== null && ran.thrown.error === error) throw error
-      if (error instanceof NotFinal) return RELEASE
+      if (isOfClass(error, NotFinal)) return RELEASE
       const reply = invalidReply(error, this.policy)
       if (reply !== null) return ran.own_reply ? RELEASE : { answer: 'reply', reply }
-      if (error instanceof NotAdmitted)
+      if (isOfClass(error, NotAdmitted))
         return { answer: 'reply', reply: refusedReply(error.refusal, this.policy) }
       // What an operation throws is for the framework too, as from a handler.
       if (this.policy.durable !== null && !(error instanceof OnlyonceError)) throw error

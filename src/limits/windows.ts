@@ -4,6 +4,7 @@ import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import { LIMITS } from '../limits.ts'
 import { Deadline } from '../retry.ts'
 import { classify } from '../store/postgres/classify.ts'
+import { isOfClass } from '../thrown.ts'
 import { forget, giveBack, peek, sweep, type Table, take } from './sql.ts'
 
 /** What came of some takes of equal size from one window. */
@@ -97,7 +98,7 @@ export class Windows extends RateLimiterPostgres {
     try {
       return (await this.consume(key, asked, { each })) as WindowRes
     } catch (error) {
-      if (error instanceof WindowRes) return error
+      if (isOfClass(error, WindowRes)) return error
       throw error
     }
   }

@@ -2,6 +2,7 @@ import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { OutboxEvent } from '../store/outbox.ts'
+import { isOfClass, memberOf } from '../thrown.ts'
 import type { FailedEvent, Publisher, PublishResult } from './publisher.ts'
 
 export interface HttpPublisherOptions {
@@ -116,7 +117,8 @@ async function post(
     return { error, refused: refused && !state.gone }
   } catch (error) {
     state.stop = true
-    return { error: error instanceof Error && error.cause instanceof Error ? error.cause : error }
+    const cause = memberOf(error, 'cause')
+    return { error: isOfClass(cause, Error) ? cause : error }
   }
 }
 

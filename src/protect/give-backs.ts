@@ -3,6 +3,7 @@ import { LIMITS } from '../limits.ts'
 import type { Failure, RecordId } from '../record/index.ts'
 import { backoffMs, Deadline } from '../retry.ts'
 import type { Store } from '../store/contract.ts'
+import { memberOf } from '../thrown.ts'
 
 /** A claim that may stand although its caller was told that this request started nothing. */
 export interface GivenBack {
@@ -81,6 +82,6 @@ async function isLeft<Tx>(store: Store<Tx>, given: Waiting): Promise<boolean> {
     await store.release({ id, fence, attempt_id }, failure, retention_ms, fence > 1)
     return false
   } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'lease_lost')
+    return memberOf(error, 'code') !== 'lease_lost'
   }
 }

@@ -8,7 +8,7 @@ import { isReadOnly } from '../store/read-only.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
 import { runStep } from './operation-step.ts'
-import { Interrupted } from './operation-stop.ts'
+import { Interrupted, isInterrupted } from './operation-stop.ts'
 import { inDoubt, leaveProved, releaseProved, UNWRITTEN } from './proof.ts'
 
 /**
@@ -111,7 +111,7 @@ export class Hold<Tx> {
         maybe_claimed ||= unanswered && !isReadOnly(error)
         if (unanswered && (await deadline.backOff(tries))) continue
         // A claim that was made and not answered is gone on with by a worker: this request began it.
-        throw maybe_claimed && !(error instanceof Interrupted) ? inDoubt(error) : error
+        throw maybe_claimed && !isInterrupted(error) ? inDoubt(error) : error
       }
     }
   }

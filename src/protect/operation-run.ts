@@ -14,6 +14,7 @@ import {
   behind,
   changed,
   isOurs,
+  isStopped,
   type RunEnd,
   Stopped,
   stopOf,
@@ -65,7 +66,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     try {
       return await this.#finish(end)
     } catch (error) {
-      if (error instanceof Stopped && error.stop.why !== 'undo') return error.stop
+      if (isStopped(error) && error.stop.why !== 'undo') return error.stop
       return { why: 'lost', error }
     }
   }
@@ -98,9 +99,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
 
   atomic<T>(name: string, work: (tx: Queryable) => Promise<T>, options?: { isolation?: Isolation }) {
     const isolation = options?.isolation ?? 'serializable'
-    return this.#step(name, 'atomic', () => this.#atomic(name, 'atomic', work, isolation)) as ReturnType<
-      Op['atomic']
-    > as never
+    return this.#step(name, 'atomic', () => this.#atomic(name, 'atomic', work, isolation)) as never
   }
 
   foreign<T>(name: string, step: ForeignStep<T>) {
@@ -130,7 +129,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     this.#in_step = true
     const end = await this.#beginUndo(encoded)
       .catch((error) => {
-        throw error instanceof Stopped ? error : this.#stop({ why: 'lost', error })
+        throw isStopped(error) ? error : this.#stop({ why: 'lost', error })
       })
       .finally(() => {
         this.#in_step = false
@@ -259,7 +258,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
         else await this.#foreign(name, 'undo_foreign', undo)
       }
     } catch (error) {
-      if (error instanceof Stopped) throw error
+      if (isStopped(error)) throw error
       return { why: 'failed', error }
     }
     return await this.#complete(replyOfUndoing(undoing))

@@ -2,6 +2,7 @@ import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { Failure, Reply } from '../record/index.ts'
+import { isOfClass } from '../thrown.ts'
 import type { CallEnd } from './asking.ts'
 import { unproved } from './proof.ts'
 
@@ -39,6 +40,10 @@ export class Stopped extends Error {
     super(`The operation stops here: ${stop.why}.`)
     this.stop = stop
   }
+}
+
+export function isStopped(error: unknown): error is Stopped {
+  return isOfClass(error, Stopped)
 }
 
 export function unasked(step: string): string {
@@ -85,9 +90,13 @@ export class Interrupted extends Error {
   }
 }
 
+export function isInterrupted(error: unknown): error is Interrupted {
+  return isOfClass(error, Interrupted)
+}
+
 /** What an error of the record, or of the store, means for the attempt. */
 export function stopOf(error: unknown): Stop {
-  if (error instanceof Interrupted) return error.stop
+  if (isInterrupted(error)) return error.stop
   // A driver's own error says that the server has refused the record, and its text is not for clients.
   if (!(error instanceof OnlyonceError)) return { why: 'failed', error: unproved(error, 'not_applied') }
   const lost = LOST.includes(error.code)

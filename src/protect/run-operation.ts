@@ -14,7 +14,7 @@ import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
 import { abandonedBy, conclude, outcomeOfEnd } from './operation-conclude.ts'
 import { Hold } from './operation-hold.ts'
 import { OperationRun } from './operation-run.ts'
-import { Interrupted, type RunEnd } from './operation-stop.ts'
+import { isInterrupted, type RunEnd } from './operation-stop.ts'
 import { inDoubt } from './proof.ts'
 import { Steps } from './steps.ts'
 import { busyFor, type Outcome, outcomeOf } from './transaction.ts'
@@ -185,7 +185,7 @@ async function runAttempt<Tx>(
 }
 
 function reasonOf(error: unknown): unknown {
-  return error instanceof Interrupted && 'error' in error.stop ? error.stop.error : error
+  return isInterrupted(error) && 'error' in error.stop ? error.stop.error : error
 }
 
 /** What has ended its owners will end the next one too. */

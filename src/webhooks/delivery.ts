@@ -4,6 +4,7 @@ import { LIMITS } from '../limits.ts'
 import { monotonicMs } from '../observe/stopwatch.ts'
 import type { CrashPoint } from '../store/contract.ts'
 import type { DeliveryEnd, TakenDelivery } from '../store/webhooks.ts'
+import { memberOf } from '../thrown.ts'
 import type { WebhooksSettings } from './options.ts'
 import { post } from './post.ts'
 import { showSecret } from './secret.ts'
@@ -50,7 +51,7 @@ export async function attempt(
     if (status === GONE) return endWith({ end: 'failed', status, failure }, delivery.url)
     return endWith({ end: nextOf(attempts, settings), status, failure })
   } catch (error) {
-    if ((error as { code?: unknown }).code === 'webhook_url_refused') await settle(start_ms)
+    if (memberOf(error, 'code') === 'webhook_url_refused') await settle(start_ms)
     return endWith({ end: nextOf(attempts, settings), status: null, failure: failureOf(error) })
   }
 }

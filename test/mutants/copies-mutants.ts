@@ -19,7 +19,12 @@ export const COPIES_MUTANTS: readonly Mutant[] = [
   {
     name: 'know only the errors of the own copy',
     file: 'src/errors.ts',
-    edits: [{ from: "brandAcrossCopies(OnlyonceError, 'error')", to: 'void brandAcrossCopies' }],
+    edits: [
+      {
+        from: "brandAcrossCopies(OnlyonceError, 'error', [",
+        to: "brandAcrossCopies(class {}, 'no_error', [",
+      },
+    ],
     tests: [COPIES],
     only: 'are known by instanceof',
   },

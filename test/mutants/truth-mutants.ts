@@ -4,6 +4,7 @@ const CUT = 'test/truth/cut-while-called.test.ts'
 const PROOF = 'src/protect/proof.ts'
 const PROOFS = 'test/truth/proof.test.ts'
 const UNANSWERED = 'test/truth/unanswered.test.ts'
+const UNREADABLE = 'test/truth/unreadable.test.ts'
 const DATABASE = 'test/truth/database-errors.test.ts'
 const EDGES = 'test/contract/handler-edges.test.ts'
 
@@ -30,11 +31,25 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     only: 'is not called unexecuted',
   },
   {
+    name: 'truth: look into a proxy to tell whether it is an error of ours',
+    file: 'src/thrown.ts',
+    edits: [{ from: `    if (types.isProxy(at)) return false\n`, to: `` }],
+    tests: [UNREADABLE],
+    only: 'leaves a call in doubt',
+  },
+  {
+    name: 'truth: take an error of ours for one that can be read though a getter of it throws',
+    file: 'src/thrown.ts',
+    edits: [{ from: `?.get !== undefined) return false`, to: `?.get === null) return false` }],
+    tests: [UNREADABLE],
+    only: 'leaves a call in doubt',
+  },
+  {
     name: 'truth: tell that a request started nothing whose claim was not answered',
     file: 'src/protect/operation-hold.ts',
     edits: [
       {
-        from: `throw maybe_claimed && !(error instanceof Interrupted) ? inDoubt(error) : error`,
+        from: `throw maybe_claimed && !isInterrupted(error) ? inDoubt(error) : error`,
         to: `throw error`,
       },
     ],

@@ -1,13 +1,14 @@
 /** The plan of the house, as far as a machine can check it. */
 
 /** Which room of src/ may import which. A room that is not named here has no place yet: give it one. */
-const BASE = ['copies', 'errors', 'limits', 'options']
+const BASE = ['thrown', 'copies', 'errors', 'limits', 'options']
 const PURE = [...BASE, 'key', 'ring', 'fingerprint', 'record', 'seal']
 const PLUMBING = [...PURE, 'failure', 'invalid', 'retry', 'value']
 const FRONT = [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer', 'door', 'door-options']
 const BACKGROUND = ['worker', 'outbox', 'lock', 'operator', 'workers']
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  copies: [],
+  thrown: [],
+  copies: ['thrown'],
   version: [],
   'error-entry': [],
   'error-mistakes': ['error-entry'],
@@ -64,3 +65,12 @@ export const OPTIONAL: Readonly<Record<string, string>> = {
   rxjs: 'src/adapters/nest/',
   'rate-limiter-flexible': 'src/limits/',
 }
+
+/** Where thrown values are read: the place itself, one that catches whatever happens, and what meets no errors but those of Node. */
+export const READS_THROWN = [
+  'src/thrown.ts',
+  'src/failure.ts',
+  'src/webhooks/post.ts',
+  'src/store/embedded/',
+  'src/testing/',
+]

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { Onlyonce } from '../../door.ts'
+import { memberOf } from '../../thrown.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { requireOperation } from '../place.ts'
 import { passOn } from '../said.ts'
@@ -74,7 +75,7 @@ const LAYER = 'idempotent() for node:http'
 
 /** Node has no error handling of its own for this: a handler that throws has answered 500. */
 function endWithError(response: ServerResponse, error: unknown): void {
-  const status = (error as { status?: unknown } | null)?.status
+  const status = memberOf(error, 'status')
   if (response.headersSent) {
     response.destroy()
     return

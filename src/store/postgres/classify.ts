@@ -2,6 +2,7 @@
  * The one place where errors of the database are understood. Everything else asks here.
  */
 import { OnlyonceError } from '../../errors.ts'
+import { memberOf } from '../../thrown.ts'
 import { type Meaning, meaningOf } from './sql-states.ts'
 
 export type Fault =
@@ -63,7 +64,7 @@ export function classify(error: unknown): Fault {
   if (code === null) return classifyByDriver(error)
   if (code.startsWith('08')) return isWrongBind(error) ? 'other' : 'connection'
   // The only use of 0A000 that concerns a plan; the message itself is translated, the routine is not.
-  if (code === '0A000' && property(error, 'routine') === 'RevalidateCachedQuery') return 'stale_plan'
+  if (code === '0A000' && memberOf(error, 'routine') === 'RevalidateCachedQuery') return 'stale_plan'
   return FAULT_BY_CODE[code] ?? (meaningOf(code) === 'passing' ? 'passing' : 'other')
 }
 
@@ -79,12 +80,12 @@ export function meaningOfError(error: unknown): Meaning | null {
  * a broken protocol. The server goes on answering. A pooler uses the same code to say that it has lost the server, and names no routine.
  */
 function isWrongBind(error: unknown): boolean {
-  return sqlState(error) === '08P01' && property(error, 'routine') === 'exec_bind_message'
+  return sqlState(error) === '08P01' && memberOf(error, 'routine') === 'exec_bind_message'
 }
 
 /** What did not come from PostgreSQL came from pg, or from the socket below it. */
 function classifyByDriver(error: unknown): Fault {
-  return property(error, 'message') === 'Query read timeout' ? 'unanswered' : 'connection'
+  return memberOf(error, 'message') === 'Query read timeout' ? 'unanswered' : 'connection'
 }
 
 /** The same of an error of ours that was made of the database's: it is told to callers, and carries the other as its cause. */
@@ -117,11 +118,7 @@ export function leavesDoubt(error: unknown): boolean {
 
 /** The five characters by which PostgreSQL names an error, or null when it was not PostgreSQL that spoke. */
 export function sqlState(error: unknown): string | null {
-  const code = property(error, 'code')
-  const severity = property(error, 'severity')
+  const code = memberOf(error, 'code')
+  const severity = memberOf(error, 'severity')
   return typeof code === 'string' && code.length === 5 && typeof severity === 'string' ? code : null
-}
-
-function property(error: unknown, name: string): unknown {
-  return typeof error === 'object' && error !== null ? (error as Record<string, unknown>)[name] : undefined
 }

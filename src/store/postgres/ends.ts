@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../../errors.ts'
+import { isOfClass, memberOf } from '../../thrown.ts'
 import type { TransactionEnd } from '../contract.ts'
 import { classify, meaningOfError, sqlState } from './classify.ts'
 
@@ -66,7 +67,7 @@ function isCausedBy(error: unknown, failure: unknown): boolean {
   let cause = error
   for (let depth = 0; depth < CAUSES_MAX; depth += 1) {
     if (cause === failure) return true
-    cause = cause instanceof Error ? cause.cause : undefined
+    cause = isOfClass(cause, Error) ? memberOf(cause, 'cause') : undefined
   }
   return false
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { PoolClient } from 'pg'
 import { acrossCopies } from '../../copies.ts'
+import { isOfClass } from '../../thrown.ts'
 import { classify } from './classify.ts'
 import {
   closeMessage,
@@ -169,7 +170,7 @@ export function orGiveUp<T>(wire: Wire, submit: () => T): T | Error {
     return submit()
   } catch (error) {
     wire.stream.destroy()
-    return error instanceof Error ? error : new Error('A query could not be sent.', { cause: error })
+    return isOfClass(error, Error) ? error : new Error('A query could not be sent.', { cause: error })
   }
 }
 

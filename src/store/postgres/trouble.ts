@@ -1,4 +1,5 @@
 import { OnlyonceError } from '../../errors.ts'
+import { isOfClass, memberOf } from '../../thrown.ts'
 import { sqlState } from './classify.ts'
 
 /** Why the database cannot be used, in a sentence of ours: what a driver says may hold names, addresses and passwords. */
@@ -83,11 +84,12 @@ export function startTrouble(error: unknown): unknown {
 
 function known(error: unknown): Trouble | null {
   let cause: unknown = error
-  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+  for (let depth = 0; depth < CAUSES_MAX && isOfClass(cause, Error); depth += 1) {
     const found = find(cause)
     if (found !== null) return found
     // Where a name has several addresses, each has an error of its own.
-    cause = cause instanceof AggregateError ? cause.errors[0] : cause.cause
+    const several = memberOf(cause, 'errors')
+    cause = Array.isArray(several) ? several[0] : memberOf(cause, 'cause')
   }
   return null
 }
@@ -95,9 +97,9 @@ function known(error: unknown): Trouble | null {
 const CAUSES_MAX = 5
 
 function find(error: Error): Trouble | null {
-  const { code, syscall } = error as { code?: unknown; syscall?: unknown }
+  const code = memberOf(error, 'code')
   const given = sqlState(error) ?? (typeof code === 'string' ? code : '')
-  if (given === 'ENOENT' && syscall !== 'connect') {
+  if (given === 'ENOENT' && memberOf(error, 'syscall') !== 'connect') {
     return lasting('The files of the migrations are missing from this installation (ENOENT).')
   }
   const trouble = Object.hasOwn(BY_CODE, given)
@@ -106,5 +108,5 @@ function find(error: Error): Trouble | null {
       ? TLS
       : null
   if (trouble !== null) return { ...trouble, detail: `${trouble.detail.slice(0, -1)} (${given}).` }
-  return BY_MESSAGE.find(([begin]) => begin.test(error.message))?.[1] ?? null
+  return BY_MESSAGE.find(([begin]) => begin.test(`${memberOf(error, 'message')}`))?.[1] ?? null
 }

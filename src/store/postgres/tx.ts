@@ -1,5 +1,6 @@
 import type { QueryConfig, QueryResult, QueryResultRow } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
+import { isOfClass } from '../../thrown.ts'
 import { leavesDoubt } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { type Bound, flush, submit } from './flush.ts'
@@ -176,7 +177,7 @@ export class Tx implements PostgresTx {
         if (!this.#begun) return this.takeUnsent()
         if (this.#opened && !this.wasEndedInside()) return []
         // BEGIN has failed, or the transaction is over: sent now, the query would stand by itself.
-        return this.failure instanceof Error ? this.failure : new OnlyonceError('transaction_over')
+        return isOfClass(this.failure, Error) ? this.failure : new OnlyonceError('transaction_over')
       },
       opened: () => this.markOpened(),
       done: (tag) => {

@@ -1,5 +1,6 @@
 import { LIMITS } from '../../limits.ts'
 import type { Sealed } from '../../seal/index.ts'
+import { memberOf } from '../../thrown.ts'
 import { withoutPrefix, withPrefix } from '../event-id.ts'
 import type { JobDraft, Message } from '../outbox.ts'
 import type {
@@ -104,7 +105,7 @@ export class PostgresWebhooks implements WebhookStore {
       const row = (await changing).rows.at(-1)![0]
       return row === undefined ? null : readEndpoint(row)
     } catch (error) {
-      if ((error as { constraint?: unknown }).constraint === 'webhook_endpoints_url') return 'url_taken'
+      if (memberOf(error, 'constraint') === 'webhook_endpoints_url') return 'url_taken'
       throw error
     }
   }

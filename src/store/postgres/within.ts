@@ -2,6 +2,7 @@ import { acrossCopies } from '../../copies.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 import { decide, type Run, reserve } from '../../record/index.ts'
+import { isOfClass } from '../../thrown.ts'
 import type { ClaimRequest, Queryable, Store, WithinEnd } from '../contract.ts'
 import { cannotNow, classify, sqlState } from './classify.ts'
 import type { PostgresSettings } from './options.ts'
@@ -79,7 +80,7 @@ async function behindSavepoint(
     return { end: 'completed', reply }
   } catch (error) {
     await undo(tx)
-    if (error instanceof LockWait) return { end: 'busy' }
+    if (isOfClass(error, LockWait)) return { end: 'busy' }
     throw error
   }
 }
