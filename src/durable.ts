@@ -58,14 +58,16 @@ export class Durable<Tx> {
     })
   }
 
+  /** `begin` is called when the function is about to run: not for a caller that only finds its reply. */
   async run(
     request: OperationRequest,
     operation: Operation<unknown, unknown>,
     signals: CallSignals,
+    begin: () => void,
   ): Promise<Outcome> {
     this.catalog.add(operation)
     const house = this.#house(() => signals.leaseLost())
-    return await runOperation(house, request, operation, this.catalog.versionsOf, signals)
+    return await runOperation(house, request, operation, this.catalog.versionsOf, signals, begin)
   }
 
   /** Goes on with an operation whose caller is gone. Null when another came first. */

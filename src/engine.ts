@@ -7,7 +7,7 @@ import { LIMITS } from './limits.ts'
 import { type CallSignals, Observers, type Protection, signalsOf, WatchedStore } from './observe/index.ts'
 import { Flights } from './protect/flights.ts'
 import { type Flying, type TakeOff, withTrace } from './protect/flying.ts'
-import { type Followed, follow } from './protect/follow.ts'
+import { boardBehind, type Followed, follow } from './protect/follow.ts'
 import { type HandlerContext, type HandlerRequest, runHandler, type WorkEnd } from './protect/handler.ts'
 import type { Operation } from './protect/operation.ts'
 import { throwSpent } from './protect/proof.ts'
@@ -112,8 +112,7 @@ export class Engine<Tx> {
     duplicates: Duplicates = 'join',
   ): Promise<T> {
     return this.#fly('operation', request, present, duplicates, (traced, signals, begin) => {
-      begin()
-      return this.durable.run(traced, operation, signals)
+      return this.durable.run(traced, operation, signals, begin)
     })
   }
 
@@ -194,7 +193,7 @@ export class Engine<Tx> {
    * nothing comes between the answer and the call.
    */
   wouldRun(request: TransactionRequest): false | Promise<boolean> {
-    if (this.#ready && (this.#recent.find(request) !== null || this.#flights.has(request.id))) return false
+    if (this.#ready && (this.#recent.find(request) !== null || this.#flights.has(request))) return false
     const ready = this.#ready ? Promise.resolve() : this.#startForWork()
     return ready.then(() => wouldRun(this.store, request))
   }
@@ -259,13 +258,12 @@ export class Engine<Tx> {
     }
     const { id, fingerprint, deadline_ms, in_progress_max_ms = deadline_ms } = request
     const begun = (begin: () => void) => take_off(withTrace(request, signals), signals, begin)
-    const boarding = this.#flights.board(id, fingerprint.digest, begun, {
-      trace: signals.trace,
-      duplicates,
-      wait_max_ms: deadline_ms,
-      // By then others may have the record: a later caller asks the store.
-      flight_max_ms: in_progress_max_ms,
-    })
+    // After `flight_max_ms` others may have the record: a later caller asks the store.
+    const { trace } = signals
+    const options = { trace, duplicates, wait_max_ms: deadline_ms, flight_max_ms: in_progress_max_ms }
+    const board = () => this.#flights.board(id, fingerprint.digest, begun, options)
+    const at_once = board()
+    const boarding = at_once.role === 'aside' ? await boardBehind(at_once, board) : at_once
     let followed: Followed
     if (boarding.role !== 'first') followed = await follow(boarding, signals)
     else {

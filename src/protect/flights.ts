@@ -2,6 +2,7 @@ import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { RecordId } from '../record/index.ts'
 import { Deadline } from '../retry.ts'
+import type { Flying } from './flying.ts'
 
 interface Flight<T> {
   readonly digest: Buffer
@@ -23,8 +24,14 @@ export type Boarding<T> =
   | { readonly role: 'first'; readonly landed: Promise<T>; readonly flight: Flight<T> }
   /** Lands with null when the caller's own time is over first. */
   | { readonly role: 'joined'; readonly landed: Promise<T | null>; readonly flight: Flight<T> }
-  /** The flight under way is that of another request with the same key. */
+  /** The flight under way is that of another request with the same key, and its work runs. */
   | { readonly role: 'refused' }
+  /** It is that of another request with the same key, and it may never run: null when the caller's own time is over first. */
+  | {
+      readonly role: 'aside'
+      readonly came_to: Promise<'runs' | 'landed' | null>
+      readonly flight: Flight<T>
+    }
   /** It is that of the same request, and the caller did not wish to wait for work that runs. */
   | { readonly role: 'busy'; readonly flight: Flight<T> }
   /** Whether anything runs is not known yet: null as soon as it does, or what the flight came to without it. */
@@ -45,16 +52,17 @@ interface BoardingOptions {
  */
 export class Flights<T> {
   readonly #flights = new Map<string, Flight<T>>()
-  #joined = 0
+  #waiting = 0
 
   get size(): number {
     return this.#flights.size
   }
 
-  /** Whether a caller that comes with this id now would be told by another's flight. */
-  has(id: RecordId): boolean {
+  /** Whether a caller that comes with this request now would be told by another's flight. */
+  has({ id, fingerprint }: Pick<Flying, 'id' | 'fingerprint'>): boolean {
     const flight = this.#flights.get(addressOf(id))
-    return flight !== undefined && !flight.over.passed
+    if (flight === undefined || flight.over.passed) return false
+    return flight.running || flight.digest.equals(fingerprint.digest)
   }
 
   /** Resolves when all flights that are under way now have landed, well or not. */
@@ -64,7 +72,8 @@ export class Flights<T> {
 
   /**
    * Runs `take_off`, or joins the flight that has this id already. A flight with another fingerprint under the
-   * same id is not joined: the key was reused. `take_off` is given what it calls when the work begins to run.
+   * same id is not joined: where its work runs, the key was reused. Until then either of the two may be the request that the
+   * record is of. `take_off` is given what it calls when the work begins to run.
    */
   board(
     id: RecordId,
@@ -86,13 +95,16 @@ export class Flights<T> {
       this.#enter(address, first)
       return { role: 'first', landed, flight: first }
     }
-    if (!flight.digest.equals(digest)) return { role: 'refused' }
+    const same = flight.digest.equals(digest)
+    if (!same && flight.running) return { role: 'refused' }
     const { duplicates, wait_max_ms } = options
     if (duplicates === 'refuse' && flight.running) return { role: 'busy', flight }
-    if (this.#joined >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
+    if (this.#waiting >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
+    if (!same) return { role: 'aside', came_to: this.#wait(untilKnown(flight), wait_max_ms), flight }
+    flight.callers += 1
     return duplicates === 'refuse'
-      ? { role: 'undecided', landed: this.#join(flight, untilRunning(flight), wait_max_ms), flight }
-      : { role: 'joined', landed: this.#join(flight, flight.landed, wait_max_ms), flight }
+      ? { role: 'undecided', landed: this.#wait(untilRunning(flight), wait_max_ms), flight }
+      : { role: 'joined', landed: this.#wait(flight.landed, wait_max_ms), flight }
   }
 
   /** A caller that waits for it to land finds it gone already: no caller was there to wait before this. */
@@ -104,9 +116,8 @@ export class Flights<T> {
     flight.landed.then(leave, leave)
   }
 
-  async #join<J>(flight: Flight<T>, landed: Promise<J>, wait_max_ms: number): Promise<J | null> {
-    flight.callers += 1
-    this.#joined += 1
+  async #wait<J>(landed: Promise<J>, wait_max_ms: number): Promise<J | null> {
+    this.#waiting += 1
     let timer: NodeJS.Timeout | undefined
     const over = new Promise<null>((resolve) => {
       timer = setTimeout(() => resolve(null), Math.min(wait_max_ms, LIMITS.timer_max_ms))
@@ -115,7 +126,7 @@ export class Flights<T> {
       return await Promise.race([landed, over])
     } finally {
       clearTimeout(timer)
-      this.#joined -= 1
+      this.#waiting -= 1
     }
   }
 }
@@ -123,6 +134,13 @@ export class Flights<T> {
 function untilRunning<T>(flight: Flight<T>): Promise<T | null> {
   const running = new Promise<null>((resolve) => flight.waiting.push(() => resolve(null)))
   return Promise.race([running, flight.landed])
+}
+
+function untilKnown<T>(flight: Flight<T>): Promise<'runs' | 'landed'> {
+  return untilRunning(flight).then(
+    (landed) => (landed === null ? 'runs' : 'landed'),
+    () => 'landed',
+  )
 }
 
 /** The parts hold no control characters, so no two ids have the same address. */

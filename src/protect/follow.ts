@@ -1,3 +1,4 @@
+import { LIMITS } from '../limits.ts'
 import type { CallSignals } from '../observe/index.ts'
 import type { Boarding } from './flights.ts'
 import { busyFor, type Outcome } from './transaction.ts'
@@ -8,9 +9,29 @@ export interface Followed {
   readonly joined: boolean
 }
 
+type Aside = Extract<Boarding<Outcome>, { role: 'aside' }>
+type Aboard = Exclude<Boarding<Outcome>, Aside>
+
+/**
+ * Another request with the same key was first, and only looks. It may be a wrong one, and this one the retry of what is done: the
+ * record decides, so this caller asks as soon as the other has its answer. Where the other runs, the key was reused.
+ */
+export async function boardBehind(
+  { came_to, flight }: Aside,
+  board: () => Boarding<Outcome>,
+): Promise<Aboard> {
+  let known = await came_to
+  for (let turns = 0; known === 'landed' && turns < LIMITS.attempts_max; turns += 1) {
+    const boarding = board()
+    if (boarding.role !== 'aside') return boarding
+    known = await boarding.came_to
+  }
+  return known === 'runs' ? { role: 'refused' } : { role: 'busy', flight }
+}
+
 /** How it goes for a caller who was not the first. */
 export async function follow(
-  boarding: Exclude<Boarding<Outcome>, { role: 'first' }>,
+  boarding: Exclude<Aboard, { role: 'first' }>,
   signals: CallSignals,
 ): Promise<Followed> {
   switch (boarding.role) {

@@ -45,6 +45,7 @@ export async function runOperation<Tx>(
   operation: AnyOperation,
   versionsOf: VersionsOf,
   signals: CallSignals,
+  begin: () => void,
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, lease_ms } = request
   const deadline = new Deadline(request.deadline_ms)
@@ -87,6 +88,7 @@ export async function runOperation<Tx>(
       from: record?.state ?? 'none',
       effects_possible: resumed?.effects_possible ?? false,
     }
+    begin()
     const end = await runAttempt(house, attempt, lease, code, request.notNow, signals)
     if (end.why === 'conflict') continue
     return outcomeOfEnd(end, attempt)

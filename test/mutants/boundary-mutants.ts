@@ -109,9 +109,28 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   {
     name: 'take another request for a duplicate while the first is in progress',
     file: 'src/protect/flights.ts',
-    edits: [{ from: `if (!flight.digest.equals(digest)) return { role: 'refused' }\n`, to: `` }],
+    edits: [{ from: `const same = flight.digest.equals(digest)`, to: `const same = true` }],
     tests: NODE,
     only: 'Duplicates at the same time',
+  },
+  {
+    name: 'call a finished operation in progress while a retry looks it up',
+    file: 'src/protect/run-operation.ts',
+    edits: [
+      {
+        from: `  const deadline = new Deadline(request.deadline_ms)\n`,
+        to: `  begin()\n  const deadline = new Deadline(request.deadline_ms)\n`,
+      },
+    ],
+    tests: ['test/contract/at-once.test.ts'],
+    only: 'all replays',
+  },
+  {
+    name: 'call the key of a retry reused because a wrong request was looked up first',
+    file: 'src/protect/flights.ts',
+    edits: [{ from: `if (!same && flight.running)`, to: `if (!same)` }],
+    tests: ['test/contract/at-once.test.ts'],
+    only: 'behind another request',
   },
   {
     name: 'let a client that hangs up end the work',
