@@ -1,6 +1,7 @@
 import type { Mutant } from './mutants.ts'
 
 const RESERVATIONS = 'apps/payments/test/reservations.test.ts'
+const OPS = 'apps/payments/test/api-ops-records.test.ts'
 const DUPLICATES = 'apps/payments/test/duplicates.test.ts'
 
 /** Faults in the payment service: what would charge twice, or keep others out for nothing. */
@@ -14,6 +15,39 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     ],
     tests: [DUPLICATES],
     only: 'are one charge',
+  },
+  {
+    name: 'let one charge at the processor belong to two payments',
+    file: 'apps/payments/migrations/0008_gateway_ids.sql',
+    edits: [{ from: 'CREATE UNIQUE INDEX payments_gateway_id', to: 'CREATE INDEX payments_gateway_id' }],
+    tests: [OPS],
+    only: 'is not executed as what another',
+  },
+  {
+    name: 'let one refund at the processor belong to two refunds',
+    file: 'apps/payments/migrations/0008_gateway_ids.sql',
+    edits: [{ from: 'CREATE UNIQUE INDEX refunds_gateway_id', to: 'CREATE INDEX refunds_gateway_id' }],
+    tests: [OPS],
+    only: 'is not executed as what another',
+  },
+  {
+    name: 'take evidence that names what another payment is called',
+    file: 'apps/payments/payments/decisions.ts',
+    edits: [
+      {
+        from: 'rows.some(({ operation }) => operation === record.operation)',
+        to: 'rows.some(({ operation }) => operation === record.key)',
+      },
+    ],
+    tests: [OPS],
+    only: 'is not executed as what another',
+  },
+  {
+    name: 'reconcile: forget the second of ours with one id at the processor',
+    file: 'apps/payments/reconcile/compare.ts',
+    edits: [{ from: 'if (others.length > 0) from.set(name, others)\n  else ', to: '' }],
+    tests: ['apps/payments/reconcile/compare.test.ts'],
+    only: 'two books',
   },
   {
     name: 'make room for a duplicate and leave the earlier request to be resumed',

@@ -13,6 +13,7 @@ import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import { problemReply, Refused } from '../problems.ts'
 import { givenReply } from './giving-up.ts'
+import { GATEWAY_ID_OWNERS } from './sql-unsettled.ts'
 import { evidenceFor, releaseHeld, settleTold, type Told } from './told.ts'
 import { settlingOf } from './workers.ts'
 
@@ -73,7 +74,7 @@ export async function decide(
       const told = toldBy(record, given)
       await refuseEnded(desk, record)
       const settling = settlingOf(once)(record.account)
-      return await inTransaction(pool, async (tx) => {
+      const settled = inTransaction(pool, async (tx) => {
         if (!told.executed) {
           const reply = given.reply ?? givenReply(problemReply('request_given_up'))
           const { given_up } = await desk.giveUp(record, { ...signed, reply, tx })
@@ -82,8 +83,21 @@ export async function decide(
         const reply = await replyOf(tx, settling, record, told, given.reply)
         await desk.resolve(record, { ...signed, reply, tx })
       })
+      return await settled.catch(refuseTaken)
     }
   }
+}
+
+/** The index decides, so two decisions at once cannot both have the id. */
+function refuseTaken(error: unknown): never {
+  const { code, constraint } = error as { readonly code?: unknown; readonly constraint?: unknown }
+  const taken = code === '23505' && ['payments_gateway_id', 'refunds_gateway_id'].includes(`${constraint}`)
+  throw taken ? gatewayIdTaken() : error
+}
+
+function gatewayIdTaken(): Refused {
+  const detail = 'gateway_id belongs to another payment or refund already. Nothing was decided.'
+  return new Refused('invalid_request', { field: 'gateway_id', detail })
 }
 
 /** What has ended holds nothing, so nothing could be told about what became of it. */
@@ -141,5 +155,10 @@ export async function evidenceOf(
   found: FoundAtProcessor,
 ) {
   const told = found.outcome === 'executed' ? foundBy(record, found) : { declined: found.message ?? null }
+  // Only a look: a worker settles it later, and there the index decides.
+  if (found.gateway_id !== undefined && NAMED.includes(record.operation)) {
+    const { rows } = await pool.query(GATEWAY_ID_OWNERS, [record.account, found.gateway_id])
+    if (rows.some(({ operation }) => operation === record.operation)) throw gatewayIdTaken()
+  }
   return await evidenceFor(pool, record, told)
 }

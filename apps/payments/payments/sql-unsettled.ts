@@ -118,6 +118,14 @@ UPDATE payments.payments AS p SET status = 'failed', decline = $3, updated_at = 
 WHERE p.account = $1 AND p.id = $2 AND p.status IN ('processing', 'unknown')
 RETURNING ${COLUMNS}, ${ATTEMPTS}`
 
+/** By which operation one of ours got what the processor calls so, in the mode of an account. 1 account, 2 gateway id. */
+export const GATEWAY_ID_OWNERS = `
+SELECT 'payments.create' AS operation FROM payments.payments
+WHERE gateway_id = $2 AND status <> 'failed' AND NOT shares_gateway_id AND split_part(account, ':', 2) = split_part($1, ':', 2)
+UNION
+SELECT 'refunds.create' FROM payments.refunds
+WHERE gateway_id = $2 AND status <> 'failed' AND NOT shares_gateway_id AND split_part(account, ':', 2) = split_part($1, ':', 2)`
+
 /** 1 account, 2 payment. */
 export const MARK_UNKNOWN = `
 UPDATE payments.payments AS p SET status = 'unknown', updated_at = now()

@@ -77,6 +77,19 @@ describe('two books', () => {
       [their({ gateway_id: 'pi_2' })],
       [0, 'missing_here', 'missing_there'],
     ],
+    ['with one charge that two of ours have', [own(), own({ id: 'pay_2' })], [their()], [1, 'missing_there']],
+    [
+      'with one charge that two of ours have, of which the later one was told to the processor',
+      [own({ id: 'pay_0', moved: 900 }), own()],
+      [their()],
+      [1, 'missing_there'],
+    ],
+    [
+      'with the charge of a payment whose outcome is known as that of another',
+      [own({ id: 'pay_0' }), own({ gateway_id: null, moved: 0 })],
+      [their()],
+      [0, 'missing_there', 'amount_mismatch'],
+    ],
     [
       'with a refund that has the id of a payment',
       [own({ kind: 'refund' })],

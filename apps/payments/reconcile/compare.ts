@@ -105,21 +105,25 @@ interface Paired {
 
 /**
  * By the processor's id; then, for what we have without one, by our reference. Never by reference alone: what has another id there
- * is another charge.
+ * is another charge. Of several of ours with one id, only one is paired: the others are missing there. It is the one that the processor
+ * was told of, also where that has no id yet and another has taken it.
  */
 function pair(ours: Iterable<OwnMovement>, theirs: Iterable<Movement>): Paired {
-  const by_gateway_id = new Map<string, OwnMovement>()
+  const by_gateway_id = new Map<string, OwnMovement[]>()
   const by_reference = new Map<string, OwnMovement>()
   for (const own of ours) {
     if (own.gateway_id === null) by_reference.set(`${own.kind} ${own.id}`, own)
-    else by_gateway_id.set(`${own.kind} ${own.gateway_id}`, own)
+    else {
+      const name = `${own.kind} ${own.gateway_id}`
+      by_gateway_id.set(name, [...(by_gateway_id.get(name) ?? []), own])
+    }
   }
   const pairs: [OwnMovement, Movement][] = []
   const only_theirs: Movement[] = []
   const waiting = new Map<string, Movement>()
   for (const their of unique(theirs)) {
-    const own = take(by_gateway_id, `${their.kind} ${their.gateway_id}`)
     const reference = `${their.kind} ${their.reference}`
+    const own = by_reference.has(reference) ? undefined : takeOne(by_gateway_id, their)
     if (own !== undefined) pairs.push([own, their])
     else if (!by_reference.has(reference)) only_theirs.push(their)
     else {
@@ -131,12 +135,23 @@ function pair(ours: Iterable<OwnMovement>, theirs: Iterable<Movement>): Paired {
     }
   }
   for (const [reference, their] of waiting) pairs.push([take(by_reference, reference)!, their])
-  return { pairs, only_ours: [...by_gateway_id.values(), ...by_reference.values()], only_theirs }
+  return { pairs, only_ours: [...[...by_gateway_id.values()].flat(), ...by_reference.values()], only_theirs }
 }
 
 /** A list that is read page by page while it grows tells some things twice. The last word counts. */
 function unique(theirs: Iterable<Movement>): Iterable<Movement> {
   return new Map(Array.from(theirs, (their) => [`${their.kind} ${their.gateway_id}`, their])).values()
+}
+
+/** Of those with the processor's id the one that the processor names, or else the first. The others stay. */
+function takeOne(from: Map<string, OwnMovement[]>, their: Movement): OwnMovement | undefined {
+  const name = `${their.kind} ${their.gateway_id}`
+  const found = from.get(name) ?? []
+  const taken = found.find(({ id }) => id === their.reference) ?? found[0]
+  const others = found.filter((own) => own !== taken)
+  if (others.length > 0) from.set(name, others)
+  else from.delete(name)
+  return taken
 }
 
 function take<T>(from: Map<string, T>, name: string): T | undefined {

@@ -12,6 +12,8 @@ let sandbox: Sandbox
 let shop: TestService
 /** The same service, whose processor refuses everything but payments. */
 let misread: TestService
+/** The same, whose processor refuses payments. */
+let unpaid: TestService
 
 beforeAll(async () => {
   sandbox = await openSandbox()
@@ -21,6 +23,8 @@ beforeAll(async () => {
   }
   const gateway = { ...sandbox.client, capture: refuse, void: refuse, refund: refuse }
   misread = await openTestService({ database: shop.database, gateways: { test: gateway } })
+  const closed = { ...sandbox.client, authorize: refuse }
+  unpaid = await openTestService({ database: shop.database, gateways: { test: closed } })
 })
 
 const ops = (path: string, given: Ask = {}) => shop.ask(path, { api_key: TEST_OPS_TOKEN, ...given })
@@ -41,6 +45,14 @@ async function parked(what: 'capture' | 'refunds', body: object) {
   const record = { account, operation: what === 'refunds' ? 'refunds.create' : 'payments.capture', key }
   const balance = async () => (await shop.ask('/v1/balances', { api_key })).body.data[0]
   return { id: paid.body.id as string, api_key, record, send, balance }
+}
+
+async function parkedPayment() {
+  asked += 1
+  const { api_key, account } = await shop.addCaller()
+  const key = `parked-request-${asked}`
+  expect((await unpaid.post('/v1/payments', TEA, { api_key, key })).body.code).toBe('parked')
+  return { account, operation: 'payments.create', key }
 }
 
 describe('a record', () => {
@@ -72,6 +84,40 @@ describe('a record', () => {
     expect((await send()).status).toBe(201)
     const again = await opsPost('/ops/record/decisions', decision)
     expect([again.status, again.body.code]).toEqual([409, 'not_resolvable'])
+  })
+
+  it('is not executed as what another payment or refund is called', async () => {
+    const { api_key } = await shop.addCaller()
+    const paid = (await shop.post('/v1/payments', TEA, { api_key })).body
+    await shop.post(`/v1/payments/${paid.id}/refunds`, { amount: 300 }, { api_key })
+    const { rows } = await shop.service.pool.query(
+      'SELECT gateway_id FROM payments.refunds WHERE payment = $1',
+      [paid.id],
+    )
+    const refund = await parked('refunds', { amount: 300 })
+    const payment = await parkedPayment()
+    for (const { record, gateway_id } of [
+      { record: refund.record, gateway_id: rows[0].gateway_id },
+      { record: payment, gateway_id: paid.attempts[0].gateway_id },
+    ]) {
+      const named = { ...record, ...SIGNED, gateway_id }
+      const told = [
+        await opsPost('/ops/record/decisions', { ...named, decision: 'executed' }),
+        await opsPost('/ops/record/evidence', { ...named, outcome: 'executed' }),
+      ]
+      for (const { body } of told) expect(body).toMatchObject({ status: 400, field: 'gateway_id' })
+      expect((await ops(`/ops/record?${queryOf(record)}`)).body).toMatchObject({ state: 'parked', audit: [] })
+    }
+    expect(await refund.balance()).toMatchObject({ available: 1_000 })
+    const both = [payment, await parkedPayment()].map((record) =>
+      opsPost('/ops/record/decisions', {
+        ...record,
+        ...SIGNED,
+        decision: 'executed',
+        gateway_id: 'pi_found_once',
+      }),
+    )
+    expect((await Promise.all(both)).map(({ status }) => status).sort()).toEqual([200, 400])
   })
 
   it('gets the reply that the operator gives, and is settled all the same', async () => {

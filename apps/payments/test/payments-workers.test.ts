@@ -60,7 +60,7 @@ async function fillPageWithStuck(): Promise<void> {
   await shop.service.pool.query(
     `INSERT INTO payments.payments (account, id, status, amount, currency, capture_method, payment_method, idempotency_key,
        gateway, gateway_id, held, closing, capture_before, updated_at)
-     SELECT $1, id, 'requires_capture', 1, 'EUR', 'manual', 'pm_card_visa', 'stuck', 'stripe', 'pi_stuck', 1,
+     SELECT $1, id, 'requires_capture', 1, 'EUR', 'manual', 'pm_card_visa', 'stuck', 'stripe', 'pi_stuck_' || id, 1,
        'payments.expire stuck-for-days', now() - interval '1 day', now() - interval '3 days'
      FROM unnest($2::text[]) AS id`,
     [shop.account, ids],
