@@ -86,6 +86,13 @@ const KEY_MUTANTS: readonly Mutant[] = [
 
 const OPS_MUTANTS: readonly Mutant[] = [
   {
+    name: 'let the public key of the demo in wherever the database has it',
+    file: 'apps/payments/accounts/authenticate.ts',
+    edits: [{ from: '!demo && isDemoKey(key)', to: 'demo === null' }],
+    tests: ['apps/payments/test/api-auth.test.ts'],
+    only: 'of the demo opens nothing',
+  },
+  {
     name: 'ops: show records to accounts',
     file: 'apps/payments/api/ops-records.ts',
     edits: [{ from: `app.addHook('onRequest', requireOpsToken(service, service.strangers))`, to: '' }],

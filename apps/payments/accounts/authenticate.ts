@@ -3,6 +3,7 @@ import type { Queryable } from 'onlyonce'
 import type { Mode } from '../gateway/index.ts'
 import { Refused } from '../problems.ts'
 import { bearerOf, type ParsedKey, parseApiKey } from './api-key.ts'
+import { isDemoKey } from './demo.ts'
 import { FIND_KEYS } from './sql.ts'
 
 /** Who asks. */
@@ -20,6 +21,11 @@ export interface Authenticator {
   authenticate(header: string | undefined): Promise<Caller | null>
   /** Whether this process has seen the key open something. It may be revoked by now; only `authenticate` knows. */
   recognises(header: string | undefined): boolean
+}
+
+export interface AuthenticatorOptions {
+  /** Whether the public key of the demo account opens that account. Default: false. */
+  readonly demo?: boolean
 }
 
 const BATCH_MAX = 128
@@ -52,7 +58,8 @@ interface Row {
  * const { authenticate } = authenticator(pool)
  * const caller = await authenticate(request.headers.authorization)
  */
-export function authenticator(pool: Queryable): Authenticator {
+export function authenticator(pool: Queryable, { demo = false }: AuthenticatorOptions = {}): Authenticator {
+  const keyIn = (header: string | undefined) => keyOf(header, demo)
   const recognised = new Recognised()
   const waiting: Asked[] = []
   const strangers: Asked[] = []
@@ -100,9 +107,11 @@ export function authenticate(pool: Queryable, header: string | undefined): Promi
   return authenticator(pool).authenticate(header)
 }
 
-function keyIn(header: string | undefined): ParsedKey | null {
+/** A database that once had the demo account still has its key, and everybody knows that key. */
+function keyOf(header: string | undefined, demo: boolean): ParsedKey | null {
   const bearer = bearerOf(header)
-  return bearer === null ? null : parseApiKey(bearer)
+  const key = bearer === null ? null : parseApiKey(bearer)
+  return key !== null && !demo && isDemoKey(key) ? null : key
 }
 
 /** Null where the database has answered. It never throws: each who asked is told. */

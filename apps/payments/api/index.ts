@@ -70,8 +70,8 @@ export async function buildApi(service: Service): Promise<Api> {
 }
 
 /** Also in front of paths under /v1 that do not exist: an account that asks for those is as fast as it may be, and no faster. */
-function doorOfV1({ pool, limits, strangers }: Service): Door {
-  const requireCaller = requireApiKey(authenticator(bounded(pool)), strangers)
+function doorOfV1({ pool, limits, strangers, config }: Service): Door {
+  const requireCaller = requireApiKey(authenticator(bounded(pool), { demo: config.demo }), strangers)
   return async (request, reply) => {
     limits.refuseWhenStalled()
     await requireCaller(request, reply)

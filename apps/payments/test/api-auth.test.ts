@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DEMO_API_KEY, revokeApiKey } from '../accounts/index.ts'
+import { DEMO_API_KEY, ensureDemoAccount, revokeApiKey } from '../accounts/index.ts'
 import { makeId } from '../ids.ts'
 import { openTestService, send, TEST_OPS_TOKEN } from './service.ts'
 
@@ -42,6 +42,14 @@ describe('an API key', () => {
     expect(answer.status).toBe(401)
     expect(answer.body).toMatchObject({ code: 'unauthorized', retryable: false })
     expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+  })
+
+  it('of the demo opens nothing in a process that has no demo, also where the database has the account', async () => {
+    await ensureDemoAccount(service.pool)
+    const config = { demo: true }
+    const development = await openTestService({ database: shared.database, config })
+    expect((await send(development.url, ASK, { api_key: DEMO_API_KEY })).status).toBe(200)
+    expect((await ask(ASK, { api_key: DEMO_API_KEY })).status).toBe(401)
   })
 
   it('of one account with the name of another is a stranger', async () => {
