@@ -108,13 +108,14 @@ export function notExecuted(cause?: unknown): OnlyonceError {
   return new OnlyonceError('not_executed', { cause, proof: STATEMENT })
 }
 
-/** The same error, which says from now on what is proved. Its author, and what catches it by identity, keep their object. */
-export function proveStatement(
-  statement: OnlyonceError & { code: ProvedCode },
-  _proof: Proof,
-): OnlyonceError {
-  ;(statement as { executed: Executed }).executed = ERRORS[statement.code].executed
-  return statement
+/**
+ * The same error, which says from now on what is proved. Its author, and what catches it by identity, keep their object, unless it is
+ * frozen.
+ */
+export function proveStatement(statement: OnlyonceError & { code: ProvedCode }, proof: Proof): OnlyonceError {
+  if (Reflect.set(statement, 'executed', ERRORS[statement.code].executed)) return statement
+  // Its author has frozen it.
+  return new OnlyonceError(statement.code, { cause: statement, proof })
 }
 
 /**

@@ -4,6 +4,7 @@ import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { Isolation, Queryable } from '../store/contract.ts'
 import { draftEvent, draftJob, type OutboxStore } from '../store/outbox.ts'
 import type { Stored } from '../value.ts'
+import { GivenSteps } from './given-steps.ts'
 import type { EmitOptions, ForeignStep, Op, OperationReply, StageOptions, StepResult } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import type { OperationRun } from './operation-run.ts'
@@ -17,6 +18,9 @@ export class OpDoor<Tx> implements Op {
   readonly key: string
   readonly #run: OperationRun<Tx>
   readonly #hold: Hold<Tx>
+  readonly #steps = new GivenSteps()
+  /** What the step that runs has written to the outbox. */
+  #written = new GivenSteps()
 
   constructor(run: OperationRun<Tx>, hold: Hold<Tx>) {
     ;({ account: this.account, operation: this.operation, key: this.key } = hold.id)
@@ -34,33 +38,57 @@ export class OpDoor<Tx> implements Op {
     options?: { readonly isolation?: Isolation },
   ): Promise<StepResult<T>> {
     checkAtomic(name, work, options)
-    return this.#run.atomic(name, work, options)
+    return this.#steps.give(this.#run.atomic(name, this.#hearing(work), options))
   }
 
   foreign<T>(name: string, step: ForeignStep<T>): Promise<Stored<T>> {
     checkForeign(name, step)
     this.#remember(step)
-    return this.#run.foreign(name, step)
+    return this.#steps.give(this.#run.foreign(name, step))
   }
 
   compensate(name: string, undo: (tx: Queryable) => Promise<unknown>): void
   compensate(name: string, undo: ForeignStep<unknown>): void
   compensate(name: string, undo: Undo['undo']): void {
-    this.#run.compensate(name, undo)
+    this.#run.compensate(name, typeof undo === 'function' ? this.#hearing(undo) : undo)
     if (typeof undo !== 'function') this.#remember(undo)
   }
 
   undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>> {
-    return this.#run.undo(reply)
+    return this.#steps.give(this.#run.undo(reply))
   }
 
-  async emit(tx: Queryable, type: string, payload: unknown, options: EmitOptions = {}): Promise<void> {
+  emit(tx: Queryable, type: string, payload: unknown, options: EmitOptions = {}): Promise<void> {
+    return this.#written.give(this.#emit(tx, type, payload, options))
+  }
+
+  stage(tx: Queryable, job: string, payload: unknown, options: StageOptions = {}): Promise<void> {
+    return this.#written.give(this.#stage(tx, job, payload, options))
+  }
+
+  /** Throws what a step threw that the function did not await. To be asked when the function has ended, and no step runs. */
+  throwUnheard(): Promise<void> {
+    return this.#steps.throwUnheard()
+  }
+
+  /** The function of a step, which fails with what it wrote to the outbox, awaited or not. It may run again, and begins anew then. */
+  #hearing<T>(work: (tx: Queryable) => Promise<T>): (tx: Queryable) => Promise<T> {
+    return async (tx) => {
+      const written = new GivenSteps()
+      this.#written = written
+      const value = await work(tx)
+      await written.throwUnheard()
+      return value
+    }
+  }
+
+  async #emit(tx: Queryable, type: string, payload: unknown, options: EmitOptions): Promise<void> {
     refuseUnknown('op.emit()', options, EMIT)
     const { aggregate } = options
     await this.#outbox.emit(tx, this.account, [draftEvent({ type, payload, aggregate })])
   }
 
-  async stage(tx: Queryable, job: string, payload: unknown, options: StageOptions = {}): Promise<void> {
+  async #stage(tx: Queryable, job: string, payload: unknown, options: StageOptions): Promise<void> {
     refuseUnknown('op.stage()', options, STAGE)
     await this.#outbox.stage(tx, this.account, [draftJob({ job, payload, ...options })])
   }

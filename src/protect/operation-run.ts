@@ -57,7 +57,9 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
   async run({ run }: Operation<unknown, unknown>, input: unknown): Promise<RunEnd> {
     let end: FunctionEnd
     try {
-      const value = await this.#hold.inTime(run(new OpDoor(this, this.#hold), input))
+      const door = new OpDoor(this, this.#hold)
+      const value = await this.#hold.inTime(run(door, input))
+      if (!this.#in_step) await door.throwUnheard()
       end = { reply: this.#completed ?? encodeResult(value) }
     } catch (error) {
       end = { error }
@@ -172,9 +174,8 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     try {
       return this.#steps.enter(name, kind)
     } catch (error) {
-      if (error instanceof OnlyonceError && error.code === 'operation_changed')
-        throw this.#stop(changed(error.message))
-      throw error
+      const is_other = error instanceof OnlyonceError && error.code === 'operation_changed'
+      throw is_other ? this.#stop(changed(error.message)) : error
     }
   }
 

@@ -17,6 +17,22 @@ const UNDONE = 'test/operations/mutants-undone.test.ts'
 /** Faults in durable operations: who owns one, what is durable of it, what is left of it, and how it is undone. */
 export const OPERATION_MUTANTS: readonly Mutant[] = [
   {
+    name: 'let a step that is not awaited end the process',
+    file: 'src/protect/given-steps.ts',
+    edits: [{ from: `    given.keepQuiet()\n`, to: `` }],
+    tests: ['test/operations/forgotten-await.test.ts'],
+    only: 'the process lives',
+  },
+  {
+    name: 'complete an operation though a step failed that it did not await',
+    file: 'src/protect/given-steps.ts',
+    edits: [
+      { from: `end.status === 'rejected' && !this`, to: `end.status !== 'fulfilled' && false && !this` },
+    ],
+    tests: ['test/operations/forgotten-await.test.ts'],
+    only: 'has thrown',
+  },
+  {
     name: 'operation: take over what has been taken since it was seen',
     file: SQL,
     edits: [

@@ -31,6 +31,18 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     only: 'is not called unexecuted',
   },
   {
+    name: 'truth: write into an error that its author has frozen',
+    file: 'src/errors.ts',
+    edits: [
+      {
+        from: `if (Reflect.set(statement, 'executed', ERRORS[statement.code].executed)) return statement`,
+        to: `Object.assign(statement, { executed: ERRORS[statement.code].executed }); return statement`,
+      },
+    ],
+    tests: [PROOFS],
+    only: 'frozen the error',
+  },
+  {
     name: 'truth: look into a proxy to tell whether it is an error of ours',
     file: 'src/thrown.ts',
     edits: [{ from: `    if (types.isProxy(at)) return false\n`, to: `` }],

@@ -34,6 +34,19 @@ describe('that nothing was executed is said of a key', () => {
     }
   })
 
+  test('also where its author has frozen the error', async () => {
+    const once = shop.open()
+    const frozen = Object.freeze(notExecuted(new Error('out of stock')))
+    for (const protect of ['handler', 'transaction'] as const) {
+      const error = await catchError(
+        once[protect](makeCall(), async () => {
+          throw frozen
+        }),
+      )
+      expect(error).toMatchObject({ code: 'not_executed', executed: 'no', cause: frozen })
+    }
+  })
+
   test('to all who waited for the same request', async () => {
     const once = shop.open()
     const call = makeCall()
