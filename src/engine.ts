@@ -20,7 +20,7 @@ import { wouldRun } from './protect/would-run.ts'
 import type { RecordId, Reply, Stuck } from './record/index.ts'
 import { positive, Requests } from './requests.ts'
 import { atMost } from './retry.ts'
-import { keyRing, type Secret } from './ring.ts'
+import { type KeyRing, keyRing, type Secret } from './ring.ts'
 import { Seal } from './seal/index.ts'
 import type { CrashPoint, Queryable, Store } from './store/contract.ts'
 import { sealed } from './store/sealed.ts'
@@ -59,7 +59,7 @@ export class Engine<Tx> {
     checkDoorOptions(options)
     // Given and undefined is a setting that is missing, not a wish for plain text.
     const encrypted = 'encryption' in options
-    this.#seal = new Seal(encrypted ? keyRing(options.encryption as Secret, 'reply') : null)
+    this.#seal = new Seal(encrypted ? encryptionRing(options.encryption as Secret) : null)
     this.observers = new Observers(options.observe)
     const store = this.observers.none ? options.store : new WatchedStore(options.store, this.observers)
     // Without a ring too: it is told there that a reply is sealed, instead of taken for a plain one.
@@ -286,5 +286,13 @@ export class Engine<Tx> {
     // Those who came too late give their claims back; the store stays open for them a moment longer.
     await atMost(LIMITS.pool_end_max_ms, this.#running.saved())
     await this.store.close()
+  }
+}
+
+function encryptionRing(encryption: Secret): KeyRing {
+  try {
+    return keyRing(encryption, 'reply')
+  } catch (error) {
+    throw new OnlyonceError('secret_invalid', { detail: 'This is about encryption.', cause: error })
   }
 }

@@ -17,8 +17,8 @@ const FILES = ['src', 'test', 'bench', 'build', 'examples', 'migrations', 'apps'
   .flatMap(readFolder)
   .filter(({ path }) => path !== EMBEDDED)
 
-const LINES_MAX = 300
-const TEST_LINES_MAX = 400
+const LINES_MAX = 500
+const TEST_LINES_MAX = 600
 
 /**
  * They bound waiting, the age of files and of issued keys, and tell how long calls took; only the memory store's
@@ -68,7 +68,10 @@ const SQL_PARTS = `${SQL_FOLDER}columns.ts`
 const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[] }>> = {
   'a file can be read in one sitting': {
     rule: findLong,
-    caught: [sample('src/long.ts', '\n'.repeat(301)), sample('test/long.test.ts', '\n'.repeat(401))],
+    caught: [
+      sample('src/long.ts', '\n'.repeat(LINES_MAX + 1)),
+      sample('test/long.test.ts', '\n'.repeat(TEST_LINES_MAX + 1)),
+    ],
   },
   'no test is left out, or left alone': {
     rule: (files) => findCode(files, /\.(?:only|skip|todo)\(/),

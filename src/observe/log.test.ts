@@ -105,3 +105,7 @@ it('needs no debug of a logger, and calls its methods as its own', () => {
   for (const [signal] of LEVELS) logTo(logger).signal?.(signal)
   expect(new Set(logger.lines)).toEqual(new Set(['info', 'warn', 'error']))
 })
+
+it.each([undefined, null, {}, 'pino', { info() {}, warn() {} }])('refuses what is no logger: %j', (given) => {
+  expect(() => logTo(given as never)).toThrow('logTo() takes a logger with info, warn and error')
+})

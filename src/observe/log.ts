@@ -1,3 +1,4 @@
+import { OnlyonceError } from '../errors.ts'
 import { type LogFields, logFields } from './fields.ts'
 import type { Observer, Signal } from './signals.ts'
 
@@ -9,6 +10,8 @@ export interface Logger {
   error(fields: LogFields, message: string): void
 }
 
+const LEVELS = ['info', 'warn', 'error'] as const
+
 type Line = readonly [level: 'debug' | 'info' | 'warn' | 'error', message: string]
 
 /**
@@ -19,6 +22,10 @@ type Line = readonly [level: 'debug' | 'info' | 'warn' | 'error', message: strin
  * const once = onlyonce({ store, secret, observe: logTo(pino()) })
  */
 export function logTo(logger: Logger): Observer {
+  if (!LEVELS.every((level) => typeof logger?.[level] === 'function'))
+    throw new OnlyonceError('option_invalid', {
+      detail: 'logTo() takes a logger with info, warn and error, such as that of pino.',
+    })
   return {
     signal(signal) {
       const line = lineOf(signal)

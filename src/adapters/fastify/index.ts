@@ -72,7 +72,7 @@ const TOO_EARLY =
  */
 // biome-ignore lint/suspicious/noExplicitAny: with a type of its own to find, `register` would not tell `account` what a request is.
 export async function idempotency(app: FastifyInstance, options: FastifyOptions<any>): Promise<void> {
-  refuseUnknown('idempotency', options, { ...WITH_ACCOUNT, once: true })
+  refuseUnknown('idempotency', options, PLUGIN)
   const { once, account, ...defaults } = options
   checkAccount('idempotency', account)
   refuseUnless(app.initialConfig.http2 !== true, HTTP2_REFUSED)
@@ -92,6 +92,9 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
     protect(route, new Guard(boundary, own, placeOf(route)))
   })
 }
+
+/** All but `operation`: that of one route would be the name of all. */
+const { operation: _, ...PLUGIN } = { ...WITH_ACCOUNT, once: true as const }
 
 /**
  * Fastify finds a route by its path and by its constraints: a host, a version, or others that an application has strategies for.
