@@ -182,7 +182,7 @@ function inTime<T>(
  */
 function leaveInDoubt<Tx>(store: Store<Tx>, owned: Owned, grace_ms: number, heartbeat: Heartbeat<Tx>): void {
   heartbeat
-    .quiet()
+    .timeIsOver()
     .then(() => store.doubt(owned, TIMED_OUT, grace_ms))
     .catch(() => {})
 }

@@ -72,6 +72,16 @@ export class Heartbeat<Tx> {
     clearTimeout(this.#timer)
   }
 
+  /**
+   * Its caller has given the work up. The timer of the heartbeat may be a moment behind, and is not waited for. Resolves when it is
+   * quiet.
+   */
+  async timeIsOver(): Promise<void> {
+    this.stop()
+    if (this.#reason === null) this.#lose(timeOver())
+    await this.quiet()
+  }
+
   /** Resolves when every beat that was sent has been answered or given up: from then on none can change the record. */
   async quiet(): Promise<void> {
     await Promise.all(this.#unanswered)
@@ -104,7 +114,7 @@ export class Heartbeat<Tx> {
   #beat(): void {
     const left_ms = this.#end.left_ms
     if (left_ms === 0) {
-      this.#lose(new OnlyonceError('outcome_unknown', { detail: 'The time for this attempt is over.' }))
+      this.#lose(timeOver())
       return
     }
     this.#plan(this.#lease_ms / 3)
@@ -145,3 +155,7 @@ export class Heartbeat<Tx> {
 
 /** More than this many beats without an answer say nothing that the next one would not. */
 const UNANSWERED_MAX = 4
+
+function timeOver(): OnlyonceError {
+  return new OnlyonceError('outcome_unknown', { detail: 'The time for this attempt is over.' })
+}

@@ -8,6 +8,12 @@ const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 /** Faults in what adapters make of a request before its handler, and in what they tell of it. */
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
+    name: 'signal: let a handler that is given up go on without a word',
+    file: 'src/protect/handler.ts',
+    edits: [{ from: `    .timeIsOver()\n`, to: `    .quiet()\n` }],
+    tests: ['test/contract/time-over.test.ts'],
+  },
+  {
     name: 'streams: let a handler wait for a client that is gone',
     file: 'src/adapters/node/shield.ts',
     edits: [{ from: `      this.#whenGone()\n`, to: `` }],
