@@ -121,7 +121,7 @@ export {
 export type { Recover, RecoverContext, Recovered } from './protect/recover.ts'
 export type { Attempt, AttemptOutcome, Failure, RecordId, State, Stuck, StuckCount } from './record/index.ts'
 export type { Secret } from './ring.ts'
-export type { CrashPoint, Isolation, Queryable, Store } from './store/contract.ts'
+export type { CrashPoint, Isolation, OpenTransaction, Queryable, Store } from './store/contract.ts'
 export { memory } from './store/memory/index.ts'
 export type { Lag, Message, OutboxEvent, OutboxStore, Parked } from './store/outbox.ts'
 export type { PostgresOptions, PostgresTx } from './store/postgres/index.ts'

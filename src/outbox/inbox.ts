@@ -1,7 +1,7 @@
 import type { Onlyonce } from '../door.ts'
 import { scopeOf } from '../key/index.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
-import type { Queryable } from '../store/contract.ts'
+import type { OpenTransaction } from '../store/contract.ts'
 import { checkName, type Message } from '../store/outbox.ts'
 import { outboxOf } from './outbox.ts'
 
@@ -22,7 +22,7 @@ export interface Inbox {
    *   await ledger.post(tx, event)
    * })
    */
-  once<T>(tx: Queryable, message: Message, work: () => Promise<T>): Promise<InboxResult<T>>
+  once<T>(tx: OpenTransaction, message: Message, work: () => Promise<T>): Promise<InboxResult<T>>
 }
 
 /**

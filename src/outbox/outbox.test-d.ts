@@ -16,6 +16,7 @@ import {
 const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
 const { emit, stage } = outbox(once)
 declare const client: pg.PoolClient
+declare const pool: pg.Pool
 
 describe('the outbox', () => {
   it('takes any transaction: ours, or that of a client', () => {
@@ -25,6 +26,10 @@ describe('the outbox', () => {
     expectTypeOf(
       emit(client, [{ account: 'a', type: 't', payload: 1, aggregate: 'x' }]),
     ).resolves.toEqualTypeOf<readonly string[]>()
+    // @ts-expect-error a pool gives each statement another connection, and has no transaction
+    emit(pool, { account: 'a', type: 't' })
+    // @ts-expect-error the same
+    stage(pool, { account: 'a', job: 'j' })
     // @ts-expect-error there is no event without an account
     emit(client, { type: 't' })
   })

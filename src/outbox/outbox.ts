@@ -4,7 +4,7 @@ import { OnlyonceError } from '../errors.ts'
 import { scopeOf } from '../key/index.ts'
 import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
-import type { Queryable } from '../store/contract.ts'
+import type { OpenTransaction } from '../store/contract.ts'
 import { isId } from '../store/event-id.ts'
 import {
   checkName,
@@ -38,12 +38,13 @@ export type Staged = { readonly staged: true; readonly id: string } | { readonly
 export interface Outbox {
   /**
    * Writes an event, or several of one account, in your transaction: they are delivered if it commits, and never
-   * happened if it does not. Answers the ids under which they will be delivered.
+   * happened if it does not. Answers the ids under which they will be delivered. A pool, or a client before BEGIN, is refused with
+   * `transaction_required`.
    *
    * @example
    * await emit(tx, { account, type: 'payment.captured', payload: { id }, aggregate: `payment:${id}` })
    */
-  emit(tx: Queryable, events: EmitCall | readonly EmitCall[]): Promise<readonly string[]>
+  emit(tx: OpenTransaction, events: EmitCall | readonly EmitCall[]): Promise<readonly string[]>
   /**
    * Writes a job in your transaction. With a `key`, at most one such job of this account and name is there, done
    * ones included until they are removed.
@@ -51,8 +52,8 @@ export interface Outbox {
    * @example
    * await stage(tx, { account, job: 'send_receipt', payload: { id }, key: id })
    */
-  stage(tx: Queryable, job: StageCall): Promise<Staged>
-  stage(tx: Queryable, jobs: readonly StageCall[]): Promise<readonly Staged[]>
+  stage(tx: OpenTransaction, job: StageCall): Promise<Staged>
+  stage(tx: OpenTransaction, jobs: readonly StageCall[]): Promise<readonly Staged[]>
   /** How far every destination is behind. */
   lag(): Promise<readonly Lag[]>
   /** The events and jobs that failed too often; the oldest first. */
@@ -76,10 +77,10 @@ export interface Outbox {
  */
 export function outbox<Tx>(once: Onlyonce<Tx>): Outbox {
   const { store, ready } = outboxOf(once)
-  async function stage(tx: Queryable, job: StageCall): Promise<Staged>
-  async function stage(tx: Queryable, jobs: readonly StageCall[]): Promise<readonly Staged[]>
+  async function stage(tx: OpenTransaction, job: StageCall): Promise<Staged>
+  async function stage(tx: OpenTransaction, jobs: readonly StageCall[]): Promise<readonly Staged[]>
   async function stage(
-    tx: Queryable,
+    tx: OpenTransaction,
     given: StageCall | readonly StageCall[],
   ): Promise<Staged | readonly Staged[]> {
     const calls = ([] as readonly StageCall[]).concat(given)

@@ -1,7 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
-import type { Isolation, Queryable } from '../store/contract.ts'
+import type { Isolation, OpenTransaction, Queryable } from '../store/contract.ts'
 import { draftEvent, draftJob, type OutboxStore } from '../store/outbox.ts'
 import type { Stored } from '../value.ts'
 import { GivenSteps } from './given-steps.ts'
@@ -58,11 +58,11 @@ export class OpDoor<Tx> implements Op {
     return this.#steps.give(this.#run.undo(reply))
   }
 
-  emit(tx: Queryable, type: string, payload: unknown, options: EmitOptions = {}): Promise<void> {
+  emit(tx: OpenTransaction, type: string, payload: unknown, options: EmitOptions = {}): Promise<void> {
     return this.#written.give(this.#emit(tx, type, payload, options))
   }
 
-  stage(tx: Queryable, job: string, payload: unknown, options: StageOptions = {}): Promise<void> {
+  stage(tx: OpenTransaction, job: string, payload: unknown, options: StageOptions = {}): Promise<void> {
     return this.#written.give(this.#stage(tx, job, payload, options))
   }
 
@@ -82,13 +82,13 @@ export class OpDoor<Tx> implements Op {
     }
   }
 
-  async #emit(tx: Queryable, type: string, payload: unknown, options: EmitOptions): Promise<void> {
+  async #emit(tx: OpenTransaction, type: string, payload: unknown, options: EmitOptions): Promise<void> {
     refuseUnknown('op.emit()', options, EMIT)
     const { aggregate } = options
     await this.#outbox.emit(tx, this.account, [draftEvent({ type, payload, aggregate })])
   }
 
-  async #stage(tx: Queryable, job: string, payload: unknown, options: StageOptions): Promise<void> {
+  async #stage(tx: OpenTransaction, job: string, payload: unknown, options: StageOptions): Promise<void> {
     refuseUnknown('op.stage()', options, STAGE)
     await this.#outbox.stage(tx, this.account, [draftJob({ job, payload, ...options })])
   }

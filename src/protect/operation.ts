@@ -3,7 +3,7 @@ import { brandAcrossCopies } from '../copies.ts'
 import { OnlyonceError } from '../errors.ts'
 import { operationName, operationVersion } from '../key/index.ts'
 import type { Reply } from '../record/index.ts'
-import type { Isolation, Queryable } from '../store/contract.ts'
+import type { Isolation, OpenTransaction, Queryable } from '../store/contract.ts'
 import { encodeValue, HTTP_SCHEMA, type Stored } from '../value.ts'
 import { whyNotSendable } from './sendable.ts'
 
@@ -129,10 +129,10 @@ export interface Op {
   undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>>
 
   /** Writes an event of the operation's account in the transaction of a step: it is delivered if the step commits. */
-  emit(tx: Queryable, type: string, payload: unknown, options?: EmitOptions): Promise<void>
+  emit(tx: OpenTransaction, type: string, payload: unknown, options?: EmitOptions): Promise<void>
 
   /** Writes a job of the operation's account in the transaction of a step: it is run if the step commits. */
-  stage(tx: Queryable, job: string, payload: unknown, options?: StageOptions): Promise<void>
+  stage(tx: OpenTransaction, job: string, payload: unknown, options?: StageOptions): Promise<void>
 }
 
 export interface EmitOptions {

@@ -27,6 +27,12 @@ export interface Queryable {
 }
 
 /**
+ * The same with a transaction open on it. The type refuses a pool of pg's, which gives each statement another connection. Whether BEGIN was
+ * sent is asked when it is used.
+ */
+export type OpenTransaction = Queryable & { readonly totalCount?: never }
+
+/**
  * Called with the name of a place where a crash is interesting. Does nothing unless a test injects one that
  * ends the process.
  */

@@ -2,7 +2,7 @@ import type { Onlyonce } from '../door.ts'
 import { OnlyonceError } from '../errors.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import { inbox, outbox } from '../outbox/index.ts'
-import type { Queryable } from '../store/contract.ts'
+import type { OpenTransaction } from '../store/contract.ts'
 import { checkName, draftJob } from '../store/outbox.ts'
 import { checkAccount } from './names.ts'
 import { rawBytes } from './verify.ts'
@@ -19,7 +19,7 @@ export interface ReceiveCall {
   /** The job that does what is to be done. By default `webhook.` and the source. */
   readonly job?: string | undefined
   /** A transaction of yours that it becomes a part of. By default it has one of its own. */
-  readonly tx?: Queryable | undefined
+  readonly tx?: OpenTransaction | undefined
 }
 
 const NAMES: OptionNames<ReceiveCall> = {

@@ -162,8 +162,8 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
   outbox: [
     root.outbox(once),
     {
-      emit: () => root.outbox(once).emit(pool, any({ account: 'acme', type: 'a', ...STRAY })),
-      stage: () => root.outbox(once).stage(pool, any({ account: 'acme', job: 'a', ...STRAY })),
+      emit: () => root.outbox(once).emit(pool as never, any({ account: 'acme', type: 'a', ...STRAY })),
+      stage: () => root.outbox(once).stage(pool as never, any({ account: 'acme', job: 'a', ...STRAY })),
       lag: NO_OPTIONS,
       parked: NO_OPTIONS,
       // The name of something: what parked() gave may be passed.
@@ -177,7 +177,11 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
       once: () =>
         root
           .inbox(once)
-          .once(pool, any({ account: 'acme', source: 's', message_id: 'm', ...STRAY }), async () => 1),
+          .once(
+            pool as never,
+            any({ account: 'acme', source: 's', message_id: 'm', ...STRAY }),
+            async () => 1,
+          ),
     },
   ],
   webhooks: [

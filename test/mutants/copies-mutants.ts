@@ -30,13 +30,8 @@ export const COPIES_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'work in a transaction that another copy works in',
-    file: 'src/store/postgres/within.ts',
-    edits: [
-      {
-        from: "acrossCopies('busy_transactions', () => new WeakSet<Queryable>())",
-        to: "acrossCopies('busy' + Math.random(), () => new WeakSet<Queryable>())",
-      },
-    ],
+    file: 'src/store/postgres/busy.ts',
+    edits: [{ from: "acrossCopies('savepoint_calls',", to: "acrossCopies('calls' + Math.random()," }],
     tests: [COPIES],
     only: 'busy for the other',
   },

@@ -262,9 +262,15 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'let a savepoint of one within undo another',
-    file: 'src/store/postgres/within.ts',
-    edits: [{ from: `if (busy.has(tx)) throw new OnlyonceError('within_busy')`, to: `` }],
+    file: 'src/store/postgres/busy.ts',
+    edits: [{ from: `if (around !== undefined && !nested) throw new OnlyonceError('within_busy')`, to: `` }],
     tests: ['test/contract/within-together.test.ts'],
+  },
+  {
+    name: 'let a savepoint of within undo the fence of a lock',
+    file: 'src/store/postgres/fences.ts',
+    edits: [{ from: 'for (const ask of fences) {', to: 'for (const ask of fences.slice(0, 0)) {' }],
+    tests: ['test/contract/fences.test.ts'],
   },
   ...MISCONFIGURED_MUTANTS,
   ...OBSERVE_MUTANTS,

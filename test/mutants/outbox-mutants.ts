@@ -116,4 +116,22 @@ RETURNING c.lane`,
     ],
     tests: ['test/outbox/jobs.test.ts'],
   },
+  {
+    name: 'outbox: write events where no transaction is open',
+    file: 'src/store/postgres/open-transaction.ts',
+    edits: [{ from: 'if (tx instanceof Tx) return', to: 'if (tx instanceof Tx || tx) return' }],
+    tests: ['test/outbox/open-transaction.test.ts'],
+  },
+  {
+    name: 'outbox: let the savepoints of two messages undo each other',
+    file: 'src/store/postgres/busy.ts',
+    edits: [{ from: 'inside.getStore() === around && (', to: '(' }],
+    tests: ['test/outbox/open-transaction.test.ts'],
+  },
+  {
+    name: 'outbox: read the ids of jobs in the way of the caller',
+    file: 'src/store/postgres/sql/outbox.ts',
+    edits: [{ from: 'RETURNING id::text AS id', to: 'RETURNING id' }],
+    tests: ['test/outbox/open-transaction.test.ts'],
+  },
 ]

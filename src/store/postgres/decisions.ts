@@ -12,10 +12,11 @@ import type {
   RecordSummary,
   SeenWithin,
 } from '../decisions.ts'
+import { alone } from './busy.ts'
 import type { Connections } from './connections.ts'
 import { bind, type Row, type Statement } from './flush.ts'
 import type { Value } from './messages.ts'
-import { arrayLiteral, kindOf, readList, readRecord, replyValues } from './rows.ts'
+import { arrayLiteral, kindOf, readList, readSeen, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
 import { setSavepoint, undo } from './within.ts'
 
@@ -76,12 +77,12 @@ export class PostgresDecisions implements DecisionStore {
   }
 
   async lookWithin(tx: Queryable, { account, operation, key }: RecordId): Promise<SeenWithin | null> {
-    const { lookOne, lookForDecision } = this.#statements
-    const row = (await tx.query(lookOne.text, [account, operation, key])).rows[0]
-    if (row === undefined) return null
+    const { lookOneAsText, lookForDecision } = this.#statements
+    const seen = readSeen((await tx.query(lookOneAsText.text, [account, operation, key])).rows[0])
+    if (seen === null) return null
     const kept = (await tx.query(lookForDecision.text, [account, operation, key])).rows[0]
     return {
-      ...readRecord(Object.values(row)),
+      ...seen,
       retention_ms: numberOrNull(kept?.retention_ms),
       waits_for: kept?.waits_for ?? null,
       void_calls: readList(kept?.void_calls),
@@ -98,15 +99,17 @@ export class PostgresDecisions implements DecisionStore {
 
 /** Behind a savepoint: where anything goes wrong here, the caller's transaction is as it was before. */
 async function decideWithin(tx: Queryable, text: string, values: Value[]): Promise<boolean> {
-  await setSavepoint(tx)
-  try {
-    const { rows } = await tx.query(text, values)
-    await tx.query('RELEASE SAVEPOINT onlyonce')
-    return rows.length === 1
-  } catch (error) {
-    await undo(tx)
-    throw error
-  }
+  return await alone(tx, { shares: true }, async () => {
+    await setSavepoint(tx)
+    try {
+      const { rows } = await tx.query(text, values)
+      await tx.query('RELEASE SAVEPOINT onlyonce')
+      return rows.length === 1
+    } catch (error) {
+      await undo(tx)
+      throw error
+    }
+  })
 }
 
 function decisionValues({ id, from, to, retention_ms, action, by, why, void_call }: DecideRequest): Value[] {

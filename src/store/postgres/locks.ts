@@ -4,13 +4,14 @@ import type { Queryable } from '../contract.ts'
 import type { Acquisition, HeldLock, LockId, LockStore } from '../locks.ts'
 import { classify, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
+import { noteFence } from './fences.ts'
 import { bind, flush, type Statement, statement } from './flush.ts'
+import { NO_TRANSACTION } from './open-transaction.ts'
 import { setLockWaitAlone } from './sql/session.ts'
 import type { Statements } from './statements.ts'
 
 /** Raised by refuse_former_holder(). */
 const FORMER_HOLDER = 'OO002'
-const NO_TRANSACTION = '25P01'
 
 const WAIT = bind(statement(setLockWaitAlone(LIMITS.lock_row_wait_ms)))
 
@@ -57,6 +58,12 @@ export class PostgresLocks implements LockStore {
 
   /** Outside of a transaction the lock on the row would end with the statement, and protect nothing. */
   async assertFence(tx: Queryable, held: HeldLock): Promise<void> {
+    const ask = () => this.#ask(tx, held)
+    noteFence(tx, ask)
+    await ask()
+  }
+
+  async #ask(tx: Queryable, held: HeldLock): Promise<void> {
     try {
       await tx.query('SAVEPOINT onlyonce_fence')
       await tx.query(this.#statements.assertLock.text, valuesOf(held))

@@ -14,13 +14,17 @@ import type {
   Taken,
   TakenJobs,
 } from '../outbox.ts'
+import { alone } from './busy.ts'
 import { sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
+import { carryFences } from './fences.ts'
 import { bind } from './flush.ts'
+import { NO_TRANSACTION, requireOpen } from './open-transaction.ts'
 import { endJobs, takeJobs } from './outbox-jobs.ts'
 import { done, take } from './outbox-lanes.ts'
 import { BY_INDEX, type OutboxStatements, outboxStatements, SOON } from './outbox-statements.ts'
 import { arrayLiteral } from './rows.ts'
+import { plainText } from './type-parsers.ts'
 
 /** Events, jobs and messages in PostgreSQL. */
 export class PostgresOutbox implements OutboxStore {
@@ -36,6 +40,7 @@ export class PostgresOutbox implements OutboxStore {
   async emit(tx: Queryable, account: string, events: readonly EventDraft[]): Promise<void> {
     const [first] = events
     if (first === undefined) return
+    await requireOpen(tx, this.#statements.lockEvents)
     if (events.length > 1) {
       await tx.query(this.#statements.insertEvents.text, manyValues(account, events))
       return
@@ -48,6 +53,7 @@ export class PostgresOutbox implements OutboxStore {
 
   async stage(tx: Queryable, account: string, jobs: readonly JobDraft[]): Promise<readonly string[]> {
     if (jobs.length === 0) return []
+    await requireOpen(tx, this.#statements.lockJobs)
     const { rows } = await tx.query(this.#statements.insertJobs.text, [
       account,
       arrayLiteral(jobs.map(({ id }) => withoutPrefix(id))),
@@ -56,10 +62,18 @@ export class PostgresOutbox implements OutboxStore {
       arrayLiteral(jobs.map(({ payload }) => payload)),
       arrayLiteral(jobs.map(({ run_after_ms }) => `${run_after_ms}`)),
     ])
-    return rows.map(({ id }) => withPrefix('job', id))
+    // Read only where it is needed: the caller's client may read an id in its own way.
+    if (rows.length === jobs.length) return jobs.map(({ id }) => id)
+    return rows.map(({ id }) => withPrefix('job', plainText(id)))
   }
 
   async inbox<T>(tx: Queryable, message: Message, work: () => Promise<T>): Promise<{ value: T } | null> {
+    return await alone(tx, { shares: true }, (enter) =>
+      carryFences(tx, null, () => this.#receive(tx, message, () => enter(work))),
+    )
+  }
+
+  async #receive<T>(tx: Queryable, message: Message, work: () => Promise<T>): Promise<{ value: T } | null> {
     const { account, source, message_id } = message
     await setSavepoint(tx)
     try {
@@ -189,8 +203,9 @@ async function setSavepoint(tx: Queryable): Promise<void> {
   try {
     await tx.query('SAVEPOINT onlyonce_inbox')
   } catch (error) {
-    // 25P01: there is no transaction to set it in.
-    throw sqlState(error) === '25P01' ? new OnlyonceError('transaction_required', { cause: error }) : error
+    throw sqlState(error) === NO_TRANSACTION
+      ? new OnlyonceError('transaction_required', { cause: error })
+      : error
   }
 }
 

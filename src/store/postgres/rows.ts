@@ -12,6 +12,7 @@ import type { Seen } from '../contract.ts'
 import type { Resumed } from '../operations.ts'
 import type { Row } from './flush.ts'
 import { RECORD_COLUMN_COUNT } from './sql/columns.ts'
+import { plainText } from './type-parsers.ts'
 
 /** Turns the columns of RECORD_COLUMNS into a record. */
 export function readRecord(row: Row): Seen {
@@ -32,6 +33,11 @@ export function readRecord(row: Row): Seen {
     record: { ...common, ...stateOf(state as OnceRecord['state'], lease!, expires!, row) },
     now: Number(row[17]),
   }
+}
+
+/** The same of a row of `lookOneAsText`, as the caller's client gives it. */
+export function readSeen(row: Readonly<Record<string, unknown>> | undefined): Seen | null {
+  return row === undefined ? null : readRecord(JSON.parse(plainText(row.columns)) as Row)
 }
 
 type Rest<T> = T extends OnceRecord

@@ -36,6 +36,7 @@ export function statementsFor(schema: string): Statements {
 function texts(schema: string) {
   return {
     lookOne: look.lookOne(schema),
+    lookOneAsText: look.lookOneAsText(schema),
     lookHistory: look.lookHistory(schema),
     lookAttempt: look.lookAttempt(schema),
     countStuck: stuck.countStuck(schema),

@@ -97,6 +97,13 @@ export function transactionStatus(client: PoolClient): string | null {
     : parts.getTransactionStatus()
 }
 
+/** The status of what may be a client of pg; null where it is none, or where an answer is still to come. */
+export function statusNow(client: object): string | null {
+  const { getTransactionStatus, readyForQuery } = client as Partial<PgClient>
+  if (typeof getTransactionStatus !== 'function' || readyForQuery !== true) return null
+  return getTransactionStatus.call(client)
+}
+
 /** By client, for pg before 8.21, which forgets what the server says at the end of every answer. */
 const statuses = new WeakMap<PoolClient, string>()
 

@@ -1,12 +1,14 @@
-import { acrossCopies } from '../../copies.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
-import { decide, type Run, reserve } from '../../record/index.ts'
+import { decide, type Reply, type Run, reserve } from '../../record/index.ts'
 import { isOfClass } from '../../thrown.ts'
 import type { ClaimRequest, Queryable, Store, WithinEnd } from '../contract.ts'
+import { alone } from './busy.ts'
 import { cannotNow, classify, sqlState } from './classify.ts'
+import { carryFences } from './fences.ts'
+import { NO_TRANSACTION } from './open-transaction.ts'
 import type { PostgresSettings } from './options.ts'
-import { readRecord, replyValues } from './rows.ts'
+import { readSeen, replyValues } from './rows.ts'
 import type { Statements } from './statements.ts'
 import { plainText } from './type-parsers.ts'
 import { claimValues, supersedeValues } from './values.ts'
@@ -15,14 +17,9 @@ type Claimed = { readonly claimed: Run } | Exclude<WithinEnd, { end: 'completed'
 type WithinWork = Parameters<Store<unknown>['within']>[3]
 
 /**
- * Transactions that a call is working on. Savepoints are a stack: two calls side by side would undo each
- * other's work. A call inside another one's function is no trouble; it has a tx of its own to tell it by.
- */
-const busy = acrossCopies('busy_transactions', () => new WeakSet<Queryable>())
-
-/**
  * Claims, works and completes inside a transaction of the caller's. Everything happens behind a savepoint:
- * where anything goes wrong here, the caller's transaction is as it was before, and goes on.
+ * where anything goes wrong here, the caller's transaction is as it was before, and goes on. Only a fence of a lock that proves
+ * stale aborts it.
  */
 export async function within(
   tx: Queryable,
@@ -32,14 +29,14 @@ export async function within(
   retention_ms: number,
   work: WithinWork,
 ): Promise<WithinEnd> {
-  if (busy.has(tx)) throw new OnlyonceError('within_busy')
-  busy.add(tx)
-  try {
-    await setSavepoint(tx)
-    return await behindSavepoint(tx, statements, settings, request, retention_ms, work)
-  } finally {
-    busy.delete(tx)
-  }
+  const inner: Queryable = { query: (text, values) => tx.query(text, values) }
+  return await alone(tx, { shares: false }, (enter) =>
+    carryFences(tx, inner, async () => {
+      await setSavepoint(tx)
+      const entered = (claimed: Run) => enter(() => work(inner, claimed))
+      return await behindSavepoint(tx, statements, settings, request, retention_ms, entered)
+    }),
+  )
 }
 
 /** Throws where there is no transaction to join. */
@@ -47,8 +44,9 @@ export async function setSavepoint(tx: Queryable): Promise<void> {
   try {
     await tx.query('SAVEPOINT onlyonce')
   } catch (error) {
-    // 25P01: there is no transaction to set it in.
-    throw sqlState(error) === '25P01' ? new OnlyonceError('transaction_required', { cause: error }) : error
+    throw sqlState(error) === NO_TRANSACTION
+      ? new OnlyonceError('transaction_required', { cause: error })
+      : error
   }
 }
 
@@ -58,7 +56,7 @@ async function behindSavepoint(
   settings: PostgresSettings,
   request: ClaimRequest,
   retention_ms: number,
-  work: WithinWork,
+  work: (claimed: Run) => Promise<Reply>,
 ): Promise<WithinEnd> {
   try {
     const claim = await claimBounded(tx, statements, settings, request)
@@ -66,7 +64,7 @@ async function behindSavepoint(
       await tx.query('RELEASE SAVEPOINT onlyonce')
       return claim
     }
-    const reply = await work({ query: (text, values) => tx.query(text, values) }, claim.claimed)
+    const reply = await work(claim.claimed)
     const { account, operation, key } = request.id
     const { fence, attempt_id } = claim.claimed.record
     const owned = [account, operation, key, `${fence}`, attempt_id]
@@ -124,9 +122,9 @@ async function insertOrDecide(
       const record = reserve(null, claimant, lease_ms, Number(created_at))
       return { claimed: { kind: 'run', record, from: 'none', effects_possible: false } }
     }
-    const row = (await tx.query(statements.lookOne.text, where)).rows[0]
-    if (row === undefined) continue
-    const { record, now } = readRecord(Object.values(row))
+    const seen = readSeen((await tx.query(statements.lookOneAsText.text, where)).rows[0])
+    if (seen === null) continue
+    const { record, now } = seen
     const same_request = record.state === 'expired' || request.matches(record.fingerprint)
     const decision = decide(record, { claimant, same_request, lease_ms, takeover }, now)
     if (decision.kind !== 'run') return { end: 'decided', decision }

@@ -43,13 +43,17 @@ const RECORD_COLUMNS = [
   milliseconds('r.look_at'),
   presentKind('r'),
   'r.looks',
-  'r.decided',
+  // As text, so that it is the same however a client reads truth values.
+  "CASE WHEN r.decided THEN 't' END",
 ]
 
 export const RECORD_COLUMN_COUNT = RECORD_COLUMNS.length
 
 /** The same under the names c0, c1, … */
 export const recordColumns = RECORD_COLUMNS.map((column, i) => `${column} AS c${i}`).join(', ')
+
+/** The same as one text, which no type parser of the caller's client and no binary format changes. */
+export const RECORD_AS_TEXT = `array_to_json(ARRAY[${RECORD_COLUMNS.map((column) => `(${column})::text`).join(', ')}])::text AS columns`
 
 /** The columns of one superseded attempt, in the order that `readAttempt` expects. */
 export const ATTEMPT_COLUMNS = [

@@ -1,4 +1,4 @@
-import { ATTEMPT_COLUMNS, recordColumns } from './columns.ts'
+import { ATTEMPT_COLUMNS, RECORD_AS_TEXT, recordColumns } from './columns.ts'
 
 /**
  * Looks many keys up in one statement. `$1`, `$2` and `$3` are arrays of accounts, operations and keys.
@@ -17,6 +17,12 @@ CROSS JOIN LATERAL (
 
 export const lookOne = (schema: string) => `
 SELECT ${recordColumns}
+FROM ${schema}.records AS r
+WHERE r.account = $1 AND r.operation = $2 AND r.key = $3`
+
+/** For the transactions of others, whose clients read columns in their own ways. */
+export const lookOneAsText = (schema: string) => `
+SELECT ${RECORD_AS_TEXT}
 FROM ${schema}.records AS r
 WHERE r.account = $1 AND r.operation = $2 AND r.key = $3`
 

@@ -1,5 +1,9 @@
 /** What is written in the transactions of others. */
 
+/** Refused outside of a transaction. What is inserted behind it waits for the same tables. */
+export const lockEvents = (schema: string) => `LOCK TABLE ${schema}.events IN ACCESS SHARE MODE`
+export const lockJobs = (schema: string) => `LOCK TABLE ${schema}.jobs IN ACCESS SHARE MODE`
+
 /** An event of no aggregate. Parameters: 1 account, 2 id, 3 lane, 4 type, 5 payload. */
 export const insertEvent = (schema: string) => `
 WITH event AS (
@@ -60,7 +64,7 @@ INSERT INTO ${schema}.jobs (account, id, job, key, payload, run_at)
 SELECT $1::text, g.id, g.job, g.key, g.payload, clock_timestamp() + g.delay_ms * interval '1 millisecond'
 FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::float8[]) AS g (id, job, key, payload, delay_ms)
 ON CONFLICT (account, job, key) WHERE key IS NOT NULL DO NOTHING
-RETURNING id`
+RETURNING id::text AS id`
 
 export const insertMessage = (schema: string) => `
 INSERT INTO ${schema}.inbox (account, source, message_id) VALUES ($1, $2, $3)

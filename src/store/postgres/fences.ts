@@ -1,0 +1,52 @@
+import { acrossCopies } from '../../copies.ts'
+import { OnlyonceError } from '../../errors.ts'
+import type { Queryable } from '../contract.ts'
+
+/** Asks once more whether a lock is still held, on the transaction in which it was asked before. */
+export type AskFence = () => Promise<void>
+
+/**
+ * The fences that were asserted inside a call which works behind a savepoint. What goes back to that savepoint undoes the assertion too: a stale
+ * holder could commit what it wrote before the call, and the next holder would not wait for the transaction. So the call asserts them again.
+ */
+const asserted = acrossCopies('asserted_fences', () => new WeakMap<Queryable, AskFence[]>())
+
+/** Noted before it is asked: an assertion that fails may be undone by a savepoint of the caller's. */
+export function noteFence(tx: Queryable, ask: AskFence): void {
+  asserted.get(tx)?.push(ask)
+}
+
+/**
+ * Runs a call behind a savepoint; `inner` is the tx that its function is given, where it has one of its own. However the call ends, the fences that
+ * were asserted in it hold for the whole transaction afterwards, or the transaction is aborted and `fence_stale` is thrown.
+ */
+export async function carryFences<T>(
+  tx: Queryable,
+  inner: Queryable | null,
+  run: () => Promise<T>,
+): Promise<T> {
+  const around = asserted.get(tx)
+  const fences: AskFence[] = []
+  asserted.set(tx, fences)
+  if (inner !== null) asserted.set(inner, fences)
+  const end = await run().then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  )
+  if (around === undefined) asserted.delete(tx)
+  else asserted.set(tx, around)
+  if (inner !== null) asserted.delete(inner)
+  around?.push(...fences)
+  for (const ask of fences) {
+    await ask().catch((error) => {
+      // Any other error aborts the transaction too. What the call itself has thrown says more then.
+      if ('value' in end || isStale(error)) throw error
+    })
+  }
+  if ('error' in end) throw end.error
+  return end.value
+}
+
+function isStale(error: unknown): boolean {
+  return error instanceof OnlyonceError && error.code === 'fence_stale'
+}
