@@ -15,7 +15,7 @@ import { Context, type OnceContext } from './context.ts'
 import { alreadyAnswered, invalidReply, refusedBody } from './invalid.ts'
 import { type Asking, inside, isSameLayer, type Layer, layerAround } from './layers.ts'
 import { Mistakes } from './mistakes.ts'
-import { begunBefore } from './past.ts'
+import { begunBefore, claimInTime, lateStart } from './past.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
 import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
@@ -204,8 +204,8 @@ export class Boundary<Tx> {
   }
 
   #claim(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
-    const { request, bounds, input, deadline } = prepared
-    const { durable } = this.policy
+    const { request, input, deadline } = prepared
+    const { durable, bounds } = this.policy
     // Its body was read, or it was asked about, meanwhile. Closing waits for what had begun by then, and not for this.
     this.#engine.refuseWhenClosing()
     if (deadline?.passed) return begunBefore(this.#engine, request)
@@ -218,6 +218,8 @@ export class Boundary<Tx> {
     }
     if (this.policy.protect === 'transaction') {
       const work = async (tx: Tx) => {
+        const late = lateStart(deadline)
+        if (late !== null) throw late.error
         const context = new Context(request.id, tx, UNOWNED, true)
         const reply = await noting(ran, run, context)
         throwSaid(ran, context, reply)
@@ -228,14 +230,13 @@ export class Boundary<Tx> {
       }
       return this.#engine.transaction(request, work, asItIs, 'refuse')
     }
-    // A deadline bounds the start and the claim. Work that has begun keeps the time that the route gives it: its reply is
-    // good for every retry, whether or not this client still waits for it.
     // Named by its route alone, it is known from the first request on.
     if (this.policy.recover !== null) this.#recovers.add(request.id.operation, this.policy.recover)
-    const { in_progress_max_ms = LIMITS.in_progress_max_ms } = this.policy.bounds
+    const { in_progress_max_ms = LIMITS.in_progress_max_ms } = bounds
     // A handler that never answers would keep its client, and its duplicates in this process, waiting for ever.
-    const leased = this.#engine.requests.leased(request, this.policy.bounds, in_progress_max_ms)
-    const work = (owner: HandlerContext) => this.#end(new Context<Tx>(request.id, null, owner), run, ran)
+    const leased = this.#engine.requests.leased(claimInTime(prepared), bounds, in_progress_max_ms)
+    const work = async (owner: HandlerContext) =>
+      lateStart(deadline) ?? this.#end(new Context<Tx>(request.id, null, owner), run, ran)
     return this.#engine.handler(leased, work, asItIs, 'refuse')
   }
 

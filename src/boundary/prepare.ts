@@ -1,6 +1,5 @@
 import { OnlyonceError } from '../errors.ts'
 import { parseKeyHeader, scopeOf } from '../key/index.ts'
-import { LIMITS } from '../limits.ts'
 import type { TransactionRequest } from '../protect/transaction.ts'
 import type { Requests } from '../requests.ts'
 import { Deadline } from '../retry.ts'
@@ -18,19 +17,16 @@ import {
 } from './request.ts'
 import { type BodyIssue, type StandardSchema, type Validated, validate } from './validate.ts'
 
-type Bounds = ResolvedPolicy['bounds']
-
 /** A request that was read, and with which a key can be claimed. */
 export interface Prepared {
   readonly request: TransactionRequest
   /** How messages name the route; null where it has no pattern. */
   readonly at: string | null
-  readonly bounds: Bounds
   /** Of a durable operation. */
   readonly input: Buffer | null
   /** What `admit` is asked, where the route has it. */
   readonly asked: Asked | null
-  /** That the client gave; null where it gave none. */
+  /** That the client gave; null where it gave none. Bounds what has not begun, so it cuts none of the bounds of the route. */
   readonly deadline: Deadline | null
   /** What is wrong with the body, by the schema of the route; null where nothing is. */
   readonly issues: readonly BodyIssue[] | null
@@ -57,7 +53,6 @@ export function prepare(
   const { account, operation } = scopeOf(request.account, name)
   // With one scope for all operations of an account, the operation still counts in the fingerprint.
   const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
-  const bounds = left_ms === null ? policy.bounds : withinTime(policy.bounds, left_ms, requests.deadline_ms)
   const identify = (body: RequestBody, validated: Validated | null = null): Prepared => {
     const issues = validated !== null && 'issues' in validated ? validated.issues : null
     const preimage = preimageOf(request, body, operation, policy, size_max_bytes)
@@ -66,9 +61,8 @@ export function prepare(
     const input = policy.durable === null || issues !== null ? null : operationInputOf(request, made, policy)
     const asked = policy.admit === null ? null : askedOf(request, body, { account, operation, key })
     return {
-      request: requests.identified(id, bounds, preimage, false),
+      request: requests.identified(id, policy.bounds, preimage, false),
       at: patternOf(request),
-      bounds,
       input,
       asked,
       deadline,
@@ -97,13 +91,3 @@ async function checked(
 }
 
 const ANY_OPERATION = 'any'
-
-/** Bounds of a start that the client's deadline comes before. Only an operation, which others finish, ends with it. */
-function withinTime(bounds: Bounds, left_ms: number, deadline_ms: number): Bounds {
-  const left = Math.max(1, Math.floor(left_ms))
-  return {
-    ...bounds,
-    deadline_ms: Math.min(bounds.deadline_ms ?? deadline_ms, left),
-    in_progress_max_ms: Math.min(bounds.in_progress_max_ms ?? LIMITS.in_progress_max_ms, left),
-  }
-}

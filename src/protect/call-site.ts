@@ -10,7 +10,7 @@ export function callSiteOf<Tx>(hold: Hold<Tx>, step: string, unproved: boolean):
   const { key, void_keys } = callKeys({ ...id, step }, attempt.resumed?.void_calls ?? [])
   // Where an earlier call is what was waited for, this one was not even begun.
   const maybe_sent = unproved && !void_keys.includes(attempt.resumed?.waited_for ?? '')
-  const { resumed, lease_ms, calls_until } = attempt
+  const { resumed, lease_ms, begins_until } = attempt
   const since = new Deadline(LIMITS.timer_max_ms)
   const elapsed_ms = () => LIMITS.timer_max_ms - since.left_ms
   return {
@@ -27,7 +27,7 @@ export function callSiteOf<Tx>(hold: Hold<Tx>, step: string, unproved: boolean):
       const sent_age_ms = resumed?.sent_age_ms ?? null
       return sent_age_ms === null ? null : sent_age_ms + elapsed_ms()
     },
-    mayCall: () => !calls_until.passed,
+    mayCall: () => !begins_until.passed,
     holdFor: (ms) => hold.holdFor(ms),
     evidence: async (call_key) => {
       const told = await house.operations.evidence(id.account, call_key)

@@ -23,9 +23,10 @@ export interface OperationAttempt {
   readonly head: OperationHead
   readonly lease_ms: number
   readonly in_progress_max_ms: number
+  /** Of its steps. */
   readonly deadline: Deadline
-  /** After this no call is begun; it is only looked, and what is found is finished. */
-  readonly calls_until: Deadline
+  /** After this no key is claimed and no call is begun; it is only looked, and what is found is finished. */
+  readonly begins_until: Deadline
   /** What was there already, and is ours now; null for a new key. */
   readonly resumed: Resumed | null
   /** The state that it was found in. */

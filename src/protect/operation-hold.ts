@@ -7,7 +7,7 @@ import type { Beginning, Written } from '../store/operations.ts'
 import { isReadOnly } from '../store/read-only.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
-import { runStep } from './operation-step.ts'
+import { writeStep } from './operation-step.ts'
 import { Interrupted, isInterrupted } from './operation-stop.ts'
 import { inDoubt, leaveProved, releaseProved, UNWRITTEN } from './proof.ts'
 
@@ -93,7 +93,7 @@ export class Hold<Tx> {
   /** Owns a record from here on, by a commit of its own where there is none yet. */
   async claim(): Promise<void> {
     if (this.#owned !== null) return
-    const { id, claimant, lease_ms, deadline } = this.attempt
+    const { id, claimant, lease_ms, begins_until } = this.attempt
     // From the first try on: it may be the one that was done, and only its answer was lost.
     const lease = new Deadline(lease_ms)
     let maybe_claimed = false
@@ -109,7 +109,7 @@ export class Hold<Tx> {
       } catch (error) {
         const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
         maybe_claimed ||= unanswered && !isReadOnly(error)
-        if (unanswered && (await deadline.backOff(tries))) continue
+        if (unanswered && (await begins_until.backOff(tries))) continue
         // A claim that was made and not answered is gone on with by a worker: this request began it.
         throw maybe_claimed && !isInterrupted(error) ? inDoubt(error) : error
       }
@@ -119,7 +119,7 @@ export class Hold<Tx> {
   /** Makes results durable, or the end, without any work beside it. The store may be away for a while. */
   async write(written: Written): Promise<void> {
     if (this.#owned === null) {
-      const end = await runStep(this, 'read committed', async () => written)
+      const end = await writeStep(this, 'read committed', async () => written)
       if (end.end === 'committed') return
       throw end.end === 'stop' ? new Interrupted(end.stop) : end.error
     }

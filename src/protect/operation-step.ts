@@ -14,8 +14,19 @@ export type StepEnd =
   /** The function of the step threw; everything was rolled back. */
   | { readonly end: 'failed'; readonly error: unknown }
 
-/** Runs an atomic step to its end. Collisions run it again in place. */
+/** Runs an atomic step to its end. The first step of an operation claims its key, so it has to begin in time. */
 export async function runStep<Tx>(
+  hold: Hold<Tx>,
+  isolation: Isolation,
+  work: (tx: Tx) => Promise<Written>,
+): Promise<StepEnd> {
+  if (hold.owned === null && hold.attempt.begins_until.passed)
+    return stopped(stopOf(new OnlyonceError('deadline_exceeded')))
+  return await writeStep(hold, isolation, work)
+}
+
+/** Writes at any time what the function has come to. Collisions run it again in place. */
+export async function writeStep<Tx>(
   hold: Hold<Tx>,
   isolation: Isolation,
   work: (tx: Tx) => Promise<Written>,

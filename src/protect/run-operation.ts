@@ -49,9 +49,13 @@ export async function runOperation<Tx>(
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, lease_ms } = request
   const deadline = new Deadline(request.deadline_ms)
+  // A client's deadline is often shorter than the time for the attempt. What has begun by then is brought to its end.
+  const begins_until = new Deadline(
+    Math.min(request.deadline_ms, request.deadline_given_ms ?? request.deadline_ms),
+  )
   const code = versionsOf(id.operation)
   for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
-    if (tries > 0 && !(await deadline.backOff(tries))) break
+    if (tries > 0 && !(await begins_until.backOff(tries))) break
     const claimant: Claimant = { kind: 'operation', attempt_id: randomUUID(), owner, fingerprint, trace }
     house.crashPoint('operation.look.before')
     const seen = await house.store.look(id).catch(throwOfStore)
@@ -82,7 +86,7 @@ export async function runOperation<Tx>(
     const attempt: OperationAttempt = {
       ...attemptOf(request, claimant, resumed),
       deadline,
-      calls_until: deadline,
+      begins_until,
       head: headOf(head, resumed),
       resumed,
       from: record?.state ?? 'none',
@@ -147,7 +151,7 @@ export async function resumeOperation<Tx>(
     lease_ms,
     in_progress_max_ms,
     deadline: new Deadline(in_progress_max_ms),
-    calls_until: new Deadline(calls_ms),
+    begins_until: new Deadline(calls_ms),
     head: headOf({ version: '', input: resumed.input, deadline_ms: null, retention_ms: 0 }, resumed),
     resumed: request.looking ? { ...resumed, looks: resumed.looks + 1 } : resumed,
     from: seen.state,

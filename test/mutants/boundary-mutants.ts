@@ -2,6 +2,7 @@ import type { Mutant } from './mutants.ts'
 
 /** The suite of adapters on the one that is built and answered fastest; each names the topic that has to notice. */
 const NODE = ['test/adapters/node.test.ts']
+const BEGUN = 'test/contract/deadline-begun.test.ts'
 const BOUNDARY = 'src/boundary/boundary.ts'
 const PREPARE = 'src/boundary/prepare.ts'
 const REPLY = 'src/boundary/reply.ts'
@@ -86,6 +87,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     edits: [
       { from: `if (prepared.deadline?.passed) return`, to: `if (prepared.deadline?.left_ms === -1) return` },
       { from: `    if (deadline?.passed) return`, to: `    if (deadline?.left_ms === -1) return` },
+      { from: `      lateStart(deadline) ??`, to: `      lateStart(null) ??` },
     ],
     tests: NODE,
     only: 'A store that is away',
@@ -95,6 +97,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: BOUNDARY,
     edits: [
       { from: `    if (deadline?.passed) return`, to: `    if (deadline?.left_ms === -1) return` },
+      { from: `      lateStart(deadline) ??`, to: `      lateStart(null) ??` },
       { from: `Math.min(request.deadline_ms, deadline?.left_ms ?? request.deadline_ms)`, to: `60_000` },
     ],
     tests: ['test/limits/admit-time.test.ts'],
@@ -187,11 +190,66 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: BOUNDARY,
     edits: [
       {
-        from: `const { in_progress_max_ms = LIMITS.in_progress_max_ms } = this.policy.bounds`,
-        to: `const { in_progress_max_ms = LIMITS.in_progress_max_ms } = bounds`,
+        from: `const { in_progress_max_ms = LIMITS.in_progress_max_ms } = bounds`,
+        to: `const in_progress_max_ms = Math.ceil(deadline?.left_ms ?? LIMITS.in_progress_max_ms)`,
       },
     ],
     tests: ['test/contract/deadline-header.test.ts'],
+  },
+  {
+    name: "cut the lease of an operation to the client's deadline",
+    file: BOUNDARY,
+    edits: [
+      {
+        from: `requests.leased(request, bounds), input!`,
+        to: `requests.leased(request, { ...bounds, in_progress_max_ms: given_ms ?? 120_000 }), input!`,
+      },
+    ],
+    tests: [BEGUN],
+    only: 'a saga keeps the lease',
+  },
+  {
+    name: "end a transaction with the client's deadline",
+    file: BOUNDARY,
+    edits: [
+      {
+        from: `this.#engine.transaction(request, work`,
+        to: `this.#engine.transaction(claimInTime(prepared), work`,
+      },
+    ],
+    tests: [BEGUN],
+    only: 'a transaction is committed',
+  },
+  {
+    name: "end the steps of an operation with the client's deadline",
+    file: 'src/protect/run-operation.ts',
+    edits: [
+      {
+        from: `      deadline,\n      begins_until,`,
+        to: `      deadline: begins_until,\n      begins_until,`,
+      },
+    ],
+    tests: [BEGUN],
+    only: 'the step behind it is written',
+  },
+  {
+    name: 'call a handler whose claim took longer than its client waits for a start',
+    file: BOUNDARY,
+    edits: [{ from: `      lateStart(deadline) ??`, to: `      lateStart(null) ??` }],
+    tests: [BEGUN],
+    only: 'a handler whose claim took longer',
+  },
+  {
+    name: 'begin the first step of an operation after the deadline',
+    file: 'src/protect/operation-step.ts',
+    edits: [
+      {
+        from: `hold.owned === null && hold.attempt.begins_until.passed`,
+        to: `hold.attempt.begins_until.left_ms === -1`,
+      },
+    ],
+    tests: [BEGUN],
+    only: 'the first step of an operation',
   },
   {
     name: 'give an operation a rounded number',
