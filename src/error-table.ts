@@ -183,6 +183,8 @@ export const TABLE = {
   ...final(409, 'unknown', {
     parked:
       'Whether the request took effect has to be decided by an operator. Contact support; do not use a new key.',
+    reply_not_json:
+      'The request has ended, and its stored reply is not JSON, so it cannot be given as a value. Contact support to learn its outcome; do not use a new key.',
   }),
   ...final(409, 'yes', {
     reply_not_kept:

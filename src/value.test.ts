@@ -14,6 +14,14 @@ it('gives no value of a reply that stands for a throw, whichever door it came th
   expect(decodeValue(encodeValue({ id: 1 }))).toEqual({ id: 1 })
 })
 
+it('says of a reply of HTTP that it holds no value, with a code of its own', () => {
+  const http = { status: 200, headers: [], schema: 3, sealed_by: null }
+  const told = (body: Buffer | null) => expect(() => decodeValue({ ...http, body }))
+  told(Buffer.from('paid')).toThrow(expect.objectContaining({ code: 'reply_not_json', executed: 'unknown' }))
+  told(null).toThrow(expect.objectContaining({ code: 'reply_not_kept', executed: 'yes' }))
+  expect(decodeValue({ ...http, body: Buffer.alloc(0) })).toBe(undefined)
+})
+
 it('calls a reply a failure where a handler threw or replied with 5xx, and no other', () => {
   expect(failureOfReply(problem, 'handler')?.code).toBe('handler_failed')
   expect(failureOfReply({ status: 502, schema: 3 }, 'handler_recoverable')?.code).toBe('http_502')

@@ -105,7 +105,19 @@ export function decodeValue(reply: Reply): unknown {
     const cause = said === null ? undefined : new Error(`It said: ${said.code}: ${said.message}`)
     throw new OnlyonceError('handler_failed', { cause })
   }
-  return reply.body === null || reply.body.length === 0 ? undefined : JSON.parse(reply.body.toString('utf8'))
+  if (reply.body === null) {
+    throw new OnlyonceError('reply_not_kept', { detail: `Its status was ${reply.status}.` })
+  }
+  return reply.body.length === 0 ? undefined : parseValue(reply.body)
+}
+
+/** A route, or an operator, may have left a reply that is no JSON under the key of a call from code. */
+function parseValue(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch (cause) {
+    throw new OnlyonceError('reply_not_json', { cause })
+  }
 }
 
 function stringify(value: unknown): string {

@@ -10,8 +10,8 @@ export interface GivenReply {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
   /**
-   * For calls from code it has to be JSON: the value that they get. Where `headers` names no content type, a body that is JSON has
-   * application/json, and any other has none.
+   * For calls from code it has to be JSON: the value that they get. Where `headers` names no content type, it has to be JSON or
+   * empty, and its type is application/json.
    */
   readonly body?: string | Uint8Array
 }
@@ -39,10 +39,19 @@ export function replyOf(given: GivenReply): Reply {
   }
 }
 
-/** Clients parse a body by its type, and most replies that are given here are what `JSON.stringify` has made. */
+/**
+ * Clients parse a body by its type, and most replies that are given here are what `JSON.stringify` has made. A body that is neither
+ * JSON nor named otherwise would be kept for ever, and a call from code could never read it.
+ */
 function withType(headers: Reply['headers'], body: Buffer): Reply['headers'] {
   const typed = headers.some(([name]) => name === 'content-type')
-  return typed || !isJson(body) ? headers : [...headers, ['content-type', 'application/json']]
+  if (typed || body.length === 0) return headers
+  if (!isJson(body)) {
+    refuse(
+      'The body of the reply is not JSON. For a call from code give JSON; for a route name its content type in headers.',
+    )
+  }
+  return [...headers, ['content-type', 'application/json']]
 }
 
 function isJson(body: Buffer): boolean {

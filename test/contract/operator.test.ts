@@ -61,6 +61,13 @@ describe('resolving', () => {
     expect(shown.audit.at(-1)).toMatchObject({ ...SIGNED, action: 'resolve', from: state, to: 'completed' })
   })
 
+  test('with a text for a route: a call from code is told that it is no value', async () => {
+    const call = await unknownCall()
+    const reply = { status: 200, headers: { 'Content-Type': 'text/plain' }, body: 'paid' }
+    await operator(once).resolve(call, { ...SIGNED, reply })
+    expect(await catchError(retry(call))).toMatchObject({ code: 'reply_not_json', executed: 'unknown' })
+  })
+
   test('over HTTP gives the retry status, headers and body as the operator gave them', async () => {
     const key = randomUUID()
     const id = { account: 'acct_1', operation: 'orders.http', key }
@@ -294,6 +301,7 @@ describe('what is refused', () => {
     [{ ...SIGNED, allow_retry: true, reply: REPLY }, 'either reply or allow_retry'],
     [{ ...SIGNED, reply: { status: 99 } }, 'status'],
     [{ ...SIGNED, reply: { status: 200, body: 5 } }, 'body'],
+    [{ ...SIGNED, reply: { status: 200, body: 'paid' } }, 'is not JSON'],
     [{ ...SIGNED, reply: { status: 200, headers: { 'Set-Cookie': 'a=b' } } }, 'Set-Cookie'],
     ...['Age', 'Proxy-Authenticate', 'RateLimit', 'Stripe-Should-Retry', 'traceparent', 'X-Request-Id'].map(
       (name) => [{ ...SIGNED, reply: { status: 200, headers: { [name]: 'a' } } }, name] as const,

@@ -7,6 +7,13 @@ const LATE = 'A reply after the time of its handler'
 /** Faults in what becomes of replies that come late, or that a handler has not written itself. */
 export const REPLY_MUTANTS: readonly Mutant[] = [
   {
+    name: 'replies: let an operator leave a reply that no call from code can read',
+    file: 'src/protect/given-reply.ts',
+    edits: [{ from: `if (!isJson(body)) {`, to: `if (body.length === 1) {` }],
+    tests: ['test/contract/operator.test.ts'],
+    only: 'what is refused',
+  },
+  {
     name: 'replies: drop what a handler writes after its time',
     file: 'src/adapters/node/capture.ts',
     edits: [{ from: `this.#late?.takeOver(this.#writers)`, to: `this.#late?.takeOver({})` }],
