@@ -19,6 +19,7 @@ import type { OperationRequest } from './protect/run-operation.ts'
 import { ISOLATIONS } from './protect/step-options.ts'
 import type { TransactionRequest } from './protect/transaction.ts'
 import type { RecordId } from './record/index.ts'
+import type { Deadline } from './retry.ts'
 import { type KeyRing, keyRing } from './ring.ts'
 import type { Isolation } from './store/contract.ts'
 import { encodeInput } from './value.ts'
@@ -155,9 +156,10 @@ export class Requests {
     input: Buffer,
     deadline_given_ms: number | null,
     notNow: (status: number) => boolean,
+    client_deadline: Deadline | null = null,
   ): OperationRequest {
     const { rerunnable: _, save_wait_ms: __, answer_max_ms: ___, ...rest } = leased
-    return { ...rest, input, deadline_given_ms, notNow }
+    return { ...rest, input, deadline_given_ms, notNow, client_deadline }
   }
 
   idToLookAt(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): RecordId {

@@ -211,9 +211,9 @@ export class Boundary<Tx> {
     if (deadline?.passed) return begunBefore(this.#engine, request)
     if (durable !== null) {
       const { requests } = this.#engine
-      const given_ms = deadline === null ? (bounds.deadline_ms ?? null) : Math.ceil(deadline.left_ms)
       const notNow = (status: number) => this.policy.final(status) === 'retry'
-      const asked = requests.durable(requests.leased(request, bounds), input!, given_ms, notNow)
+      const leased = requests.leased(request, bounds)
+      const asked = requests.durable(leased, input!, bounds.deadline_ms ?? null, notNow, deadline)
       return this.#engine.run(asked, durable, asItIs, 'refuse')
     }
     if (this.policy.protect === 'transaction') {

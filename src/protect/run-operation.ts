@@ -26,6 +26,8 @@ export interface OperationRequest
   readonly input: Buffer
   /** Until when a worker that finishes it in the background may still begin calls; null where the caller gave none. */
   readonly deadline_given_ms: number | null
+  /** That the client of a route gave, which runs since the request was read; null where it gave none. */
+  readonly client_deadline: Deadline | null
   /** Whether a reply with this status lets the same request run again, where nothing was done outside. */
   readonly notNow: (status: number) => boolean
 }
@@ -49,10 +51,9 @@ export async function runOperation<Tx>(
 ): Promise<Outcome> {
   const { id, owner, fingerprint, trace, lease_ms } = request
   const deadline = new Deadline(request.deadline_ms)
+  const { client_deadline: client } = request
   // A client's deadline is often shorter than the time for the attempt. What has begun by then is brought to its end.
-  const begins_until = new Deadline(
-    Math.min(request.deadline_ms, request.deadline_given_ms ?? request.deadline_ms),
-  )
+  const begins_until = client !== null && client.left_ms < deadline.left_ms ? client : deadline
   const code = versionsOf(id.operation)
   for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
     if (tries > 0 && !(await begins_until.backOff(tries))) break
@@ -70,7 +71,7 @@ export async function runOperation<Tx>(
     const head = {
       version: operation.version,
       input: { bytes: request.input, sealed_by: null },
-      deadline_ms: request.deadline_given_ms,
+      deadline_ms: client === null ? request.deadline_given_ms : Math.ceil(client.left_ms),
       retention_ms: request.retention_ms,
     }
     const lease = new Deadline(lease_ms)

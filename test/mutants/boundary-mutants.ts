@@ -201,8 +201,8 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: BOUNDARY,
     edits: [
       {
-        from: `requests.leased(request, bounds), input!`,
-        to: `requests.leased(request, { ...bounds, in_progress_max_ms: given_ms ?? 120_000 }), input!`,
+        from: `const leased = requests.leased(request, bounds)`,
+        to: `const leased = requests.leased(request, { ...bounds, in_progress_max_ms: Math.ceil(deadline?.left_ms ?? 1) })`,
       },
     ],
     tests: [BEGUN],
