@@ -135,19 +135,20 @@ export class Hold<Tx> {
 
   /** Gives in how many milliseconds it is looked at; null where it was the last look, and it is parked. */
   async doubt(failure: Failure, waits_for: string | null): Promise<number | null> {
-    const { operations, schedule_ms } = this.house
     const looks = this.#looks
-    const in_ms = schedule_ms[looks]
+    const in_ms = this.house.schedule_ms[looks]
     if (in_ms === undefined) {
       await this.park(failure, waits_for)
       return null
     }
-    await this.#leave((owned) => operations.doubt(owned, failure, { looks, in_ms, waits_for }))
+    const next = { looks, in_ms, waits_for, ...this.bounds }
+    await this.#leave((owned) => this.house.operations.doubt(owned, failure, next))
     return in_ms
   }
 
   async park(failure: Failure, waits_for: string | null = null): Promise<void> {
-    await this.#leave((owned) => this.house.operations.park(owned, failure, waits_for))
+    const waiting = { waits_for, ...this.bounds }
+    await this.#leave((owned) => this.house.operations.park(owned, failure, waiting))
     this.house.onParked(this.id, failure)
   }
 
@@ -278,14 +279,13 @@ export class Hold<Tx> {
   /** The same attempt as a transaction, for the store to settle it or to leave a record of it. */
   asTransaction(): TransactionAttempt {
     const { id, claimant, head, deadline } = this.attempt
-    const time_max_ms = Math.max(1, deadline.left_ms)
     return {
       id,
       claimant,
       previous: null,
       retention_ms: head.retention_ms,
       isolation: null,
-      time_max_ms,
+      time_max_ms: Math.max(1, deadline.left_ms),
       exclusive: false,
       strict_tx: false,
     }

@@ -96,13 +96,19 @@ export interface Resumed {
   readonly place: Owned['place']
 }
 
+/** What an owner that stops without an end leaves for those who go on, or decide. */
+export interface Waiting {
+  /** The key of the call whose outcome is in doubt, so that evidence about it finds the record. */
+  readonly waits_for: string | null
+  /** The other side remembers the calls for so long: a reply that an operator gives is kept no shorter. */
+  readonly retention_ms: number
+}
+
 /** When a worker is to look at a record again that is in doubt. */
-export interface NextLook {
+export interface NextLook extends Waiting {
   readonly looks: number
   /** Null: no worker does. */
   readonly in_ms: number | null
-  /** The key of the call whose outcome is in doubt, so that evidence about it finds the record. */
-  readonly waits_for: string | null
 }
 
 /**
@@ -152,7 +158,7 @@ export interface OperationStore<Tx> {
   doubt(owned: Owned, failure: Failure, next: NextLook): Promise<void>
 
   /** No worker can go on: an operator decides, and may have to know which call is in doubt. */
-  park(owned: Owned, failure: Failure, waits_for: string | null): Promise<void>
+  park(owned: Owned, failure: Failure, waiting: Waiting): Promise<void>
 
   /** Operations whose lease ran out at least so long ago, of all accounts; those that were begun first come first. */
   abandoned(known: readonly Known[], grace_ms: number, limit: number): Promise<readonly Takable[]>

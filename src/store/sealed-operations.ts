@@ -63,7 +63,7 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
       return resumed === null ? null : resumedOf(id, resumed)
     },
     doubt: (owned, failure, next) => inner.doubt(owned, failure, next),
-    park: (owned, failure, waits_for) => inner.park(owned, failure, waits_for),
+    park: (owned, failure, waiting) => inner.park(owned, failure, waiting),
     abandoned: (known, grace_ms, limit) => inner.abandoned(known, grace_ms, limit),
     due: (known, limit) => inner.due(known, limit),
     longestWaiting: (overdue_ms, except) => inner.longestWaiting(overdue_ms, except),

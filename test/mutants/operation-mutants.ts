@@ -33,6 +33,13 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     only: 'has thrown',
   },
   {
+    name: 'operation: forget what an operator has settled before the other side forgets its call',
+    file: 'src/store/postgres/sql/operations.ts',
+    edits: [{ from: `looks = $9, retention_ms = greatest(retention_ms, $11::bigint),`, to: `looks = $9,` }],
+    tests: ['test/operations/basics.test.ts'],
+    only: 'an operator ends what is unknown',
+  },
+  {
     name: 'operation: take over what has been taken since it was seen',
     file: SQL,
     edits: [
@@ -218,8 +225,8 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     file: HOLD,
     edits: [
       {
-        from: `const in_ms = schedule_ms[looks]`,
-        to: `const in_ms = schedule_ms[Math.min(looks, schedule_ms.length - 1)]`,
+        from: `const in_ms = this.house.schedule_ms[looks]`,
+        to: `const in_ms = this.house.schedule_ms[Math.min(looks, this.house.schedule_ms.length - 1)]`,
       },
     ],
     tests: [WORKERS],

@@ -136,7 +136,12 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'void call: forget which call a parked record waits for',
     file: SQL,
-    edits: [{ from: `    waits_for = $8\nWHERE`, to: `    waits_for = left($8, 0)\nWHERE` }],
+    edits: [
+      {
+        from: `waits_for = $8, retention_ms = greatest(`,
+        to: `waits_for = left($8, 0), retention_ms = greatest(`,
+      },
+    ],
     tests: [CALLS],
     only: 'is given a new key once',
   },

@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { notExecuted, type Onlyonce, operation, type PostgresTx, reply } from '../../src/index.ts'
+import {
+  callRefused,
+  notExecuted,
+  type Onlyonce,
+  operation,
+  operator,
+  type PostgresTx,
+  reply,
+} from '../../src/index.ts'
 import { leaveEffect, makeCall, openShop } from '../contract/shop.ts'
 
 interface Charge {
@@ -157,6 +165,40 @@ test('a saga that throws undoes what it did, in reverse, and keeps its answer', 
   expect(await shop.countEffects(`${call.key} noted`)).toBe(0)
   expect(await once.run(transfer, call)).toMatchObject({ outcome: 'replayed', status: 409 })
 })
+
+const HOUR_MS = 3_600_000
+
+test.each(['unknown', 'parked', 'retryable'] as const)(
+  'an operator ends what is %s: it is kept as long',
+  async (state) => {
+    const shop = await openShop()
+    const once = shop.open()
+    const step = {
+      key_lifetime_ms: 72 * HOUR_MS,
+      dedupes: false,
+      async call() {
+        throw state === 'retryable'
+          ? notExecuted()
+          : state === 'parked'
+            ? callRefused()
+            : new Error('hung up')
+      },
+    }
+    const pay = operation(`payments.${state}`, async (op) => {
+      if (state !== 'retryable') await op.atomic('created', async () => 1)
+      return reply(201, await op.foreign('charged', step))
+    })
+    const call = { ...callOf(), input: 1 }
+    await once.run(pay, call).catch(() => {})
+    const id = { account: call.account, operation: pay.name, key: call.key }
+    expect((await once.explain(id)).state).toBe(state)
+    const decision = { by: 'ann', why: 'ticket 1', reply: { status: 201, body: '{}' } }
+    if (state === 'retryable') await operator(once).giveUp(id, decision)
+    else await operator(once).resolve(id, decision)
+    const { changed_at, expires_at } = await once.explain(id)
+    expect(Math.round((expires_at! - changed_at!) / HOUR_MS)).toBe(72)
+  },
+)
 
 test('a completed record is kept at least as long as the other side remembers keys', async () => {
   const shop = await openShop()

@@ -13,6 +13,7 @@ import type {
   StepBounds,
   Takable,
   TakeOver,
+  Waiting,
   Written,
 } from '../operations.ts'
 import { classify } from './classify.ts'
@@ -141,13 +142,14 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return null
   }
 
-  doubt(owned: Owned, { code, message }: Failure, { looks, in_ms, waits_for }: NextLook): Promise<void> {
-    const { doubtOperation } = this.#statements
-    return this.#leave('unknown', doubtOperation, owned, code, message, waits_for, `${looks}`, numeral(in_ms))
+  doubt(owned: Owned, { code, message }: Failure, next: NextLook): Promise<void> {
+    const look = [next.waits_for, `${next.looks}`, numeral(next.in_ms), `${next.retention_ms}`]
+    return this.#leave('unknown', this.#statements.doubtOperation, owned, code, message, ...look)
   }
 
-  park(owned: Owned, { code, message }: Failure, waits_for: string | null): Promise<void> {
-    return this.#leave('parked', this.#statements.parkOperation, owned, code, message, waits_for)
+  park(owned: Owned, { code, message }: Failure, { waits_for, retention_ms }: Waiting): Promise<void> {
+    const values = [code, message, waits_for, `${retention_ms}`]
+    return this.#leave('parked', this.#statements.parkOperation, owned, ...values)
   }
 
   async abandoned(known: readonly Known[], grace_ms: number, limit: number): Promise<readonly Takable[]> {
@@ -262,7 +264,7 @@ function begunValues(
   beginning: Beginning,
   written: Extract<Written, { state: 'in_progress' }> | null,
 ): Value[] {
-  const { head, lease_ms } = beginning
+  const { head, lease_ms, retention_ms } = beginning
   return [
     ...identityValues(beginning),
     `${lease_ms}`,
@@ -270,7 +272,7 @@ function begunValues(
     head.input.bytes,
     head.input.sealed_by,
     numeral(head.deadline_ms),
-    `${head.retention_ms}`,
+    `${retention_ms}`,
     ...(written === null ? [null, null, null, null] : pointValues(written.points)),
   ]
 }

@@ -162,13 +162,13 @@ SELECT ${RESUMED_COLUMNS} FROM taken AS r`
  * was read by it, and may be about another step. An attempt that began after the deadline has sent nothing: if its
  * looking counted as a moment at which something may have been sent, frequent looks would never come to an end.
  * Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 looks, 10 next look
- * in ms.
+ * in ms, 11 retention in ms.
  */
 export const doubtOperation = (schema: string) => `
 UPDATE ${schema}.records
 SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
     sent_until = CASE WHEN deadline_at < attempted_at THEN coalesce(sent_until, clock_timestamp()) ELSE clock_timestamp() END,
-    waits_for = $8, looks = $9,
+    waits_for = $8, looks = $9, retention_ms = greatest(retention_ms, $11::bigint),
     look_at = CASE
       WHEN $10::float8 IS NOT NULL AND EXISTS (
         SELECT FROM ${schema}.evidence WHERE account = $1 AND (call_key = $8::text
@@ -178,11 +178,11 @@ SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error
 WHERE ${OWNED}
 RETURNING fence`
 
-/** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call. */
+/** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 retention in ms. */
 export const parkOperation = (schema: string) => `
 UPDATE ${schema}.records
 SET state = 'parked', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
-    waits_for = $8
+    waits_for = $8, retention_ms = greatest(retention_ms, $9::bigint)
 WHERE ${OWNED}
 RETURNING fence`
 
