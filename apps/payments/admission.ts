@@ -15,6 +15,7 @@ import { tooMany } from './database/reads.ts'
 import type { Mode } from './gateway/index.ts'
 import { LIMITS } from './limits.ts'
 import { Refused } from './problems.ts'
+import { Tries } from './tries.ts'
 
 const DAY_MS = 86_400_000
 
@@ -31,6 +32,8 @@ export interface ServiceLimits {
   readonly admitWork: (asked: Pick<Asked, 'account'>) => Promise<Admission>
   /** The same for a payment, and how often its card and its account were charged. */
   readonly admitPayment: (asked: Asked) => Promise<Admission>
+  /** A payment that was admitted has come to nothing before its processor was asked: then it does not count for its card and its account. */
+  readonly cameToNothing: (payment: Pick<Asked, 'account' | 'key'>) => Promise<void>
   /** Counts one more request under way in this process, until what it returns is called. */
   countRequest(): () => void
   stop(): void
@@ -69,6 +72,7 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
     test: rateLimit({ ...shared, name: 'quota_test', points: config.quota_test, per_ms: DAY_MS }),
   } satisfies Record<Mode, unknown>
   const at_once = new Map<string, number>()
+  const tries = new Tries()
   const admitWork = async ({ account }: Pick<Asked, 'account'>) => {
     orRefuse(load.admit())
     const quota = await quotas[account.endsWith(':live') ? 'live' : 'test'].take(account)
@@ -104,8 +108,16 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
       const card = await cards.take(asked.account, payment_method)
       orRefuse(admissionOf(card, { code: 'velocity_limited', reason: 'card-velocity' }))
       const account = await accounts.take(asked.account, asked.account)
-      return orRefuse(admissionOf(account, { code: 'velocity_limited', reason: 'account-velocity' }))
+      if (!account.allowed) await cards.giveBack(card)
+      const admission = orRefuse(
+        admissionOf(account, { code: 'velocity_limited', reason: 'account-velocity' }),
+      )
+      tries.counted(asked.account, asked.key, () =>
+        Promise.all([cards.giveBack(card), accounts.giveBack(account)]),
+      )
+      return admission
     },
+    cameToNothing: (payment) => tries.cameToNothing(payment),
     countRequest: () => load.enter(),
     stop: () => load.stop(),
   }

@@ -39,6 +39,8 @@ export const LIMITS = {
   /** New writes of one account in a day: what it can have us keep. */
   quota_live: 1_000_000,
   quota_test: 50_000,
+  /** Payments of which one process knows what to give back where no processor was asked for them. Each costs about 300 bytes. */
+  tries_max: 10_000,
   /** Connections of one process that only count. Takes of one subject share a statement, so a few serve thousands a second. */
   limits_pool_size: 4,
   /** What a statement of the limits may take beyond the wait of a request: sweeps of ended windows are longer than takes. */

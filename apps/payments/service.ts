@@ -115,7 +115,12 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     opened.push(async () => limits.stop())
     await reach.run(() => limits.start())
     const operations = operationsOf(
-      { gateways, desk: operator(once), retention_ms: config.keys.retention_ms },
+      {
+        gateways,
+        desk: operator(once),
+        cameToNothing: limits.cameToNothing,
+        retention_ms: config.keys.retention_ms,
+      },
       outbox(once),
     )
     return {

@@ -35,6 +35,11 @@ export interface VelocityLimit {
   start(): Promise<void>
   /** Takes points of every window of the subject, or of none. Does not throw when the store is away. */
   take(account: string, subject: string, points?: number): Promise<Verdict>
+  /**
+   * Gives back what a take has taken, to the windows that it was taken of: for a try that came to nothing before anything was tried.
+   * `taken` is the very verdict of `take`; once is enough. Best effort, and does not throw: where the store is away, the try stays counted.
+   */
+  giveBack(taken: Verdict): Promise<void>
   /** The windows, the shortest first. Throws when the store is away. */
   peek(account: string, subject: string): Promise<readonly Window[]>
   /** Ends all windows of the subject at once; other processes notice within a tenth of a second. */
@@ -65,6 +70,7 @@ export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
   const guard = new Guard(resolved)
   const lanes = lanesOf(options.rules, resolved)
   const keyOf = digester(options.secret, name)
+  const attempts = new WeakMap<Verdict, Attempt>()
   return {
     start: () => guard.start(),
     async take(account, subject, points = 1) {
@@ -72,9 +78,15 @@ export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
       for (const { rule } of lanes) whole('points', points, rule.points)
       const attempt = new Attempt(name, key, points)
       const verdict = await guard.ask(key, () => attempt.take(lanes))
-      if (verdict !== null) return verdict
+      if (verdict !== null) {
+        attempts.set(verdict, attempt)
+        return verdict
+      }
       if (on_error === 'refuse') attempt.abandon()
       return blindVerdict(name, lanes[0]!.rule, on_error)
+    },
+    async giveBack(taken) {
+      await attempts.get(taken)?.giveBack()
     },
     async peek(account, subject) {
       const key = keyOf(account, subject)
@@ -114,7 +126,7 @@ class Attempt {
       const take = await lane.takes.take(this.#key, this.#points)
       if (take.granted) this.#taken.push({ lane, take })
       if (this.#abandoned || !take.granted) {
-        await this.#giveBack()
+        await this.giveBack()
         return verdictOf(this.#name, lane.rule, { ...take, granted: false })
       }
     }
@@ -125,11 +137,11 @@ class Attempt {
   /** No request waits any more, and this one was refused: it is not to count, as far as that can still be had. */
   abandon(): void {
     this.#abandoned = true
-    void this.#giveBack()
+    void this.giveBack()
   }
 
   /** Best effort: what cannot be given back stays counted until its window ends. */
-  async #giveBack(): Promise<void> {
+  async giveBack(): Promise<void> {
     const given = this.#taken.splice(0).map(async ({ lane, take }) => {
       await lane.windows.giveBack(this.#key, this.#points, take.window).catch(() => {})
       lane.takes.ask(this.#key)

@@ -47,6 +47,21 @@ describe('a velocity limit', () => {
     expect((await one!.take('acct_1', 'pm_1')).allowed).toBe(true)
   })
 
+  it('takes back a try that came to nothing: once, and in every window', async () => {
+    const [one, two] = both({ points: 2, per_ms: MINUTE }, { points: 5, per_ms: DAY })
+    const left = async () => (await two!.peek('acct_1', 'pm_1')).map(({ remaining }) => remaining)
+    const [tried, nothing] = [await one!.take('acct_1', 'pm_1'), await one!.take('acct_1', 'pm_1')]
+    const refused = await one!.take('acct_1', 'pm_1')
+    expect([tried.allowed, nothing.allowed, refused.allowed]).toEqual([true, true, false])
+    await one!.giveBack(refused)
+    expect(await left()).toEqual([0, 3])
+    await one!.giveBack(nothing)
+    await one!.giveBack(nothing)
+    await one!.giveBack({ ...tried })
+    expect(await left()).toEqual([1, 4])
+    expect((await one!.take('acct_1', 'pm_1')).allowed).toBe(true)
+  })
+
   it('does not block longer because of tries while it blocks', async () => {
     const [one] = both({ points: 1, per_ms: 500 }, { points: 100, per_ms: DAY })
     await one!.take('acct_1', 'pm_1')

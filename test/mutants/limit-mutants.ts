@@ -20,7 +20,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     name: 'keep what shorter windows gave where a longer one refuses',
     file: 'src/limits/velocity-limit.ts',
     edits: [
-      { from: `        await this.#giveBack()\n        return verdictOf`, to: `        return verdictOf` },
+      { from: `        await this.giveBack()\n        return verdictOf`, to: `        return verdictOf` },
     ],
     tests: ['test/limits/velocity-limit.test.ts'],
   },
@@ -106,5 +106,26 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     file: 'apps/payments/environment.ts',
     edits: [{ from: `if (text === undefined) return null`, to: `if (!text) return null` }],
     tests: ['apps/payments/test/config.test.ts'],
+  },
+  {
+    name: 'count a payment that is refused as a duplicate against its card',
+    file: 'apps/payments/payments/create.ts',
+    edits: [{ from: `refused ? doors.cameToNothing(op) : undefined`, to: `undefined` }],
+    tests: ['apps/payments/test/limits.test.ts'],
+    only: 'for a duplicate that is refused',
+  },
+  {
+    name: 'count a payment against its card that its account may not make',
+    file: 'apps/payments/admission.ts',
+    edits: [{ from: `      if (!account.allowed) await cards.giveBack(card)\n`, to: `` }],
+    tests: ['apps/payments/test/limits.test.ts'],
+    only: 'where the account is charged too often',
+  },
+  {
+    name: 'give the points of one take back twice',
+    file: 'src/limits/velocity-limit.ts',
+    edits: [{ from: `this.#taken.splice(0).map(`, to: `this.#taken.map(` }],
+    tests: ['test/limits/velocity-limit.test.ts'],
+    only: 'came to nothing',
   },
 ]

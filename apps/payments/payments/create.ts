@@ -36,7 +36,15 @@ export interface CreatePayment {
 export const createPaymentWith = (doors: PaymentDoors) =>
   operation('payments.create', async (op, input: CreatePayment) => {
     const { gateways } = doors
-    const created = await op.atomic('created', (tx) => insertPayment(tx, op, input, doors), READ_COMMITTED)
+    let refused = false
+    const insert = async (tx: Queryable) => {
+      const inserted = await insertPayment(tx, op, input, doors)
+      refused = inserted instanceof OperationReply
+      return inserted
+    }
+    // A refusal that is not stored does not come back here: the step ends the function.
+    const told = () => (refused ? doors.cameToNothing(op) : undefined)
+    const created = await op.atomic('created', insert, READ_COMMITTED).finally(told)
     if (created instanceof OperationReply) return created
     const { id } = created
     const gateway = gatewayOf(gateways, op.account)

@@ -194,6 +194,30 @@ describe('a card', () => {
     }
   })
 
+  it('does not count for a duplicate that is refused, under a new key or the same', async () => {
+    const [caller, key] = [await careful.addCaller(), newKey()]
+    const order = { unique_reference: `order-${key}` }
+    expect((await pay(careful, caller, newKey(), order)).status).toBe(201)
+    for (const again of [key, key, newKey(), key, newKey(), key]) {
+      const refused = await pay(careful, caller, again, order)
+      expect([refused.status, refused.body.code]).toEqual([409, 'duplicate_intent'])
+    }
+    expect(statusesOf([await pay(careful, caller), await pay(careful, caller)])).toEqual([201, 201])
+    expectLimited(await pay(careful, caller), 'velocity_limited', 'card-velocity', CARD)
+  })
+
+  it('does not count where the account is charged too often', async () => {
+    const narrow = await open({ VELOCITY_CARD: '3/60', VELOCITY_ACCOUNT: '1/60' })
+    const caller = await narrow.addCaller()
+    expect((await pay(narrow, caller)).status).toBe(201)
+    for (let i = 0; i < 4; i += 1) {
+      const refused = await pay(narrow, caller)
+      expectLimited(refused, 'velocity_limited', 'account-velocity', '"account";q=1;w=60')
+    }
+    // Where the account may be charged more often, its card has been tried once.
+    expect(statusesOf([await pay(careful, caller), await pay(careful, caller)])).toEqual([201, 201])
+  })
+
   it('may be charged again when its time is over, with the key that was refused', async () => {
     const hasty = await open({ VELOCITY_CARD: '1/1' })
     const caller = await hasty.addCaller()
