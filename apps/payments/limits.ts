@@ -21,6 +21,7 @@ export const LIMITS = {
   /** Payments that one statement, and one request, look at for a payer who is to be forgotten. */
   payer_page_max: 1_000,
   payer_pages_max: 100,
+  forgotten_look_every_ms: 300_000,
   /** A processor that did not let go of a payment is asked again after this. */
   expiry_retry_hours: 24,
   /** How long a payment waits for its card to be counted. It is refused then, so this is longer than an ordinary stall of a disk. */

@@ -12,7 +12,7 @@ import {
 } from 'onlyonce'
 import { GATEWAY_EVENTS, hearGateway } from './gateway-events.ts'
 import { checkpointer } from './ledger/index.ts'
-import { expirer, marker, sweeper } from './payments/index.ts'
+import { expirer, forgetter, marker, sweeper } from './payments/index.ts'
 import { bookReconciler } from './reconcile/index.ts'
 import type { Service } from './service.ts'
 import { openWebhooks, WEBHOOKS } from './webhooks.ts'
@@ -40,6 +40,7 @@ export function backgroundOf(service: Service): Background {
       expirer(service),
       marker(service),
       sweeper(service),
+      forgetter(service),
       bookReconciler(service),
       checkpointer(service),
     ],

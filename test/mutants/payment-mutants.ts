@@ -8,9 +8,15 @@ const DUPLICATES = 'apps/payments/test/duplicates.test.ts'
 export const PAYMENT_MUTANTS: readonly Mutant[] = [
   {
     name: 'let a look decide about duplicates of a payment, and no index',
+    file: 'apps/payments/migrations/0009_forgotten_payers.sql',
+    edits: [{ from: 'CREATE UNIQUE INDEX payments_one_intent', to: 'CREATE INDEX payments_one_intent' }],
+    tests: [DUPLICATES],
+    only: 'are one charge',
+  },
+  {
+    name: 'let a look decide about unique references of payments, and no index',
     file: 'apps/payments/migrations/0007_duplicates.sql',
     edits: [
-      { from: 'CREATE UNIQUE INDEX payments_one_intent', to: 'CREATE INDEX payments_one_intent' },
       { from: 'CREATE UNIQUE INDEX payments_unique_reference', to: 'CREATE INDEX payments_unique_reference' },
     ],
     tests: [DUPLICATES],
@@ -48,6 +54,22 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     edits: [{ from: 'if (others.length > 0) from.set(name, others)\n  else ', to: '' }],
     tests: ['apps/payments/reconcile/compare.test.ts'],
     only: 'two books',
+  },
+  {
+    name: 'payer: forget it and let the same order be charged again',
+    file: 'apps/payments/payments/sql-unsettled.ts',
+    edits: [{ from: 'intent_payer = coalesce(p.intent_payer, p.payer)', to: `intent_payer = ''` }],
+    tests: [DUPLICATES],
+    only: 'is no reason to charge',
+  },
+  {
+    name: 'payer: keep the copy for ever by which payments are compared',
+    file: 'apps/payments/payments/sql-unsettled.ts',
+    edits: [
+      { from: `SET intent_payer = '', intent_payer_until = NULL`, to: 'SET intent_payer_until = NULL' },
+    ],
+    tests: [DUPLICATES],
+    only: 'is in no payment any more',
   },
   {
     name: 'make room for a duplicate and leave the earlier request to be resumed',

@@ -10,7 +10,7 @@ import {
   updateAccount,
 } from '../accounts/index.ts'
 import { makeId } from '../ids.ts'
-import { forgetPayer } from '../payments/index.ts'
+import { forgetPayer, windowOf } from '../payments/index.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
 import { requireOpsToken } from './auth.ts'
@@ -159,7 +159,7 @@ export const opsRoutes: Routes = async (app, service) => {
       schema: {
         summary: 'Erase a payer from the payments of an account, or put a pseudonym in its place',
         description:
-          'Erasing takes the metadata of the payments and their refunds, too. Copies in stored replies and in events go with those: see copies_until. Go on with next_cursor until it is null.',
+          'Erasing takes the metadata of the payments and their refunds, too. Copies in stored replies and in events go with those: see copies_until. So does the one by which the same order is still known as a duplicate; where a payment is held or in doubt, it goes when that has ended. Go on with next_cursor until it is null.',
         tags,
         params: Type.Object({ account_id: AccountId }),
         body: Type.Object(
@@ -193,20 +193,27 @@ export const opsRoutes: Routes = async (app, service) => {
       const pseudonym = body.how === 'erase' ? null : (body.pseudonym ?? makeId('payer'))
       const { after: position } = readPage(PAYMENTS, body.cursor === undefined ? {} : { cursor: body.cursor })
       const { payer } = body
+      const compared_ms = comparedMs(service, body.mode)
       const { changed, after } = await forgetPayer(pool, account, {
         payer,
         pseudonym,
         after: position?.[0] ?? null,
+        compared_ms,
       })
       log.info({ account, how: body.how, payments: changed }, 'a payer was forgotten')
       return {
         payments: changed,
         pseudonym,
-        copies_until: new Date(Date.now() + copiesKeptMs(service)),
+        copies_until: new Date(Date.now() + Math.max(compared_ms, copiesKeptMs(service))),
         next_cursor: after === null ? null : writeCursor(PAYMENTS, [after]),
       }
     },
   )
+}
+
+/** As long as a payment of this mode is in the way of another one of the same order. */
+function comparedMs({ config, gateways }: Service, mode: 'test' | 'live'): number {
+  return windowOf(config.keys.retention_ms, gateways[mode]?.key_lifetime_ms ?? 0)
 }
 
 /** Stored replies replay for so long, and events are listed for so long. */

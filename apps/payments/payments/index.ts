@@ -7,8 +7,9 @@ import { refundPaymentWith } from './refund.ts'
 
 export { type Decision, decide, evidenceOf } from './decisions.ts'
 export type { PaymentDoors } from './doors.ts'
+export { windowOf } from './duplicates.ts'
 export { type Gateways, gatewayOf, modeOf } from './gateways.ts'
-export { forgetPayer } from './payers.ts'
+export { forgetPayer, forgetter } from './payers.ts'
 export {
   findCurrency,
   findPayment,

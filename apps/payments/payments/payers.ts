@@ -1,7 +1,17 @@
 /** A payer who is to be forgotten: payments stay in the books, without who paid. */
-import type { Queryable } from 'onlyonce'
+import type { Queryable, Worker } from 'onlyonce'
+import type pg from 'pg'
 import { LIMITS } from '../limits.ts'
-import { FORGET_PAYER } from './sql-unsettled.ts'
+import { FORGET_INTENT_PAYERS, FORGET_PAYER } from './sql-unsettled.ts'
+
+export interface ForgetPayer {
+  readonly payer: string
+  readonly pseudonym: string | null
+  /** Where the page before ended; null from the start. */
+  readonly after: string | null
+  /** How long a payment that has succeeded is in the way of another one of the same order. */
+  readonly compared_ms: number
+}
 
 export interface Forgotten {
   /** Payments that were changed. */
@@ -12,25 +22,47 @@ export interface Forgotten {
 
 /**
  * Takes a payer out of the payments of an account, with their metadata and that of their refunds; or puts a pseudonym in its place and
- * leaves those. A bounded number of payments are looked at. They are compared with new ones by their payer, so they are no longer in the way of any.
+ * leaves those. A bounded number of payments are looked at. For `compared_ms` they are still compared with new ones by the payer that they had:
+ * otherwise an order that was paid could be charged once more. Then the `forgetter` takes that copy, too.
  *
  * @example
- * const { changed, after } = await forgetPayer(pool, account, { payer: 'alice', pseudonym: null, after: null })
+ * const { changed, after } = await forgetPayer(pool, account, { payer: 'alice', pseudonym: null, after: null, compared_ms })
  */
 export async function forgetPayer(
   db: Queryable,
   account: string,
-  { payer, pseudonym, after }: { payer: string; pseudonym: string | null; after: string | null },
+  { payer, pseudonym, after, compared_ms }: ForgetPayer,
 ): Promise<Forgotten> {
   const { payer_page_max, payer_pages_max } = LIMITS
   let last = after
   let changed = 0
   for (let page = 0; page < payer_pages_max; page += 1) {
-    const { rows } = await db.query(FORGET_PAYER, [account, payer, pseudonym, last, payer_page_max])
+    const { rows } = await db.query(FORGET_PAYER, [
+      account,
+      payer,
+      pseudonym,
+      last,
+      payer_page_max,
+      Math.ceil(compared_ms / 60_000),
+    ])
     const found = (rows as { changed: number; read: number; last: string | null }[])[0]!
     changed += found.changed
     if (found.read < payer_page_max) return { changed, after: null }
     last = found.last
   }
   return { changed, after: last }
+}
+
+/** Takes the copies of forgotten payers by which payments were compared, when their time is over. */
+export function forgetter({ pool }: { readonly pool: pg.Pool }): Worker {
+  const { worker_batch_max } = LIMITS
+  return {
+    name: 'payments.forgetter',
+    every_ms: LIMITS.forgotten_look_every_ms,
+    async runOnce() {
+      const { rowCount } = await pool.query(FORGET_INTENT_PAYERS, [worker_batch_max])
+      const done = rowCount ?? 0
+      return { done, more: done === worker_batch_max }
+    },
+  }
 }

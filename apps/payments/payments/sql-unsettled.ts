@@ -133,15 +133,18 @@ WHERE p.account = $1 AND p.id = $2 AND p.status = 'processing'
 RETURNING ${COLUMNS}, ${ATTEMPTS}`
 
 /**
- * One page of the payments of an account, without a payer. A pseudonym leaves the metadata; nothing in its place takes it, too.
- * 1 account, 2 payer, 3 pseudonym or NULL, 4 behind which payment, 5 how many are looked at.
+ * One page of the payments of an account, without a payer. A pseudonym leaves the metadata; nothing in its place takes it, too. For a
+ * while the payment is still compared with others by the payer that it had.
+ * 1 account, 2 payer, 3 pseudonym or NULL, 4 behind which payment, 5 how many are looked at, 6 for how many minutes it is compared.
  */
 export const FORGET_PAYER = `
 WITH page AS (
   SELECT id FROM payments.payments WHERE account = $1 AND ($4::text IS NULL OR id > $4) ORDER BY id LIMIT $5
 ), changed AS (
   UPDATE payments.payments p
-  SET payer = $3, refuses_duplicates = false, metadata = CASE WHEN $3::text IS NULL THEN '{}' ELSE p.metadata END
+  SET payer = $3, intent_payer = coalesce(p.intent_payer, p.payer),
+    intent_payer_until = coalesce(p.intent_payer_until, now() + $6 * interval '1 minute'),
+    metadata = CASE WHEN $3::text IS NULL THEN '{}' ELSE p.metadata END
   FROM page WHERE p.account = $1 AND p.id = page.id AND p.payer = $2
   RETURNING p.id
 ), refunds AS (
@@ -150,3 +153,13 @@ WITH page AS (
 )
 SELECT (SELECT count(*)::int FROM changed) AS changed, (SELECT count(*)::int FROM page) AS read,
   (SELECT max(id) FROM page) AS last`
+
+/** The last copy of forgotten payers, where no other payment is compared with theirs any more. 1 how many. */
+export const FORGET_INTENT_PAYERS = `
+WITH due AS (
+  SELECT account, id FROM payments.payments
+  WHERE intent_payer_until <= now() AND status IN ('succeeded', 'failed', 'canceled', 'expired')
+  ORDER BY intent_payer_until LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+UPDATE payments.payments p SET intent_payer = '', intent_payer_until = NULL, refuses_duplicates = false
+FROM due WHERE p.account = due.account AND p.id = due.id`

@@ -59,7 +59,7 @@ SELECT id, status, idempotency_key, field, over FROM (
         AND (a.ended_at IS NULL OR a.ended_at > now() - $9 * interval '1 minute')) AS over
   ) AS t
   WHERE p.account = $1 AND p.reference = $4 AND p.amount = $5 AND p.currency = $6
-    AND coalesce(p.payer, p.payment_method) = $7 AND p.id <> $2 AND ${LIVE} AND ${refuses('$8')}
+    AND coalesce(p.intent_payer, p.payer, p.payment_method) = $7 AND p.id <> $2 AND ${LIVE} AND ${refuses('$8')}
 ) AS earlier
 WHERE counts ORDER BY id LIMIT 1`
 
@@ -83,7 +83,8 @@ SET status = $3, gateway_id = $4, captured = $5, held = $6, capture_before = $7,
     duplicate_of = CASE WHEN p.reference IS NOT NULL THEN (
       SELECT o.id FROM payments.payments o
       WHERE o.account = $1 AND o.reference = p.reference AND o.id < p.id AND o.id >= $11 AND o.amount = p.amount
-        AND o.currency = p.currency AND coalesce(o.payer, o.payment_method) = coalesce(p.payer, p.payment_method)
+        AND o.currency = p.currency AND coalesce(o.intent_payer, o.payer, o.payment_method)
+          = coalesce(p.intent_payer, p.payer, p.payment_method)
         AND o.created_at > p.created_at - $10 * interval '1 minute'
         AND o.status NOT IN ('failed', 'canceled', 'expired')
       ORDER BY o.id DESC LIMIT 1) END

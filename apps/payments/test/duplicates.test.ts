@@ -1,7 +1,7 @@
 /** One order under many keys. */
 import { notExecuted } from 'onlyonce'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { expirer } from '../payments/index.ts'
+import { expirer, forgetter } from '../payments/index.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { type Answer, openTestService, send, TEST_OPS_TOKEN, type TestService } from './service.ts'
 
@@ -226,5 +226,43 @@ describe('the time of a duplicate', () => {
     const { id } = (await pay()).body
     await age(id, 24 * 365)
     expect((await pay()).body).toMatchObject({ code: 'duplicate_intent', payment: id })
+  })
+})
+
+describe('a payer who is forgotten', () => {
+  const forget = (account_id: string, how: string) =>
+    ofOps(`/ops/accounts/${account_id}/payers/forget`, { mode: 'test', payer: 'alice', how }, 'POST')
+
+  it.each(['erase', 'pseudonymise'])('is no reason to charge the same order twice: %s', async (how) => {
+    const { pay, account, account_id } = await newOrder()
+    const { id } = (await pay()).body
+    expect((await forget(account_id, how)).body.payments).toBe(1)
+    expect((await pay()).body).toMatchObject({ code: 'duplicate_intent', payment: id })
+    expect(await chargesOf(account)).toHaveLength(1)
+    // One without a payer, or of another, is another order.
+    expect((await pay({ payer: undefined })).status).toBe(201)
+    expect((await pay({ payer: 'bob' })).status).toBe(201)
+  })
+
+  it('is in no payment any more when the time of duplicates is over, but for those that are held', async () => {
+    const { pay, account, account_id } = await newOrder()
+    const [paid, held] = [await pay(), await pay({ amount: 1, capture_method: 'manual' })]
+    await forget(account_id, 'erase')
+    const { pool } = shop.service
+    const kept = async () => {
+      await forgetter(shop.service).runOnce()
+      const text = `SELECT id FROM payments.payments p WHERE account = $1 AND p::text LIKE '%alice%' ORDER BY id`
+      return (await pool.query(text, [account])).rows.map(({ id }) => id)
+    }
+    expect(await kept()).toEqual([paid.body.id, held.body.id])
+    await pool.query(
+      `UPDATE payments.payments SET intent_payer_until = now() - interval '1 second' WHERE account = $1`,
+      [account],
+    )
+    expect(await kept()).toEqual([held.body.id])
+    expect((await pay({ amount: 1 })).body).toMatchObject({ payment: held.body.id })
+    // Without its payer it is like no other, also where those have none.
+    expect((await pay({ payer: undefined })).status).toBe(201)
+    expect((await pay()).status).toBe(201)
   })
 })
