@@ -32,7 +32,7 @@ const KEY_MUTANTS: readonly Mutant[] = [
   {
     name: 'key status: say that a request in doubt was not executed',
     file: 'apps/payments/api/idempotency-keys.ts',
-    edits: [{ from: '...STORIES[state],', to: '...STORIES[state === "unknown" ? "retryable" : state],' }],
+    edits: [{ from: ': STORIES[state]),', to: ': STORIES[state === "unknown" ? "retryable" : state]),' }],
     tests: [KEYS],
     only: 'has no outcome',
   },
@@ -85,6 +85,20 @@ const KEY_MUTANTS: readonly Mutant[] = [
 ]
 
 const OPS_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'keys: keep the key of a request about endpoints that did nothing',
+    file: 'apps/payments/api/errors.ts',
+    edits: [{ from: 'if (did_nothing) request.once?.invalid()', to: '' }],
+    tests: ['apps/payments/test/api-webhooks.test.ts'],
+    only: 'a refusal about an endpoint has done nothing',
+  },
+  {
+    name: 'keys: say that nothing was done where a step was',
+    file: 'apps/payments/api/idempotency-keys.ts',
+    edits: [{ from: ' && record.recovery_point === null', to: '' }],
+    tests: [KEYS],
+    only: 'is told where it has no outcome: not executed',
+  },
   {
     name: 'let the public key of the demo in wherever the database has it',
     file: 'apps/payments/accounts/authenticate.ts',

@@ -1,8 +1,9 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { OnlyonceError } from 'onlyonce'
+import { type ErrorCode, OnlyonceError } from 'onlyonce'
 import { isDatabaseAway } from '../database/away.ts'
 import {
   PROBLEM_TYPE,
+  PROBLEMS,
   type ProblemCode,
   type ProblemDetails,
   problemBody,
@@ -28,7 +29,7 @@ export function answerError(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  if (error instanceof Refused) return sendProblem(request, reply, error.code, error.details)
+  if (error instanceof Refused) return sendRefusal(error, request, reply)
   if (error instanceof OnlyonceError) return answerLibrary(error, request, reply)
   const { validation, statusCode } = error as FastifyError
   if (validation !== undefined) {
@@ -44,6 +45,12 @@ export function answerError(
   return sendProblem(request, reply, code)
 }
 
+/** Nothing was started: where a key was claimed for the request, the key is free again. */
+function sendRefusal({ code, details }: Refused, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (PROBLEMS[code].status < 500) request.once?.invalid()
+  return sendProblem(request, reply, code, details)
+}
+
 const FRAMEWORK: Readonly<Record<string, ProblemCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'media_type_unsupported',
@@ -56,9 +63,26 @@ interface Told {
   readonly [member: string]: unknown
 }
 
+/**
+ * What writes about webhook endpoints refuse before they did anything. The library cannot say so of the route of a service, which may
+ * have done something before; these routes do nothing else.
+ */
+const ENDPOINT_REFUSALS: ReadonlySet<string> = new Set<ErrorCode>([
+  'webhook_url_refused',
+  'webhook_url_taken',
+  'webhook_endpoint_invalid',
+  'webhook_endpoints_too_many',
+  'webhook_endpoint_unknown',
+  'webhook_endpoint_disabled',
+  'webhook_message_unknown',
+])
+
 /** The library's sentences are made for clients; those about options of ours are not. */
 function answerLibrary(error: OnlyonceError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { code, status, retryable, executed, message, retry_after_ms } = error
+  const { code, status, retryable, message, retry_after_ms } = error
+  const did_nothing = ENDPOINT_REFUSALS.has(code)
+  if (did_nothing) request.once?.invalid()
+  const executed = did_nothing ? 'not_by_this_request' : error.executed
   if (status >= 500) request.log.error({ err: error }, 'a request failed')
   if (status >= 500 && !retryable) return sendProblem(request, reply, 'internal')
   if (retry_after_ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(retry_after_ms / 1_000)))

@@ -135,7 +135,7 @@ async function useOf(once: Onlyonce<PostgresTx>, id: RecordId) {
   return {
     operation: id.operation,
     state,
-    ...STORIES[state],
+    ...(state === 'retryable' && (await didNothing(once, id)) ? NOTHING_DONE : STORIES[state]),
     status: reply?.status ?? null,
     location: reply?.headers.find(([name]) => name === 'location')?.[1] ?? null,
     created_at: new Date(created_at!),
@@ -143,6 +143,18 @@ async function useOf(once: Onlyonce<PostgresTx>, id: RecordId) {
     expires_at: expires_at === null ? null : new Date(expires_at),
   }
 }
+
+/** Of a durable operation: none of its steps is in the database. Of a handler that cannot be known. */
+async function didNothing(once: Onlyonce<PostgresTx>, id: RecordId): Promise<boolean> {
+  if (id.operation.startsWith('webhook_endpoints.')) return false
+  const { record } = await operator(once).show(id)
+  return record?.state === 'retryable' && record.recovery_point === null
+}
+
+const NOTHING_DONE = {
+  detail: 'The request was refused or could not begin, and nothing of it has been done.',
+  next: 'Send the same request with the same key again if it is still to be executed. Use a new key only if no request with this one is sent any more.',
+} as const
 
 const STORIES = {
   in_progress: {

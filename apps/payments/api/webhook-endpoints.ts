@@ -22,7 +22,7 @@ const tags = ['webhooks']
 
 /**
  * These writes go through the library's own connections, so no transaction of ours can hold them, and they are claimed, run and
- * stored. What they refuse, they refuse before they did anything.
+ * stored. What they refuse, they refuse before they did anything: `answerError` says so, and the key is free again.
  */
 const WRITE = { final: { '4xx': 'retry' } } as const
 /** Running it twice leaves what running it once does. */

@@ -164,6 +164,24 @@ describe('webhook endpoints', () => {
   })
 })
 
+it('a refusal about an endpoint has done nothing, and leaves its key to the corrected request', async () => {
+  const { url } = await openReceiver()
+  const taken = (await post(PATH, { url })).body
+  const key = 'a-key-that-stays-free'
+  const said = { retryable: false, executed: 'not_by_this_request' }
+  const refused = await post(PATH, { url }, { key })
+  expect(refused.body).toMatchObject({ ...said, status: 409, code: 'webhook_url_taken' })
+  expect((await ask(`/v1/idempotency-keys/${key}`)).body).toMatchObject({ known: false })
+  const odd = { event: undefined, from: '2000-01-01T00:00:00Z', to: '2001-01-01T00:00:00Z', cursor: 'odd' }
+  const replay = await post(`${PATH}/${taken.id}/replay`, odd, { key })
+  expect(replay.body).toMatchObject({ ...said, status: 400, field: 'cursor' })
+  const nowhere = await ask(`${PATH}/we_1`, { method: 'DELETE', key })
+  expect(nowhere.body).toMatchObject({ ...said, status: 404, code: 'webhook_endpoint_unknown' })
+  expect((await ask(`/v1/idempotency-keys/${key}`)).body).toMatchObject({ known: false })
+  const corrected = await post(PATH, { url: `${url}/another` }, { key })
+  expect(corrected.status, corrected.text).toBe(201)
+})
+
 it('no endpoint is at a private address where that is not allowed', async () => {
   const closed = await openTestService()
   for (const url of ['https://127.0.0.1/', 'https://10.0.0.1/', 'https://[::1]/', 'http://shop.example/']) {

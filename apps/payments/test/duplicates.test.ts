@@ -134,6 +134,10 @@ describe('the refusal', () => {
     const refused = await pay({}, key)
     expect(refused.body).toMatchObject({ payment: first.body.id, payment_status: 'requires_capture' })
     expect((await pay({}, key)).headers.get('idempotent-replayed')).toBeNull()
+    const story = (await shop.ask(`/v1/idempotency-keys/${key}`, { api_key })).body.uses
+    expect(story).toMatchObject([
+      { state: 'retryable', detail: expect.stringContaining('nothing of it has been done') },
+    ])
     expect((await shop.post(`/v1/payments/${first.body.id}/cancel`, {}, { api_key })).status).toBe(200)
     expect((await pay({}, key)).status).toBe(201)
     expect(await chargesOf(account)).toHaveLength(1)
