@@ -121,7 +121,7 @@ export class Boundary<Tx> {
   /** Nothing is claimed: a corrected body under the same key runs. What was done before is answered as ever. */
   async #invalid({ request, issues, at }: Prepared): Promise<Answer> {
     try {
-      const known = await alreadyAnswered(this.#engine, request)
+      const known = await alreadyAnswered(this.#engine, request, this.policy)
       if (typeof known !== 'string') return this.#answer(known)
       return { answer: 'reply', reply: refusedBody(issues!, known, this.policy) }
     } catch (error) {
@@ -175,7 +175,7 @@ export class Boundary<Tx> {
 
   /** Routes without `admit` pay nothing for it. `admit` is asked once about one request. */
   #attempt(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
-    if (prepared.deadline?.passed) return begunBefore(this.#engine, prepared.request)
+    if (prepared.deadline?.passed) return begunBefore(this.#engine, prepared.request, this.policy)
     if (prepared.asked === null || ran.admitted) return this.#claim(prepared, run, ran)
     const would_run = this.#engine.wouldRun(prepared.request)
     if (!would_run) return this.#claim(prepared, run, ran)
@@ -208,7 +208,7 @@ export class Boundary<Tx> {
     const { durable, bounds } = this.policy
     // Its body was read, or it was asked about, meanwhile. Closing waits for what had begun by then, and not for this.
     this.#engine.refuseWhenClosing()
-    if (deadline?.passed) return begunBefore(this.#engine, request)
+    if (deadline?.passed) return begunBefore(this.#engine, request, this.policy)
     if (durable !== null) {
       const { requests } = this.#engine
       const notNow = (status: number) => this.policy.final(status) === 'retry'

@@ -2,7 +2,7 @@ import type { Engine } from '../engine.ts'
 import { OnlyonceError } from '../errors.ts'
 import { invalidAnswerOf } from '../invalid.ts'
 import { type Outcome, outcomeOf, type TransactionRequest } from '../protect/transaction.ts'
-import { decide, isFree } from '../record/index.ts'
+import { decide, isFree, type Kind } from '../record/index.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import { problemReply } from './problem.ts'
 import type { HttpReply } from './reply.ts'
@@ -40,12 +40,14 @@ export function refusedBody(
 export async function alreadyAnswered<Tx>(
   engine: Pick<Engine<Tx>, 'wouldRun' | 'store'>,
   request: TransactionRequest,
+  { durable }: Pick<ResolvedPolicy, 'durable'>,
 ): Promise<Outcome | 'free' | 'kept'> {
   await engine.wouldRun(request)
   const seen = await engine.store.look(request.id)
   if (seen === null || isFree(seen.record)) return 'free'
   const { fingerprint, owner, trace } = request
-  const claimant = { kind: 'transaction', attempt_id: '', owner, fingerprint, trace } as const
+  const kind: Kind = durable === null ? 'transaction' : 'operation'
+  const claimant = { kind, attempt_id: '', owner, fingerprint, trace }
   const same_request = request.matches(seen.record.fingerprint)
   const claim = { claimant, same_request, lease_ms: 0, takeover: 'doubt' } as const
   const decision = decide(seen.record, claim, seen.now)

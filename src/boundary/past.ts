@@ -4,11 +4,16 @@ import type { WorkEnd } from '../protect/handler.ts'
 import type { Outcome, TransactionRequest } from '../protect/transaction.ts'
 import type { Deadline } from '../retry.ts'
 import { alreadyAnswered } from './invalid.ts'
+import type { ResolvedPolicy } from './policy.ts'
 import type { Prepared } from './prepare.ts'
 
 /** The client wants nothing to begin any more. What was begun before is answered as ever: that starts nothing. */
-export async function begunBefore<Tx>(engine: Engine<Tx>, request: TransactionRequest): Promise<Outcome> {
-  const known = await alreadyAnswered(engine, request)
+export async function begunBefore<Tx>(
+  engine: Engine<Tx>,
+  request: TransactionRequest,
+  policy: Pick<ResolvedPolicy, 'durable'>,
+): Promise<Outcome> {
+  const known = await alreadyAnswered(engine, request, policy)
   if (typeof known === 'string') throw new OnlyonceError('deadline_exceeded', { detail: NOT_BEGUN })
   return known
 }

@@ -41,10 +41,11 @@ export function mayForget(record: OnceRecord | null, fence: number): record is I
 
 /**
  * Whether an attempt at a record may have had effects, though it is retryable: a rerunnable handler that threw, or whose owner vanished,
- * may have done its work. The kind keeps that through later attempts that did nothing, of every protection.
+ * may have done its work. The kind keeps that through later attempts that did nothing, of every protection. Durable steps are effects.
  */
 export function mayHideEffects(record: OnceRecord | null): boolean {
-  return record !== null && record.state !== 'expired' && record.kind === 'handler_rerunnable'
+  if (record === null || record.state === 'expired') return false
+  return record.kind === 'handler_rerunnable' || record.has_steps === true
 }
 
 /**

@@ -43,6 +43,8 @@ interface Common {
   readonly trace: string | null
   /** An operator or `recover` has decided in the owner's place: the owner's own word counts no more. */
   readonly decided: boolean
+  /** Steps of an operation are durable under it. */
+  readonly has_steps?: boolean
   /** Milliseconds since the epoch by the store's clock, as are all times of a record. */
   readonly created_at: number
   readonly attempted_at: number

@@ -6,6 +6,7 @@
 import type { Fingerprint } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
 import { afterLook, afterOwner } from './come-back.ts'
+import { common } from './common.ts'
 import { type Answerable, mayFollow, mayHideEffects } from './owning.ts'
 import type {
   Completed,
@@ -20,6 +21,7 @@ import type {
   State,
   Unknown,
 } from './record.ts'
+import { mayRunAgain, unfinished } from './unfinished.ts'
 
 /** Every edge of the state machine; `none` is a key that was never seen, or was deleted. */
 export const EDGES: Readonly<Record<State | 'none', readonly (State | 'none')[]>> = {
@@ -126,7 +128,9 @@ export function decide(
     case 'completed':
       return { kind: 'replay', record }
     case 'retryable':
-      return run(record, claim, now)
+      return mayRunAgain(record, claim.claimant.kind)
+        ? run(record, claim, now)
+        : { kind: 'unknown', ...inDoubt(unfinished(record), now), due: false }
     case 'in_progress':
       if (record.lease_until > now) {
         return { kind: 'in_progress', retry_after_ms: afterOwner(record, now) }
@@ -286,13 +290,6 @@ export function unpark(record: Parked, now: number): Unknown {
 export function expire(record: Completed | Retryable, now: number): Expired | null {
   if (record.expires_at > now) return null
   return { ...common(record), state: 'expired', changed_at: now, expires_at: record.expires_at }
-}
-
-/** The members that every state has, without those of one state. */
-function common(record: OnceRecord) {
-  const { kind, fence, attempt_id, owner, fingerprint, trace, decided } = record
-  const { created_at, attempted_at, changed_at } = record
-  return { kind, fence, attempt_id, owner, fingerprint, trace, decided, created_at, attempted_at, changed_at }
 }
 
 function unreachable(value: never): never {

@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { completer, type Onlyonce, operation, recoverer } from '../../src/index.ts'
-import { catchError, leaveEffect, makeCall, makeGate, openShop, type Shop } from './shop.ts'
+import { completer, notExecuted, type Onlyonce, operation, recoverer, reply } from '../../src/index.ts'
+import { beginCaller, catchError, leaveEffect, makeCall, makeGate, openShop, type Shop } from './shop.ts'
 import { crash, LEASE_MS, type World, worldsOf } from './worlds.ts'
 
 let shop: Shop
+let stopped = 0
 const WORLDS = worldsOf(() => shop)
 
 beforeAll(async () => {
@@ -66,11 +67,14 @@ test('a handler that follows an operation is looked after as a handler, and no w
   const call = makeCall({ operation: 'orders.changed' })
   const { operation: name, ...given } = call
   let runs = 0
-  // A step that is durable gives the record a version, by which workers find operations.
+  // A call that is claimed gives the record a version, by which workers find operations. No step is durable.
   const before = operation(name, async (op) => {
-    await op.atomic('begun', async () => 1)
     runs += 1
-    throw new Error('stopped behind it')
+    await op.foreign('charged', {
+      call: async () => {
+        throw notExecuted()
+      },
+    })
   })
   await catchError(here.open().run(before, given as never))
   expect(runs).toBe(1)
@@ -81,6 +85,65 @@ test('a handler that follows an operation is looked after as a handler, and no w
   await recoverer(worker).runOnce()
   expect((await worker.explain(call)).state).toBe('parked')
 })
+
+describe('an operation that is retryable behind a durable step', () => {
+  const inside = async (_: Onlyonce<never>, call: object, ran: () => void) => {
+    const client = await beginCaller(shop)
+    return await shop.open().within(client, call as never, async () => ran())
+  }
+  const nexts = { ...NEXT, 'work within a transaction of the caller': inside }
+
+  test.each(Object.entries(nexts))('is not run from the start by %s of the same name', async (_, next) => {
+    const { once, call, finish, countSteps } = await stopBehindStep()
+    let runs = 0
+    for (const ran of [1, 2]) {
+      const met = await next(once as never, call, () => {
+        runs += ran
+        throw notExecuted()
+      })
+      expect(met).toMatchObject({ outcome: 'unknown', why: expect.stringContaining('Steps of an operation') })
+    }
+    expect(runs).toBe(0)
+    expect((await once.explain(call)).state).toBe('retryable')
+    expect(await finish()).toMatchObject({ outcome: 'executed', status: 201 })
+    expect(await countSteps()).toBe(1)
+  })
+
+  test('is a new one to all when it has expired', async () => {
+    const { once, call } = await stopBehindStep()
+    await shop.observer.query(
+      `UPDATE onlyonce.records SET state = 'expired', error_code = NULL, error_message = NULL WHERE key = $1`,
+      [call.key],
+    )
+    for (const _ of [1, 2]) {
+      const error = await catchError(
+        once.handler(call, async () => {
+          throw notExecuted()
+        }),
+      )
+      expect(error).toMatchObject({ code: expect.stringMatching(/not_executed|not_applied/) })
+    }
+    expect(await once.handler(call, async () => 1)).toMatchObject({ outcome: 'executed' })
+  })
+})
+
+async function stopBehindStep() {
+  const once = shop.open()
+  const call = makeCall({ operation: `orders.stopped_${++stopped}` })
+  const { operation: name, ...given } = call
+  let broken = true
+  const pay = operation(name, async (op, _: unknown) => {
+    await op.atomic('noted', (tx) => leaveEffect(tx, call.key))
+    if (broken) throw new Error('stopped behind it')
+    return reply(201, {})
+  })
+  await catchError(once.run(pay, given))
+  const finish = () => {
+    broken = false
+    return once.run(pay, given)
+  }
+  return { once, call, finish, countSteps: () => shop.countEffects(call.key) }
+}
 
 /** A handler whose process stopped in the middle. */
 async function vanish(here: World, more: object, call = makeCall({ operation: 'orders.create' })) {

@@ -43,6 +43,25 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     only: 'frozen the error',
   },
   {
+    name: 'truth: let other work run what an operation has durable steps of',
+    file: 'src/record/unfinished.ts',
+    edits: [
+      {
+        from: `has_steps !== true || claimant === 'operation'`,
+        to: `has_steps !== true || claimant !== null`,
+      },
+    ],
+    tests: ['test/contract/kinds.test.ts'],
+    only: 'is not run from the start',
+  },
+  {
+    name: 'truth: forget in what is seen of a record that steps of it are durable',
+    file: 'src/store/postgres/rows.ts',
+    edits: [{ from: `Number(row[24] ?? 0) > 0`, to: `Number(row[24] ?? 0) > 9_999` }],
+    tests: ['test/contract/kinds.test.ts'],
+    only: 'is not run from the start',
+  },
+  {
     name: 'truth: look into a proxy to tell whether it is an error of ours',
     file: 'src/thrown.ts',
     edits: [{ from: `    if (types.isProxy(at)) return false\n`, to: `` }],

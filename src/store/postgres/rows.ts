@@ -20,6 +20,7 @@ export function readRecord(row: Row): Seen {
   const common = {
     kind: kindOf(row[21]!),
     decided: row[23] === 't',
+    ...(Number(row[24] ?? 0) > 0 && { has_steps: true }),
     fence: Number(fence),
     attempt_id: attempt_id!,
     owner: owner!,
@@ -45,6 +46,7 @@ type Rest<T> = T extends OnceRecord
       T,
       | 'kind'
       | 'decided'
+      | 'has_steps'
       | 'fence'
       | 'attempt_id'
       | 'owner'

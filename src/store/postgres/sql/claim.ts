@@ -68,6 +68,8 @@ WITH previous AS (
       reply_key_id = $18, error_code = $19, error_message = $20, kind = $21::"char", retention_ms = $22::bigint,
       look_at = NULL, looks = NULL, decided = NULL, taken_by = $7::uuid,
       void_calls = CASE WHEN r.state = 'expired' THEN NULL ELSE r.void_calls END,
+      points = CASE WHEN r.state = 'expired' THEN NULL ELSE r.points END,
+      recovery_point = CASE WHEN r.state = 'expired' THEN NULL ELSE r.recovery_point END,
       effects_possible = CASE WHEN r.state = 'expired' THEN NULL ELSE r.effects_possible END
   FROM previous
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3 AND r.fence = previous.fence

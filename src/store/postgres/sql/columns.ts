@@ -45,6 +45,7 @@ const RECORD_COLUMNS = [
   'r.looks',
   // As text, so that it is the same however a client reads truth values.
   "CASE WHEN r.decided THEN 't' END",
+  'r.points',
 ]
 
 export const RECORD_COLUMN_COUNT = RECORD_COLUMNS.length
