@@ -173,15 +173,19 @@ async function runAttempt<Tx>(
   const hold = new Hold(house, attempt, lease)
   try {
     hold.begin()
-    // Those who left it retryable have ended well.
-    if (attempt.from === 'in_progress' && (attempt.resumed?.record.fence ?? 0) > LIMITS.owners_max) {
+    if ((attempt.resumed?.vanished ?? 0) >= LIMITS.owners_max) {
       await hold.park(WORN_OUT)
       return { why: 'parked', failure: WORN_OUT }
     }
-    const steps = Steps.read(attempt.resumed?.progress?.bytes ?? null)
+    const read = readDurable(attempt)
+    if (read === null) {
+      await hold.park(UNREADABLE, attempt.resumed?.waited_for)
+      return { why: 'parked', failure: UNREADABLE }
+    }
+    const { steps, input } = read
     const run = new OperationRun(hold, steps, notNow)
     // An operation whose code this process lacks was not taken.
-    const end = await run.run(code.get(attempt.head.version)!, inputOf(attempt.head.input.bytes))
+    const end = await run.run(code.get(attempt.head.version)!, input)
     return await conclude(hold, steps, end, run.unproved, signals)
   } catch (error) {
     await hold.handOver()
@@ -189,6 +193,22 @@ async function runAttempt<Tx>(
   } finally {
     hold.end()
   }
+}
+
+/** What is durable of the operation; null where it cannot be read. Nobody can go on with it then, however often it is taken over. */
+function readDurable({ resumed, head }: OperationAttempt): { steps: Steps; input: unknown } | null {
+  if (resumed?.unreadable === true) return null
+  try {
+    return { steps: Steps.read(resumed?.progress?.bytes ?? null), input: inputOf(head.input.bytes) }
+  } catch {
+    return null
+  }
+}
+
+const UNREADABLE: Failure = {
+  code: 'progress_unreadable',
+  message:
+    'The input or the durable steps in the record cannot be read: they were changed, or sealed with other bytes under the same key id.',
 }
 
 function reasonOf(error: unknown): unknown {

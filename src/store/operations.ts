@@ -93,6 +93,10 @@ export interface Resumed {
   readonly void_calls: readonly string[]
   /** An attempt that was no operation may have had effects: see `mayHideEffects`. The record keeps that through all its owners. */
   readonly effects_possible: boolean
+  /** How many owners in a row have left it without a word, up to this one. One that ended it, well or in doubt, begins a new row. */
+  readonly vanished: number
+  /** Input and progress could not be opened, and are empty here. The record is in new hands all the same. */
+  readonly unreadable?: boolean
   readonly place: Owned['place']
 }
 

@@ -40,11 +40,16 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     })
     return end.end === 'committed' || end.end === 'in_doubt' ? { ...end, reply: plain ?? end.reply } : end
   }
-  const resumedOf = (id: RecordId, resumed: Resumed): Resumed => ({
-    ...resumed,
-    input: opening('input', id, resumed.input),
-    progress: resumed.progress === null ? null : opening('progress', id, resumed.progress),
-  })
+  /** The taker owns the record by now: an error in place of it would keep the record from its next owner until the lease is over. */
+  const resumedOf = (id: RecordId, resumed: Resumed): Resumed => {
+    try {
+      const input = opening('input', id, resumed.input)
+      const progress = resumed.progress === null ? null : opening('progress', id, resumed.progress)
+      return { ...resumed, input, progress }
+    } catch {
+      return { ...resumed, input: NOTHING, progress: null, unreadable: true }
+    }
+  }
 
   return {
     begin: (beginning, bounds, work, crashPoint) =>
@@ -75,6 +80,8 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     },
   }
 }
+
+const NOTHING: Sealed = { bytes: Buffer.alloc(0), sealed_by: null }
 
 /** Evidence belongs to a call, and knows no record: it stands where no record can. */
 function evidenceId(account: string, call_key: string): RecordId {

@@ -5,6 +5,37 @@ const DRIVER = 'test/truth/driver-errors.test.ts'
 /** Defects that somebody who means harm, or a deploy at a bad moment, has found. */
 export const ATTACK_MUTANTS: readonly Mutant[] = [
   {
+    name: 'take a record over whose seal is broken, and leave it to its lease',
+    file: 'src/store/sealed-operations.ts',
+    edits: [
+      {
+        from: `    } catch {\n      return {`,
+        to: `    } catch (error) {\n      if (error !== null) throw error\n      return {`,
+      },
+    ],
+    tests: ['test/operations/unreadable.test.ts'],
+  },
+  {
+    name: 'run an operation from its start whose steps cannot be read',
+    file: 'src/protect/run-operation.ts',
+    edits: [{ from: `  if (resumed?.unreadable === true) return null\n`, to: `` }],
+    tests: ['test/operations/unreadable.test.ts'],
+  },
+  {
+    name: 'count owners that ended well among those that vanished',
+    file: 'src/store/postgres/sql/operations.ts',
+    edits: [{ from: `AND e.outcome <> 'abandoned'`, to: `AND e.outcome = 'none'` }],
+    tests: ['test/operations/review-owners.test.ts'],
+    only: 'ended well do not wear',
+  },
+  {
+    name: 'count no owners that vanished',
+    file: 'src/protect/run-operation.ts',
+    edits: [{ from: `(attempt.resumed?.vanished ?? 0) >= LIMITS.owners_max`, to: `LIMITS.owners_max < 0` }],
+    tests: ['test/operations/forgotten-await.test.ts'],
+    only: 'after so many owners',
+  },
+  {
     name: 'kinds: let the code that comes after a vanished handler decide',
     file: 'src/record/transitions.ts',
     edits: [

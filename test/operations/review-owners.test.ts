@@ -75,6 +75,31 @@ test('a client that asks often while the answer is "not now" does not wear the r
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'executed', status: 201 })
 })
 
+test('owners that ended well do not wear a record out that one owner then leaves', async () => {
+  const shop = await openShop()
+  const once = shop.open()
+  const gate = makeGate()
+  let now: 'refuse' | 'vanish' | 'end' = 'refuse'
+  const pay = operation('review.one_vanished', async (op, _: unknown) => {
+    const created = await op.atomic('created', async () => (now === 'refuse' ? reply(429, {}) : 1))
+    if (now === 'vanish') await gate.pass()
+    return created
+  })
+  const call = callOf()
+  for (let i = 0; i < LIMITS.owners_max + 2; i += 1) await once.run(pay, call)
+  now = 'vanish'
+  const vanished = shop
+    .open()
+    .run(pay, call)
+    .catch(() => {})
+  await gate.reached
+  await expireLease(shop, call.key)
+  now = 'end'
+  expect(await once.run(pay, call)).toMatchObject({ outcome: 'executed', value: 1 })
+  gate.open()
+  await vanished
+})
+
 test('a process without the code of a record does not wear it out', async () => {
   const shop = await openShop()
   const v1 = operation('review.versions', async (op, _: unknown) => {

@@ -136,6 +136,7 @@ export const RESUMED_COLUMNS = [
   'r.waited_for',
   'array_to_json(r.void_calls)',
   'r.effects_possible',
+  'r.vanished',
 ].join(', ')
 
 /** How long a lock is still held. */

@@ -145,7 +145,13 @@ WITH previous AS (
         ELSE r.sent_until END
   FROM previous
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3 AND r.fence = previous.fence
-  RETURNING r.*, r.ctid AS place, previous.waits_for AS waited_for
+  RETURNING r.*, r.ctid AS place, previous.waits_for AS waited_for, CASE previous.state
+    WHEN 'in_progress' THEN 1 + (
+      SELECT count(*) FROM ${schema}.attempts AS a
+      WHERE a.account = $1 AND a.operation = $2 AND a.key = $3 AND a.fence > coalesce((
+        SELECT max(e.fence) FROM ${schema}.attempts AS e
+        WHERE e.account = $1 AND e.operation = $2 AND e.key = $3 AND e.outcome <> 'abandoned'), 0))
+    ELSE 0 END AS vanished
 ), kept AS (
   INSERT INTO ${schema}.attempts
     (account, operation, key, fence, attempt_id, owner, started_at, ended_at, outcome, error_code, error_message)
