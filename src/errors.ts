@@ -45,6 +45,8 @@ interface ErrorOptions {
   readonly detail?: string
   readonly cause?: unknown
   readonly retry_after_ms?: number
+  /** In place of the one in the table, where the author of the work has named another. */
+  readonly status?: number
 }
 
 /**
@@ -78,7 +80,7 @@ export class OnlyonceError extends Error {
       options.cause === undefined ? undefined : { cause: options.cause },
     )
     this.code = code
-    this.status = status
+    this.status = options.status ?? status
     this.retryable = retryable
     // Without a proof it is the word of an author, who knows of one attempt.
     const unproved = options.proof === undefined || options.proof === STATEMENT

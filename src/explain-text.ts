@@ -1,5 +1,6 @@
 /** The sentences in which the story of a key is told. */
 import {
+  ANY_OPERATION,
   type Failure,
   type Kind,
   mayHideEffects,
@@ -36,9 +37,13 @@ export function describeNone({ operation }: RecordId, elsewhere: readonly string
   const near = elsewhere.length === 0 ? '' : ` This account has used the key for: ${elsewhere.join(', ')}.`
   return {
     why: `There is no record of this key for the operation ${operation}. That is no proof that nothing happened: the record may have been removed after its retention, the request may have been called invalid, or the operation may have another name.${near}`,
-    next: 'A request with this key for this operation runs as a new one.',
+    next: elsewhere.includes(ANY_OPERATION)
+      ? OF_ACCOUNT
+      : 'A request with this key for this operation runs as a new one.',
   }
 }
+
+const OF_ACCOUNT = `Routes with scope: 'account' keep their records under the operation ${ANY_OPERATION}: look there what a request to such a route is answered. On any other route a request with this key runs as a new one.`
 
 export function describe(record: OnceRecord, facts: Facts, now: number): Told {
   switch (record.state) {

@@ -39,13 +39,13 @@ export function invalid(answer: InvalidAnswer = {}): OnlyonceError {
   const { status = 400, body } = answer
   if (!isClientError(status)) refuse('a status from 400 to 499')
   if (body !== undefined && !isJson(body)) refuse('a body that JSON can hold')
-  return withAnswer(new OnlyonceError('request_invalid', detailOf(answer)), answer)
+  return withAnswer(new OnlyonceError('request_invalid', told(answer)), answer)
 }
 
 /** The same word about a record that an earlier request has left: the key is not free. */
 export function keptInvalid(error: OnlyonceError): OnlyonceError {
   const answer = answers.get(error) ?? {}
-  return withAnswer(new OnlyonceError('request_invalid_kept', { ...detailOf(answer), cause: error }), answer)
+  return withAnswer(new OnlyonceError('request_invalid_kept', { ...told(answer), cause: error }), answer)
 }
 
 /** What is to be answered to an error that `invalid()` has made; null for all others. */
@@ -57,8 +57,8 @@ export function isClientError(status: number): boolean {
   return Number.isInteger(status) && status >= 400 && status <= 499
 }
 
-function detailOf({ detail }: InvalidAnswer): { readonly detail?: string } {
-  return detail === undefined ? {} : { detail }
+function told({ detail, status }: InvalidAnswer): { readonly detail?: string; readonly status?: number } {
+  return { ...(detail !== undefined && { detail }), ...(status !== undefined && { status }) }
 }
 
 function isJson(body: unknown): boolean {

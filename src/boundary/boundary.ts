@@ -1,7 +1,6 @@
 import type { Onlyonce } from '../door.ts'
 import type { Engine } from '../engine.ts'
 import { OnlyonceError } from '../errors.ts'
-import { scopeOf } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
 import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
@@ -17,6 +16,7 @@ import { type Asking, inside, isSameLayer, type Layer, layerAround } from './lay
 import { Mistakes } from './mistakes.ts'
 import { begunBefore, claimInTime, lateStart } from './past.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
+import { knowRecover } from './policy-checks.ts'
 import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
 import { errorOf, NotFinal, noting, type Ran, throwSaid } from './ran.ts'
@@ -42,9 +42,7 @@ export class Boundary<Tx> {
     if (this.policy.durable !== null) this.#engine.durable.requireStore(name)
     this.#given = policy
     this.body_size_max_bytes = this.policy.body_size_max_bytes ?? this.#engine.requests.body_size_max_bytes
-    const { operation, recover } = this.policy
-    if (operation !== null && recover !== null)
-      this.#recovers.add(scopeOf('any', operation).operation, recover)
+    knowRecover(this.policy, this.#recovers, name)
   }
 
   /** Whether a request is to be protected at all: others cost nothing more than this question. */

@@ -1,5 +1,7 @@
 import { ERRORS, OnlyonceError, type PlainCode } from '../errors.ts'
+import { scopeOf } from '../key/index.ts'
 import { isNeverKept } from '../protect/never-kept.ts'
+import type { Recovers } from '../protect/recover.ts'
 import type { ResolvedPolicy, RoutePolicy } from './policy.ts'
 
 /** Says what is wrong with an option, with the route that it is of. */
@@ -33,6 +35,23 @@ export function checkRecover(refuse: Refuse, policy: RoutePolicy, protect: Resol
     refuse('recover concerns handlers; a transaction is rolled back when its process dies.')
   if (policy.rerunnable === true) refuse('recover is never asked about a handler that is rerunnable.')
   if (policy.scope === 'account') refuse('recover is found by the operation, so scope cannot be account.')
+}
+
+/**
+ * Makes the `recover` of a route known, where the route names its operation. One that `onlyonce()` was given for a route whose records
+ * belong to the account as a whole would never be asked: such records do not name their operation.
+ */
+export function knowRecover(
+  { operation, scope, recover }: ResolvedPolicy,
+  recovers: Recovers,
+  route: string,
+): void {
+  if (operation === null) return
+  const name = scopeOf('any', operation).operation
+  if (recover !== null) recovers.add(name, recover)
+  if (scope !== 'account' || recovers.get(name) === undefined) return
+  const detail = `${route}: recover of ${name} is found by the operation, so the scope of its route cannot be account.`
+  throw new OnlyonceError('option_invalid', { detail })
 }
 
 export function methodsOf(refuse: Refuse, methods: readonly string[]): ReadonlySet<string> {

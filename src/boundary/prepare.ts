@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { parseKeyHeader, scopeOf } from '../key/index.ts'
 import type { TransactionRequest } from '../protect/transaction.ts'
+import { ANY_OPERATION } from '../record/index.ts'
 import type { Requests } from '../requests.ts'
 import { Deadline } from '../retry.ts'
 import { type Asked, askedOf } from './admission.ts'
@@ -89,5 +90,3 @@ async function checked(
   refuseNotJson(request, body)
   return identify(body, await validate(schema, jsonOf(request, body)))
 }
-
-const ANY_OPERATION = 'any'

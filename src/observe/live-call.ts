@@ -53,7 +53,11 @@ export class LiveCall implements CallSignals {
     if (decision.kind === 'run') {
       this.#run = decision
       if (durable) this.#reserve(kindOf(decision))
-    } else if (decision.kind === 'vanished' && durable) this.doubted(decision.record.failure)
+      return
+    }
+    // What this call began has given way to another's record.
+    this.#run = null
+    if (decision.kind === 'vanished' && durable) this.doubted(decision.record.failure)
   }
 
   doubted(failure: Failure): void {
@@ -141,9 +145,11 @@ export class LiveCall implements CallSignals {
       case 'key_reused':
         return 'key_misuse'
       case 'in_progress':
+        return outcome
       case 'unknown':
       case 'parked':
-        return outcome
+        // Its own attempt may have ended so: then that is what it left, and not what it met.
+        return this.#run === null ? outcome : kindOf(this.#run)
       case 'invalid':
       case 'failed':
         // A caller that joined a flight that failed has met another at work, and no more is known.

@@ -81,7 +81,7 @@ function lineOf(signal: Signal): Line | null {
     case 'reconcile_scheduled':
       return ['warn', 'the outcome of a record is unknown and has to be found out']
     case 'reconcile_resolved':
-      return ['info', 'an unknown record was settled']
+      return ['info', 'a record whose outcome was open was settled']
     case 'reconcile_failed':
       return ['error', 'an unknown record could not be settled']
     case 'parked':

@@ -57,7 +57,7 @@ const TABLE = {
   reconcile_resolved: counter(
     'reconcile.resolved',
     ['operation', 'state'],
-    'Unknown records that were settled.',
+    'Unknown or abandoned records that were settled.',
   ),
   reconcile_failed: counter('reconcile.failed', ['operation'], 'Tries to settle an unknown record in vain.'),
   parked: counter('parked', ['operation'], 'Records that were parked: an operator has to decide.'),

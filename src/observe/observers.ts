@@ -166,7 +166,7 @@ const UNATTENDED =
   'A record of this operation has waited long for a worker, and no worker takes it. Its clients hear outcome_pending until one does. Run startWorkers(once, { operations }) in a process that has this operation.'
 
 const UNUSED_TX =
-  'a transaction ended without a single statement on its tx. What its function wrote elsewhere is not protected: a retry can write it again. Send the statements on tx; with strict_tx such a call is an error.'
+  'a transaction ended without a single statement on its tx. What its function wrote elsewhere is not protected: a retry can write it again. Send the statements on tx. Where strict_tx is on, such a call is an error; where it is off, it is completed.'
 
 /** A trace, and whose it is. */
 export interface ObservedTrace {

@@ -1,5 +1,8 @@
 import type { Fingerprint } from '../fingerprint/index.ts'
 
+/** The operation of records whose keys belong to the account as a whole. */
+export const ANY_OPERATION = 'any'
+
 /** What a key is looked up by: never the key alone. */
 export interface RecordId {
   readonly account: string

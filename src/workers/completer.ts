@@ -38,6 +38,8 @@ export function completer<Tx>(once: Onlyonce<Tx>, options: CompleterOptions = {}
         const end = await engine.resume({ seen, looking: false, lease_ms, in_progress_max_ms })
         if (end === null) return false
         engine.observers.emit({ signal: 'zombie_key', protection: 'operation', id: seen.id })
+        if (end.why === 'completed')
+          engine.observers.emit({ signal: 'reconcile_resolved', id: seen.id, state: 'completed' })
         return true
       }
       return await takeEach(abandoned, options, resume, ({ id }, error) =>

@@ -3,6 +3,12 @@ import type { Mutant } from './mutants.ts'
 /** Faults in what is told of calls, and to whom. */
 export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
+    name: 'observe: count a first attempt that ends in doubt as a retry',
+    file: 'src/observe/live-call.ts',
+    edits: [{ from: `return this.#run === null ? outcome : kindOf(this.#run)`, to: `return outcome` }],
+    tests: ['test/operations/told.test.ts'],
+  },
+  {
     name: 'do not signal a reused key',
     file: 'src/observe/live-call.ts',
     edits: [

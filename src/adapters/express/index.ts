@@ -113,7 +113,7 @@ const MOUNTED_AT = 'mounted at'
  * Routes are given it by themselves; where the layer is mounted with `app.use`, mount this behind the routes.
  *
  * @example
- * app.use('/v1', idempotent(once, { account }), routes)
+ * app.use('/v1/refunds', idempotent(once, { account, operation: 'refunds.create' }), refunds)
  * app.use(hearNotExecuted)
  */
 export function hearNotExecuted(

@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { completer, invalid, type Op, operation, reply } from '../../src/index.ts'
+import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
+import { makeRecorder } from '../setup/recorder.ts'
+
+let shop: Shop
+
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+const lost = async () => {
+  throw new Error('hung up')
+}
+
+describe('what observers hear of operations', () => {
+  test('a first attempt that ends in doubt was the first, and a retry of it met an unknown record', async () => {
+    const heard = makeRecorder()
+    const once = shop.open({ observe: heard })
+    const pay = operation('told.doubt', async (op: Op) =>
+      op.foreign('charged', { dedupes: false, call: lost }),
+    )
+    const call = { account: 'acct_1', key: randomUUID(), input: null }
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
+    expect(heard.of('reserved')).toMatchObject([{ kind: 'created' }])
+    await once.run(pay, call)
+    expect(heard.of('reserved')).toMatchObject([{ kind: 'created' }, { kind: 'unknown' }])
+  })
+
+  test('a worker that finishes an abandoned operation says so', async () => {
+    const heard = makeRecorder()
+    const once = shop.open({ observe: heard })
+    let owners = 0
+    const pay = operation('told.abandoned', async (op: Op) => {
+      await op.atomic('created', async () => 1)
+      owners += 1
+      if (owners === 1) await new Promise(() => {})
+      return reply(201)
+    })
+    const call = { account: 'acct_1', key: randomUUID(), input: null }
+    await expect(once.run(pay, { ...call, lease_ms: 50, in_progress_max_ms: 100 })).rejects.toThrow()
+    const worker = completer(once, { grace_ms: 1 })
+    await waitUntil('a worker has taken it', async () => (await worker.runOnce()).done === 1)
+    expect(heard.of('reconcile_resolved')).toMatchObject([{ id: { key: call.key }, state: 'completed' }])
+  })
+})
+
+test('the error of invalid() has the status that clients are answered', () => {
+  expect(invalid({ status: 422 }).status).toBe(422)
+  expect(invalid().status).toBe(400)
+})
+
+describe('a route whose keys belong to the account as a whole', () => {
+  const policy = { account: () => 'acct_1', operation: 'told.refunds', scope: 'account' } as const
+  const handle = () => Response.json({}, { status: 201 })
+
+  test('cannot have a recover that is never asked', () => {
+    const once = shop.open({ recover: { 'told.refunds': async () => ({ status: 'cannot_tell' }) } })
+    expect(() => idempotent(once, policy, handle)).toThrow(/recover of told.refunds .* scope/)
+  })
+
+  test('explain says where its records are', async () => {
+    const once = shop.open()
+    const key = randomUUID()
+    const headers = { 'Idempotency-Key': key }
+    await idempotent(once, policy, handle)(new Request('http://localhost/', { method: 'POST', headers }))
+    const { state, next } = await once.explain({ account: 'acct_1', operation: 'told.refunds', key })
+    expect(state).toBe('none')
+    expect(next).toMatch(/under the operation any/)
+  })
+})
