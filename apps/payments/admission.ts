@@ -22,16 +22,16 @@ const DAY_MS = 86_400_000
 export interface ServiceLimits {
   /** Makes the tables where they are missing. The first request would, but is not counted where that takes too long. */
   start(): Promise<void>
-  /** For every request under /v1: so many in a second. Throws; nothing is claimed by then. */
+  /** For requests under /v1 that have no record which could answer them: so many in a second. Throws; nothing is claimed by then. */
   limitRate(caller: Caller, reply: FastifyReply): Promise<void>
   /** For every request under /v1, before anything is asked of the database: throws while nobody gets a connection in time. */
   refuseWhenStalled(): void
   /** Throws where too many requests of the account are under way; else counts this one until what it returns is called, once. */
   limitAtOnce(caller: Caller): () => void
-  /** For work that would begin. Replays are not asked about. */
+  /** For work that would begin: so much in a second, and in a day. Replays are not asked about. */
   readonly admitWork: (asked: Pick<Asked, 'account'>) => Promise<Admission>
-  /** The same for a payment, and how often its card and its account were charged. */
-  readonly admitPayment: (asked: Asked) => Promise<Admission>
+  /** The same for a payment, and how often its card and its account were charged. `check` is called where the rate allows it, and may throw. */
+  readonly admitPayment: (asked: Asked, check: () => Promise<void>) => Promise<Admission>
   /** A payment that was admitted has come to nothing before its processor was asked: then it does not count for its card and its account. */
   readonly cameToNothing: (payment: Pick<Asked, 'account' | 'key'>) => Promise<void>
   /** Counts one more request under way in this process, until what it returns is called. */
@@ -73,9 +73,13 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
   } satisfies Record<Mode, unknown>
   const at_once = new Map<string, number>()
   const tries = new Tries()
-  const admitWork = async ({ account }: Pick<Asked, 'account'>) => {
+  const admitRate = async ({ account }: Pick<Asked, 'account'>) => {
+    const rate = await rates[modeOf(account)].take(account)
+    orRefuse(admissionOf(rate, { code: 'rate_limited', reason: 'account-rate' }))
+  }
+  const admitLoad = async ({ account }: Pick<Asked, 'account'>) => {
     orRefuse(load.admit())
-    const quota = await quotas[account.endsWith(':live') ? 'live' : 'test'].take(account)
+    const quota = await quotas[modeOf(account)].take(account)
     return orRefuse(admissionOf(quota, { code: 'quota_exceeded', reason: 'daily-quota' }))
   }
   return {
@@ -101,9 +105,14 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
         else at_once.set(account, left)
       }
     },
-    admitWork,
-    async admitPayment(asked) {
-      await admitWork(asked)
+    async admitWork(asked) {
+      await admitRate(asked)
+      return await admitLoad(asked)
+    },
+    async admitPayment(asked, check) {
+      await admitRate(asked)
+      await check()
+      await admitLoad(asked)
       const { payment_method } = asked.body() as { payment_method: string }
       const card = await cards.take(asked.account, payment_method)
       orRefuse(admissionOf(card, { code: 'velocity_limited', reason: 'card-velocity' }))
@@ -123,12 +132,19 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
   }
 }
 
+const modeOf = (account: string): Mode => (account.endsWith(':live') ? 'live' : 'test')
+
 /** Thrown, and not left to the library to answer: so it looks like all else that the service refuses. No key is claimed either way. */
 function orRefuse(admission: Admission): Admission {
   if (admission.admit) return admission
   const { code, retry_after_ms = 1, headers } = admission
   const retry_after = `${Math.max(1, Math.ceil(retry_after_ms / 1_000))}`
-  throw new Refused(code as 'overloaded' | 'velocity_limited' | 'limits_unavailable' | 'quota_exceeded', {
-    headers: { 'Retry-After': retry_after, ...headers },
-  })
+  throw new Refused(code as RefusalCode, { headers: { 'Retry-After': retry_after, ...headers } })
 }
+
+type RefusalCode =
+  | 'rate_limited'
+  | 'overloaded'
+  | 'velocity_limited'
+  | 'limits_unavailable'
+  | 'quota_exceeded'

@@ -128,4 +128,25 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     tests: ['test/limits/velocity-limit.test.ts'],
     only: 'came to nothing',
   },
+  {
+    name: 'count replays against the rate of their account',
+    file: 'apps/payments/api/index.ts',
+    edits: [{ from: `request.uncounted = mayBeReplay(request)`, to: `request.uncounted = false` }],
+    tests: ['apps/payments/test/limits.test.ts'],
+    only: 'is no matter of replays',
+  },
+  {
+    name: 'let payments begin faster than the rate of their account',
+    file: 'apps/payments/admission.ts',
+    edits: [{ from: `      await admitRate(asked)\n      await check()\n`, to: `      await check()\n` }],
+    tests: ['apps/payments/test/limits.test.ts'],
+    only: 'refuses a payment before its key is claimed',
+  },
+  {
+    name: 'let wrong writes be as many as their account likes',
+    file: 'apps/payments/api/index.ts',
+    edits: [{ from: `  if (!request.uncounted) return error\n`, to: `  if (true) return error\n` }],
+    tests: ['apps/payments/test/limits.test.ts'],
+    only: 'wrong in their form',
+  },
 ]

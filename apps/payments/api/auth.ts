@@ -9,6 +9,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before anything else under /v1. Ask `callerOf`. */
     caller: Caller | null
+    /** Not yet counted against the rate of its account: it may be a replay, and those are not. */
+    uncounted: boolean
   }
 }
 

@@ -1,5 +1,5 @@
 /** The HTTP side of the service: one Fastify, and what holds for every request. */
-import { fastify, LogController } from 'fastify'
+import { type FastifyReply, type FastifyRequest, fastify, LogController } from 'fastify'
 import { idempotency } from 'onlyonce/fastify'
 import { authenticator } from '../accounts/index.ts'
 import { bounded } from '../database/bounded.ts'
@@ -10,7 +10,7 @@ import { closeConnectionsWhenDone } from './closing.ts'
 import { answerError } from './errors.ts'
 import { healthRoutes } from './health.ts'
 import { readJsonOnly, refuseUnasked } from './json.ts'
-import { requireKey } from './key.ts'
+import { mayBeReplay, requireKey } from './key.ts'
 import { API_LIMITS } from './limits.ts'
 import { refuseLargeMetadata } from './metadata.ts'
 import { answerUnknownRoutes } from './not-found.ts'
@@ -45,6 +45,7 @@ export async function buildApi(service: Service): Promise<Api> {
   // A member that a schema has forgotten is answered all the same: schemas of replies describe, and do not cut.
   app.setSerializerCompiler(() => JSON.stringify)
   app.decorateRequest('caller', null)
+  app.decorateRequest('uncounted', false)
   // With a callback, as others here that wait for nothing: each promise is a turn that every request would wait for.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('request-id', request.id)
@@ -69,7 +70,10 @@ export async function buildApi(service: Service): Promise<Api> {
   return app
 }
 
-/** Also in front of paths under /v1 that do not exist: an account that asks for those is as fast as it may be, and no faster. */
+/**
+ * Also in front of paths under /v1 that do not exist: an account that asks for those is as fast as it may be, and no faster. A write with a
+ * key is counted later, when it would begin: a replay counts against nothing, and is served where the rate refuses all else.
+ */
 function doorOfV1({ pool, limits, strangers, config }: Service): Door {
   const requireCaller = requireApiKey(authenticator(bounded(pool), { demo: config.demo }), strangers)
   return async (request, reply) => {
@@ -77,20 +81,34 @@ function doorOfV1({ pool, limits, strangers, config }: Service): Door {
     await requireCaller(request, reply)
     whenOver(request, reply, limits.countRequest())
     whenOver(request, reply, limits.limitAtOnce(callerOf(request)))
-    await limits.limitRate(callerOf(request), reply)
+    request.uncounted = mayBeReplay(request)
+    if (!request.uncounted) await limits.limitRate(callerOf(request), reply)
   }
+}
+
+/** A write that is wrong before its key is looked up is no replay: it counts, and is told first that there are too many. */
+async function countWrong({ limits }: Service, error: Error, request: FastifyRequest, reply: FastifyReply) {
+  if (!request.uncounted) return error
+  return await limits.limitRate(callerOf(request), reply).then(
+    () => error,
+    (refused: Error) => refused,
+  )
 }
 
 /** An API key is asked for before anything else, and an Idempotency-Key for every write. */
 async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
   const { keys } = service.config
   v1.addHook('onRequest', door)
+  v1.setErrorHandler(async (error: Error, request, reply) =>
+    answerError(await countWrong(service, error, request, reply), request, reply),
+  )
   v1.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')
     done()
   })
   v1.addHook('preHandler', (request, _, done) => {
     requireKey(request, service.config.keys)
+    request.uncounted = false
     done()
   })
   await v1.register(idempotency, {

@@ -11,11 +11,19 @@ declare module 'fastify' {
 
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
 
+/** Whether a record may answer the request: a write with a key, on a route that there is. */
+export function mayBeReplay(request: FastifyRequest): boolean {
+  return !request.is404 && needsKey(request) && request.headers['idempotency-key'] !== undefined
+}
+
 /**
  * Refuses a write without a key, or with one that can be none. The library would too, behind this: thrown here, it is
  * answered like all else that is wrong with a request, with the request's id in it.
  */
-export function requireKey({ method, raw, routeOptions }: FastifyRequest, { issued }: KeySettings): void {
-  if (!WRITES.has(method) || routeOptions.config.keyless === true) return
-  parseKeyHeader(raw.headersDistinct['idempotency-key'], { issued })
+export function requireKey(request: FastifyRequest, { issued }: KeySettings): void {
+  if (needsKey(request)) parseKeyHeader(request.raw.headersDistinct['idempotency-key'], { issued })
+}
+
+function needsKey({ method, routeOptions }: FastifyRequest): boolean {
+  return WRITES.has(method) && routeOptions.config.keyless !== true
 }

@@ -72,10 +72,7 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
       },
       preHandler: idempotent({
         operation: createPayment,
-        admit: async (asked) => {
-          await refuseUnnamed(service, asked)
-          return await admitPayment(asked)
-        },
+        admit: (asked) => admitPayment(asked, () => refuseUnnamed(service, asked)),
         input: ({ body }) => readCreate(body as CreatePaymentBody),
       }),
     },

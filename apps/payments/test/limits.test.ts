@@ -124,6 +124,31 @@ describe('the rate of an account', () => {
     expect(await charges()).toBe(before + 1)
   })
 
+  it('is no matter of replays: they count against nothing, and are served when it refuses all else', async () => {
+    const slow = await open({ RATE_LIMIT_TEST: '2' })
+    const [caller, key] = [await slow.addCaller(), newKey()]
+    const first = await pay(slow, caller, key)
+    expect(first.status).toBe(201)
+    const again = await Promise.all(Array.from({ length: 30 }, () => pay(slow, caller, key)))
+    expect(new Set(again.map(({ status, text }) => `${status} ${text}`))).toEqual(
+      new Set([`201 ${first.text}`]),
+    )
+    // Another window may have begun since the payment. In any of them a payment fits: the replays have taken nothing.
+    expect((await pay(slow, caller)).status).toBe(201)
+  })
+
+  it('counts writes that are wrong in their form', async () => {
+    const slow = await open({ RATE_LIMIT_TEST: '2' })
+    const caller = await slow.addCaller()
+    const { refused } = await untilRefused(async () => {
+      const wrong = Array.from({ length: 9 }, () => pay(slow, caller, newKey(), { amount: 'much' }))
+      const answers = await Promise.all(wrong)
+      expect(answers.filter(({ status }) => status !== 429 && status !== 400)).toEqual([])
+      return { refused: answers.find(({ status }) => status === 429) ?? answers[0]! }
+    })
+    expectLimited(refused, 'rate_limited', 'account-rate', '"test";q=2;w=1')
+  })
+
   async function waitForRoom({ api_key }: TestCaller): Promise<Answer> {
     let answer: Answer | undefined
     await waitUntil('there is room again', async () => {
