@@ -246,6 +246,8 @@ export const LIMITS = {
 
   /** How long evidence about calls is kept: far beyond the last look at a call in doubt. */
   evidence_kept_ms: 90 * 24 * 3_600_000,
+  /** How long the first evidence about a call keeps later evidence out: after that it may be of an earlier life of the key. */
+  evidence_first_ms: 3_600_000,
   /** How often the reaper looks once nothing is left to remove. No caller waits for it. */
   reap_every_ms: 60_000,
   /** Records in one batch: rows that are locked until its commit, and dead rows for the vacuum. */

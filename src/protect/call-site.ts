@@ -30,7 +30,7 @@ export function callSiteOf<Tx>(hold: Hold<Tx>, step: string, unproved: boolean):
     mayCall: () => !begins_until.passed,
     holdFor: (ms) => hold.holdFor(ms),
     evidence: async (call_key) => {
-      const told = await house.operations.evidence(id.account, call_key)
+      const told = await house.operations.evidence(id, call_key)
       return told === null ? null : { result: JSON.parse(told.bytes.toString('utf8')) }
     },
   }

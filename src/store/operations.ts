@@ -181,5 +181,6 @@ export interface OperationStore<Tx> {
    * at the record that waits for it. The first word stays. Gives the record of which an operator has declared this very call void.
    */
   addEvidence(account: string, call_key: string, result: Sealed): Promise<RecordId | null>
-  evidence(account: string, call_key: string): Promise<Sealed | null>
+  /** What was told about a call in the present life of its record. */
+  evidence(id: RecordId, call_key: string): Promise<Sealed | null>
 }

@@ -74,9 +74,9 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     longestWaiting: (overdue_ms, except) => inner.longestWaiting(overdue_ms, except),
     addEvidence: (account, call_key, result) =>
       inner.addEvidence(account, call_key, closing('evidence', evidenceId(account, call_key), result)),
-    async evidence(account, call_key) {
-      const found = await inner.evidence(account, call_key)
-      return found === null ? null : opening('evidence', evidenceId(account, call_key), found)
+    async evidence(id, call_key) {
+      const found = await inner.evidence(id, call_key)
+      return found === null ? null : opening('evidence', evidenceId(id.account, call_key), found)
     },
   }
 }

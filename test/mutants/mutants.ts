@@ -272,6 +272,12 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [{ from: 'for (const ask of fences) {', to: 'for (const ask of fences.slice(0, 0)) {' }],
     tests: ['test/contract/fences.test.ts'],
   },
+  {
+    name: 'let a setting of the role make a text of what is not there',
+    file: 'src/store/postgres/sql/group.ts',
+    edits: [{ from: "set_config('array_nulls', 'on', true)", to: "set_config('array_nulls', 'off', true)" }],
+    tests: ['test/contract/array-nulls.test.ts'],
+  },
   ...MISCONFIGURED_MUTANTS,
   ...OBSERVE_MUTANTS,
   ...OUTBOX_MUTANTS,

@@ -1,3 +1,4 @@
+import { LIMITS } from '../../limits.ts'
 import type { RecordId } from '../../record/index.ts'
 import type { Sealed } from '../../seal/index.ts'
 import type { Connections } from './connections.ts'
@@ -15,7 +16,9 @@ export async function addEvidence(
   call_key: string,
   { bytes, sealed_by }: Sealed,
 ): Promise<RecordId | null> {
-  await connections.run(bind(insertEvidence, account, call_key, bytes, sealed_by))
+  await connections.run(
+    bind(insertEvidence, account, call_key, bytes, sealed_by, `${LIMITS.evidence_first_ms}`),
+  )
   await connections.runBounded(bind(hurry, account, call_key))
   const { rows } = await connections.run(bind(findVoidCall, account, call_key))
   const row = rows[0]![0]

@@ -170,8 +170,10 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return addEvidence(this.#connections, this.#statements, account, call_key, result)
   }
 
-  async evidence(account: string, call_key: string): Promise<Sealed | null> {
-    const { rows } = await this.#connections.run(bind(this.#statements.findEvidence, account, call_key))
+  async evidence({ account, operation, key }: RecordId, call_key: string): Promise<Sealed | null> {
+    const { rows } = await this.#connections.run(
+      bind(this.#statements.findEvidence, account, operation, key, call_key),
+    )
     const row = rows[0]![0]
     return row === undefined ? null : { bytes: Buffer.from(row[0]!, 'hex'), sealed_by: row[1] ?? null }
   }

@@ -58,7 +58,7 @@ export class PostgresOutbox implements OutboxStore {
       account,
       arrayLiteral(jobs.map(({ id }) => withoutPrefix(id))),
       arrayLiteral(jobs.map(({ job }) => job)),
-      arrayLiteral(jobs.map(({ key }) => key)),
+      arrayLiteral(jobs.map(({ key }) => key ?? '')),
       arrayLiteral(jobs.map(({ payload }) => payload)),
       arrayLiteral(jobs.map(({ run_after_ms }) => `${run_after_ms}`)),
     ])
@@ -180,7 +180,7 @@ function manyValues(account: string, events: readonly EventDraft[]): string[] {
     arrayLiteral(events.map((event) => `${laneOf(account, event)}`)),
     arrayLiteral(events.map(({ type }) => type)),
     arrayLiteral(events.map(({ payload }) => payload)),
-    arrayLiteral(events.map(({ aggregate }) => aggregate)),
+    arrayLiteral(events.map(({ aggregate }) => aggregate ?? '')),
     arrayLiteral(behind.reverse()),
     arrayLiteral(names),
     arrayLiteral(names.map((name) => `${counts.get(name)}`)),

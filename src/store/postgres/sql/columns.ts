@@ -110,6 +110,15 @@ export const AUDIT_COLUMNS = [
   'call_key',
 ]
 
+/**
+ * When the present life of a record began: a key that was removed and comes again begins a new one. Removed with `expire`, its row is
+ * still there, and the history says when it was taken again.
+ */
+export const lifeOf = (schema: string, r: string) => `coalesce((
+  SELECT max(a.ended_at) FROM ${schema}.attempts AS a
+  WHERE a.account = ${r}.account AND a.operation = ${r}.operation AND a.key = ${r}.key AND a.outcome = 'expired'
+), ${r}.created_at)`
+
 /** How long ago a time is, in whole milliseconds. */
 export const ageOf = (time: string) => milliseconds(`(now() - ${time})`)
 

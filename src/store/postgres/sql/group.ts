@@ -43,8 +43,9 @@ RETURNING r.attempt_id`
 /**
  * For the transaction of a group. No member of it waits for a lock longer than a moment, because all others in it
  * would wait too. And each row is found by its key: a plan that was made while the table was small, and joins by
- * reading all of it, would be used for a long while after.
+ * reading all of it, would be used for a long while after. NULL in an array is none, also where a role has the setting that makes a text of it.
  */
 export const setGroupBounds = (ms: number) => `
 SELECT set_config('lock_timeout', '${ms}', true), set_config('enable_seqscan', 'off', true),
-  set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+  set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+  set_config('array_nulls', 'on', true)`

@@ -1,4 +1,4 @@
-import { interval, presentKind, RESUMED_COLUMNS } from './columns.ts'
+import { interval, lifeOf, presentKind, RESUMED_COLUMNS } from './columns.ts'
 import { OWNED } from './finish.ts'
 
 const KIND = presentKind('r')
@@ -171,13 +171,14 @@ SELECT ${RESUMED_COLUMNS} FROM taken AS r`
  * in ms, 11 retention in ms.
  */
 export const doubtOperation = (schema: string) => `
-UPDATE ${schema}.records
+UPDATE ${schema}.records AS r
 SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
     sent_until = CASE WHEN deadline_at < attempted_at THEN coalesce(sent_until, clock_timestamp()) ELSE clock_timestamp() END,
     waits_for = $8, looks = $9, retention_ms = greatest(retention_ms, $11::bigint),
     look_at = CASE
       WHEN $10::float8 IS NOT NULL AND EXISTS (
-        SELECT FROM ${schema}.evidence WHERE account = $1 AND (call_key = $8::text
+        SELECT FROM ${schema}.evidence WHERE account = $1 AND (
+          (call_key = $8::text AND received_at >= ${lifeOf(schema, 'r')})
           OR (call_key = ANY (void_calls) AND received_at >= attempted_at)))
       THEN clock_timestamp()
       ELSE clock_timestamp() + ${interval('$10')} END
@@ -231,11 +232,18 @@ UNION ALL
  ORDER BY attempted_at
  LIMIT 1)`
 
-/** The first word stays. Parameters: 1 account, 2 key of the call, 3 result, 4 its key id. */
+/**
+ * The first evidence stays, unless it is of an earlier life of the key, or is so old that it may be: then it settles nothing, and would keep the
+ * evidence of this life out. Parameters: 1 account, 2 key of the call, 3 result, 4 its key id, 5 how long the first stays in ms.
+ */
 export const insertEvidence = (schema: string) => `
-INSERT INTO ${schema}.evidence (account, call_key, result, key_id)
+INSERT INTO ${schema}.evidence AS e (account, call_key, result, key_id)
 VALUES ($1, $2, $3, $4)
-ON CONFLICT (account, call_key) DO NOTHING`
+ON CONFLICT (account, call_key) DO UPDATE
+SET result = excluded.result, key_id = excluded.key_id, received_at = clock_timestamp()
+WHERE e.received_at < clock_timestamp() - ${interval('$5')} OR EXISTS (
+  SELECT FROM ${schema}.records AS r
+  WHERE r.account = e.account AND r.waits_for = e.call_key AND e.received_at < ${lifeOf(schema, 'r')})`
 
 /** Parameters: 1 account, 2 key of the call. */
 export const hurry = (schema: string) => `
@@ -258,9 +266,14 @@ export const hurryRecord = (schema: string) => `
 UPDATE ${schema}.records SET look_at = clock_timestamp()
 WHERE account = $1 AND operation = $2 AND key = $3 AND state = 'unknown' AND look_at IS NOT NULL`
 
-/** Parameters: 1 account, 2 key of the call. */
+/**
+ * Only what was told in the present life of the record. A call is made after its record was committed, so that what was told before is about a call
+ * of an earlier life, whose key is the same. Parameters: 1-3 id, 4 key of the call.
+ */
 export const findEvidence = (schema: string) => `
-SELECT encode(result, 'hex'), key_id FROM ${schema}.evidence WHERE account = $1 AND call_key = $2`
+SELECT encode(e.result, 'hex'), e.key_id FROM ${schema}.evidence AS e
+JOIN ${schema}.records AS r ON r.account = e.account AND r.operation = $2 AND r.key = $3
+WHERE e.account = $1 AND e.call_key = $4 AND e.received_at >= ${lifeOf(schema, 'r')}`
 
 /** Why a record was not taken, where its fence is not the reason. Parameters: 1-3 id, 4 fence seen, 5 state seen. */
 export const lookNeeds = (schema: string) => `

@@ -35,8 +35,8 @@ SELECT $3::smallint, account, id, emitted_at FROM event`
  * Many events of one account. Counters are raised in the order of their names, so that two transactions that emit
  * for the same aggregates do not wait for each other in a circle; and what is fresh is inserted in the order of
  * the events, because that is the order in which positions are drawn.
- * Parameters: 1 account; arrays, one element an event: 2 ids, 3 lanes, 4 types, 5 payloads, 6 aggregates, 7 how many of
- * its aggregate come behind it; one element an aggregate: 8 names in order, 9 how many events it has.
+ * Parameters: 1 account; arrays, one element an event: 2 ids, 3 lanes, 4 types, 5 payloads, 6 aggregates ('' for none: a role may
+ * have the setting that makes a text of NULL), 7 how many of its aggregate come behind it; one element an aggregate: 8 names in order, 9 how many events it has.
  */
 export const insertEvents = (schema: string) => `
 WITH raised AS MATERIALIZED (
@@ -46,7 +46,8 @@ WITH raised AS MATERIALIZED (
   RETURNING name, last
 ),
 numbered AS MATERIALIZED (
-  SELECT g.*, r.last - g.behind AS sequence, clock_timestamp() AS emitted_at
+  SELECT g.id, g.lane, g.type, g.payload, nullif(g.aggregate, '') AS aggregate, g.place,
+    r.last - g.behind AS sequence, clock_timestamp() AS emitted_at
   FROM unnest($2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::bigint[])
     WITH ORDINALITY AS g (id, lane, type, payload, aggregate, behind, place)
   LEFT JOIN raised AS r ON r.name = g.aggregate
@@ -58,10 +59,10 @@ written AS (
 INSERT INTO ${schema}.fresh (lane, account, id, emitted_at)
 SELECT lane, $1::text, id, emitted_at FROM numbered ORDER BY place`
 
-/** Parameters: 1 account; arrays: 2 ids, 3 jobs, 4 keys, 5 payloads, 6 delays in ms. */
+/** Parameters: 1 account; arrays: 2 ids, 3 jobs, 4 keys ('' for none), 5 payloads, 6 delays in ms. */
 export const insertJobs = (schema: string) => `
 INSERT INTO ${schema}.jobs (account, id, job, key, payload, run_at)
-SELECT $1::text, g.id, g.job, g.key, g.payload, clock_timestamp() + g.delay_ms * interval '1 millisecond'
+SELECT $1::text, g.id, g.job, nullif(g.key, ''), g.payload, clock_timestamp() + g.delay_ms * interval '1 millisecond'
 FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::float8[]) AS g (id, job, key, payload, delay_ms)
 ON CONFLICT (account, job, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id::text AS id`

@@ -3,11 +3,11 @@ import { ageOf, EVENT_COLUMNS, interval } from './columns.ts'
 
 /**
  * Every row is found by an index: these tables are empty at first, and a plan that was made then, and reads all of
- * a table, would be used for a long while after.
+ * a table, would be used for a long while after. And NULL in an array is none: a role may have the setting that makes a text of it.
  */
 export const PLAN_BY_INDEX = `
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-  set_config('enable_mergejoin', 'off', true)`
+  set_config('enable_mergejoin', 'off', true), set_config('array_nulls', 'on', true)`
 
 /**
  * For what may be lost when the server crashes, because it is then only done again: a batch is made again, a lane is
