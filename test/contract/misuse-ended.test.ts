@@ -19,6 +19,7 @@ const ENDINGS = [
   "SELECT 'go to'; ROLLBACK; BEGIN",
   "SELECT 'to'; ROLLBACK AND CHAIN",
   'SAVEPOINT a; ROLLBACK TO a; ROLLBACK; BEGIN',
+  'SAVEPOINT a; ROLLBACK TO a; /* a /* b */ */ END; BEGIN',
 ]
 
 /** What functions do with an error of a query. */
@@ -92,6 +93,7 @@ test.each([
   'rollback to savepoint a;',
   '/* back */ ROLLBACK WORK TO SAVEPOINT a; ',
   'ROLLBACK TO a; SELECT 1',
+  'ROLLBACK TO a; SELECT CASE WHEN true THEN 1 ELSE 2 END',
 ])('%j is about a savepoint, and the transaction goes on', async (text) => {
   const call = makeCall()
   const { outcome } = await shop.open().transaction(call, async (tx) => {

@@ -225,4 +225,10 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     tests: [DATABASE],
     only: 'checked at COMMIT',
   },
+  {
+    name: 'take the own word of the work for a lost lease',
+    file: 'src/store/postgres/classify.ts',
+    edits: [{ from: "if (code.startsWith('OO') && !isRefusedOwner(error)) return 'other'", to: '' }],
+    tests: ['test/contract/own-words.test.ts'],
+  },
 ]

@@ -62,6 +62,7 @@ const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
 export function classify(error: unknown): Fault {
   const code = sqlState(error)
   if (code === null) return classifyByDriver(error)
+  if (code.startsWith('OO') && !isRefusedOwner(error)) return 'other'
   if (code.startsWith('08')) return isWrongBind(error) ? 'other' : 'connection'
   // The only use of 0A000 that concerns a plan; the message itself is translated, the routine is not.
   if (code === '0A000' && memberOf(error, 'routine') === 'RevalidateCachedQuery') return 'stale_plan'
@@ -81,6 +82,11 @@ export function meaningOfError(error: unknown): Meaning | null {
  */
 function isWrongBind(error: unknown): boolean {
   return sqlState(error) === '08P01' && memberOf(error, 'routine') === 'exec_bind_message'
+}
+
+/** The words of refuse_owner() in the migrations, which no language of the server changes: the work may raise a code of its own that looks like ours. */
+function isRefusedOwner(error: unknown): boolean {
+  return memberOf(error, 'message') === 'the record has another owner, or another place'
 }
 
 /** What did not come from PostgreSQL came from pg, or from the socket below it. */

@@ -1,3 +1,4 @@
+import type { PoolClient } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import type { KeyIds } from '../contract.ts'
 import { keyRingIncomplete, lacking, type NamedKey } from '../missing-keys.ts'
@@ -5,7 +6,7 @@ import { faultBehind, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { bind, flush, type Row, statement } from './flush.ts'
 import { arrayLiteral } from './rows.ts'
-import { setStatementMax } from './sql/session.ts'
+import { setLockWaitAlone, setStatementMaxAlone } from './sql/session.ts'
 import type { Statements } from './statements.ts'
 
 /**
@@ -59,11 +60,14 @@ async function findNamed(
 ): Promise<readonly NamedKey[]> {
   const { key_check_max_ms, statement_max_ms } = connections.settings
   const find = bind(statements.findNamedKeys, ...columns(missing))
-  const bound = bind(statement(setStatementMax(key_check_max_ms)))
+  // Not SET LOCAL: outside of a transaction block it leaves a warning in the log of the server.
+  const wait = bind(statement(setLockWaitAlone(connections.settings.lock_wait_max_ms)))
+  const bound = bind(statement(setStatementMaxAlone(key_check_max_ms)))
+  const waitOf = (client: PoolClient) => (connections.prefix(client).length > 0 ? [wait] : [])
   try {
     const { rows } = await connections.repeat(() =>
       connections.use(
-        (client) => flush(client, [...connections.prefix(client), bound, find], connections.named),
+        (client) => flush(client, [...waitOf(client), bound, find], connections.named),
         key_check_max_ms + statement_max_ms,
       ),
     )

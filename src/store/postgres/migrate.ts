@@ -46,8 +46,13 @@ export async function migrate(on: Pool | Queryable, options: MigrateOptions): Pr
   refuseUnknown('migrate()', options, { schema: true, mode: true, folder: true })
   const schema = checkSchema(options.schema)
   const mode = oneOf('mode', options.mode, ['apply', 'verify'])
+  const { folder } = options
+  if (folder !== undefined && typeof folder?.href !== 'string') {
+    throw new OnlyonceError('option_invalid', {
+      detail: "folder must be a URL, such as new URL('./migrations/', import.meta.url).",
+    })
+  }
   try {
-    const { folder } = options
     const migrations = folder === undefined ? shippedMigrations() : await readMigrations(folder)
     await withClient(on, (client) => bringUp(client, schema, migrations, mode))
   } catch (error) {

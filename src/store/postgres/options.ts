@@ -69,6 +69,11 @@ export function checkOptions(options: PostgresOptions): PostgresSettings {
   if ((options.pool === undefined) === (options.connection_string === undefined)) {
     refuse('Pass either pool or connection_string to postgres().')
   }
+  if (options.pool !== undefined && !isPool(options.pool)) {
+    refuse(
+      'pool must be a pool of pg, such as new pg.Pool({ … }); a client has one connection, and cannot be used.',
+    )
+  }
   const { pool_size } = options
   if (pool_size !== undefined && (!Number.isSafeInteger(pool_size) || pool_size < 1)) {
     refuse('pool_size must be a whole number from 1.')
@@ -86,6 +91,16 @@ export function checkOptions(options: PostgresOptions): PostgresSettings {
     settle_max_ms: milliseconds(options, 'settle_max_ms'),
     key_check_max_ms: milliseconds(options, 'key_check_max_ms'),
   }
+}
+
+/** By its shape: a pool may be of another copy of pg, or of a class that extends it. */
+function isPool(pool: Partial<Pool> | null): boolean {
+  return (
+    typeof pool?.connect === 'function' &&
+    typeof pool.on === 'function' &&
+    typeof pool.idleCount === 'number' &&
+    typeof pool.options?.max === 'number'
+  )
 }
 
 /** A plain identifier: it stands in the text of every statement. */

@@ -27,9 +27,12 @@ const CONTROLS = new RegExp(
 /** One statement that goes back to a savepoint, and nothing behind it. */
 const ONE_TO_SAVEPOINT = new RegExp(`^${COMMENTS}rollback${TO_SAVEPOINT}[^;]*;?\\s*$`, 'i')
 const SOME_TO_SAVEPOINT = new RegExp(`\\brollback${TO_SAVEPOINT}`, 'i')
-/** Words that may end a transaction, wherever in a text they stand. COMMIT of an aborted one is answered with ROLLBACK too. */
+/**
+ * Words that may end a transaction, wherever in a text they stand. COMMIT of an aborted one is answered with ROLLBACK too. END is also the last word
+ * of CASE, so it counts only where a statement begins, or where a comment may hide that one does.
+ */
 const MAY_END = new RegExp(
-  `\\b(?:commit|end|abort|prepare\\s+transaction|rollback(?!${TO_SAVEPOINT}))\\b`,
+  `\\b(?:commit|abort|prepare\\s+transaction|rollback(?!${TO_SAVEPOINT}))\\b|(?:^|;)\\s*end\\b|(?:/\\*|--)[^]*\\bend\\b`,
   'i',
 )
 

@@ -5,8 +5,6 @@
  */
 export const setLockWait = (ms: number) => `SET LOCAL lock_timeout = ${ms}`
 export const setIdle = (ms: number) => `SET LOCAL idle_in_transaction_session_timeout = ${ms}`
-/** For the one statement of ours that may read a whole table. */
-export const setStatementMax = (ms: number) => `SET LOCAL statement_timeout = ${ms}`
 
 /**
  * The same for a statement that is a transaction of its own. SET LOCAL works there too, and leaves a warning in the
