@@ -194,8 +194,8 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     file: SQL,
     edits: [
       {
-        from: `ON CONFLICT (account, call_key) DO NOTHING`,
-        to: `ON CONFLICT (account, call_key) DO UPDATE SET result = excluded.result`,
+        from: `WHERE e.received_at < clock_timestamp() - `,
+        to: `WHERE e.received_at <= clock_timestamp() OR e.received_at < clock_timestamp() - `,
       },
     ],
     tests: [WORKERS],
