@@ -72,6 +72,20 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     only: 'is in no payment any more',
   },
   {
+    name: 'ready: say so of a database that only reads',
+    file: 'apps/payments/api/health.ts',
+    edits: [{ from: `current_setting('transaction_read_only') = 'off' AND `, to: '' }],
+    tests: ['apps/payments/test/api-trouble.test.ts'],
+    only: 'with a database that only reads',
+  },
+  {
+    name: 'cards: repeat a card number as the name of a parameter',
+    file: 'apps/payments/api/invalid.ts',
+    edits: [{ from: 'return shownField(names)', to: `return shownField([]) + names.join('.')` }],
+    tests: ['apps/payments/test/hostile-cards.test.ts'],
+    only: 'is not repeated as the name',
+  },
+  {
     name: 'make room for a duplicate and leave the earlier request to be resumed',
     file: 'apps/payments/payments/duplicates.ts',
     edits: [{ from: 'if (!(await giveUp(tx,', to: 'if (record.key === null && !(await giveUp(tx,' }],

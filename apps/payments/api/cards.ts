@@ -40,8 +40,22 @@ function decoded(text: string): string {
     .replace(/(?:%[0-9a-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
 }
 
+/**
+ * Where something is wrong, as it is shown to the client. Names of members and parameters are the client's own, and answers are logged. It
+ * is masked before it is cut: a part of a card number looks like none.
+ */
+export function shownField(path: readonly string[]): string {
+  const { name_shown_length_max } = API_LIMITS
+  const shown = path.map((name) => maskCardNumbers(name)).map((name) => (isCardIn(name) ? MASKED : name))
+  const field = shown.map((name) => name.slice(0, name_shown_length_max)).join('.')
+  // Two names beside each other may be one number.
+  return isCardIn(field) ? MASKED : field
+}
+
+const MASKED = '[card number]'
+
 function refuseAt(path: readonly string[]): never {
-  const field = maskCardNumbers(path.join('.')).slice(0, API_LIMITS.name_shown_length_max)
+  const field = shownField(path)
   throw new Refused('card_number', {
     ...(field !== '' && { field }),
     detail: `${field || 'The body'} holds what looks like a card number. Send a token of the processor's as payment_method, and a card number nowhere.`,

@@ -22,7 +22,9 @@ export const healthRoutes: Routes = async (app: Api, service: Service) => {
     { schema: { summary: 'Whether it can serve', tags: ['health'], response: { 200: Status } } },
     async (request, reply) => {
       if (await isReady()) return { status: 'ok' }
-      return sendProblem(request, reply, 'unavailable', { detail: 'The database does not answer.' })
+      return sendProblem(request, reply, 'unavailable', {
+        detail: 'The database does not answer, or nothing can be written to it.',
+      })
     },
   )
   app.get(
@@ -36,7 +38,15 @@ export const healthRoutes: Routes = async (app: Api, service: Service) => {
 }
 
 /**
- * Whether the database answers. One look serves all who ask while it is under way and for a moment afterwards: anybody may ask, and
+ * A server that answers may be a standby, or be set to read only, after a failover; and a restore may lack a schema. Nothing is written
+ * to find out.
+ */
+export const CAN_WRITE = `
+SELECT current_setting('transaction_read_only') = 'off' AND to_regclass('payments.payments') IS NOT NULL
+  AND to_regclass('onlyonce.records') IS NOT NULL AS ready`
+
+/**
+ * Whether the database answers and can be written. One look serves all who ask while it is under way and for a moment afterwards: anybody may ask, and
  * must not take a connection each. A look that is late is answered with no, and goes on without a second one beside it.
  */
 export function readiness({ pool }: Pick<Service, 'pool'>): () => Promise<boolean> {
@@ -47,9 +57,9 @@ export function readiness({ pool }: Pick<Service, 'pool'>): () => Promise<boolea
     return ready
   }
   const look = async () => {
-    const query = { text: 'SELECT 1', query_timeout: API_LIMITS.ready_max_ms }
+    const query = { text: CAN_WRITE, query_timeout: API_LIMITS.ready_max_ms }
     const asked = pool.query(query).then(
-      () => true,
+      ({ rows }) => rows[0].ready === true,
       () => false,
     )
     void asked.then((ready) => {

@@ -1,6 +1,6 @@
 import type { FastifyError } from 'fastify'
 import type { ProblemDetails } from '../problems.ts'
-import { API_LIMITS } from './limits.ts'
+import { shownField } from './cards.ts'
 
 type Found = NonNullable<FastifyError['validation']>[number]
 
@@ -23,8 +23,7 @@ function fieldOf({ instancePath, keyword, params }: Found): string {
   if (keyword === 'additionalProperties') names.push(`${params.additionalProperty}`)
   if (keyword === 'required') names.push(`${params.missingProperty}`)
   if (keyword === 'propertyNames') names.push(`${params.propertyName}`)
-  const { name_shown_length_max } = API_LIMITS
-  return names.map((name) => name.slice(0, name_shown_length_max)).join('.')
+  return shownField(names)
 }
 
 function complaintOf({ keyword, params, message }: Found): string {

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { parseStrictJson } from 'onlyonce'
 import { Refused } from '../problems.ts'
+import { shownField } from './cards.ts'
 import { API_LIMITS } from './limits.ts'
 import type { Api } from './type.ts'
 
@@ -31,7 +32,12 @@ export function readJsonOnly(app: Api): void {
  * A route that asks for no body takes none, as others take no members that they do not know. Bytes are another matter: a route
  * that has a parser of its own reads them.
  */
-export function refuseUnasked({ body, is404, routeOptions }: FastifyRequest): void {
+export function refuseUnasked({ body, is404, routeOptions, method, headers }: FastifyRequest): void {
+  // Of these methods no body is read, so only its length tells that there is one.
+  const unread = method === 'GET' || method === 'HEAD'
+  if (unread && (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)) {
+    throw new Refused('invalid_request', { detail: 'No body is taken here.' })
+  }
   if (body === undefined || is404 || routeOptions.schema?.body !== undefined) return
   if (!Buffer.isBuffer(body) && JSON.stringify(body) !== '{}') {
     throw new Refused('invalid_request', { detail: 'No body is taken here.' })
@@ -67,7 +73,7 @@ const NUL = 'holds the character NUL, which no text here can have.'
 const INEXACT = 'is a number that cannot be read exactly.'
 
 function refuseAt(path: readonly string[], complaint: string): never {
-  const field = path.join('.').slice(0, API_LIMITS.name_shown_length_max)
+  const field = shownField(path)
   throw new Refused('invalid_request', {
     ...(field !== '' && { field }),
     detail: `${field || 'The body'} ${complaint}`,

@@ -30,6 +30,15 @@ describe('without its database', () => {
   })
 })
 
+it.each(['payments', 'onlyonce'])('without its schema %s the service is not ready', async (schema) => {
+  const { ask, database } = await openTestService()
+  const admin = database.direct({ max: 1 })
+  await admin.query(`ALTER SCHEMA ${schema} RENAME TO lost`)
+  await waitUntil('it is not ready', async () => (await ask('/readyz')).status === 503)
+  await admin.query(`ALTER SCHEMA lost RENAME TO ${schema}`)
+  await waitUntil('it is ready', async () => (await ask('/readyz')).status === 200)
+})
+
 describe('with a database that only reads', () => {
   it('the service answers reads, and every write with 503, and writes again when it may', async () => {
     const { ask, post, database, service } = await openTestService()
@@ -56,7 +65,9 @@ describe('with a database that only reads', () => {
       expect(text).not.toMatch(/read-only|25006|INSERT/)
     }
     expect((await ask('/v1/balances')).status).toBe(200)
+    await waitUntil('it is not ready', async () => (await ask('/readyz')).status === 503)
     await setReadOnly(false)
+    await waitUntil('it is ready', async () => (await ask('/readyz')).status === 200)
     for (const write of writes) expect((await write()).status).toBe(201)
   })
 })

@@ -104,6 +104,23 @@ describe('a card number', () => {
     },
   )
 
+  it.each([
+    ['in digits', CARD],
+    ['in percent-encoding that is read twice', percent(percent(SPACED))],
+    ['behind a long name', `${'a'.repeat(87)}-${CARD}`],
+    ['with a NUL in it', `${CARD}%00`],
+  ])('is not repeated as the name of a parameter: %s', async (_, name) => {
+    const { status, body, text } = await ask(`/v1/payments?${name}=1`)
+    expect([status, body.code]).toEqual([400, 'invalid_request'])
+    expect(decodeURIComponent(text)).not.toMatch(/4242|%34%32/)
+  })
+
+  it('is not repeated as a member that holds what no text can', async () => {
+    const { status, text } = await post('/v1/payments', { ...TEA, [CARD]: 'a\0b' })
+    expect(status).toBe(400)
+    expect(text).not.toMatch(/4242/)
+  })
+
   it('is refused as the name of an account, and taken over into no request id', async () => {
     const named = await ask('/ops/accounts', {
       method: 'POST',

@@ -5,6 +5,7 @@ import { cleanUpLater } from '../../../test/setup/clean-up.ts'
 import { freshDatabase } from '../../../test/setup/database.ts'
 import { waitUntil } from '../../../test/setup/wait.ts'
 import { makeApiKey } from '../accounts/api-key.ts'
+import { CAN_WRITE } from '../api/health.ts'
 import { networkOf, Strangers } from '../api/strangers.ts'
 import { makeId } from '../ids.ts'
 import { openSandbox } from './sandbox.ts'
@@ -152,7 +153,7 @@ describe('/readyz', () => {
     const { service, ask } = calm
     const query = vi.spyOn(service.pool, 'query')
     const asked = () =>
-      query.mock.calls.filter(([given]) => `${(given as { text?: string }).text}` === 'SELECT 1')
+      query.mock.calls.filter(([given]) => `${(given as { text?: string }).text}` === CAN_WRITE)
     const answers = await Promise.all(Array.from({ length: 200 }, () => ask('/readyz', { api_key: null })))
     expect(answers.filter(({ status }) => status !== 200)).toEqual([])
     expect(asked().length).toBeGreaterThan(0)
@@ -164,7 +165,7 @@ describe('/readyz', () => {
   it('says no while all connections are taken, and waits for one of them itself at most', async () => {
     const { service, ask } = await open({ DATABASE_POOL_SIZE: '3' })
     const clients = await Promise.all(Array.from({ length: 3 }, () => service.pool.connect()))
-    const looks = watchQueries(service, (text) => text === 'SELECT 1')
+    const looks = watchQueries(service, (text) => text === CAN_WRITE)
     try {
       const answers = await Promise.all(Array.from({ length: 50 }, () => ask('/readyz', { api_key: null })))
       expect(answers.filter(({ status }) => status !== 503)).toEqual([])

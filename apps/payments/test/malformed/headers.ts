@@ -105,6 +105,8 @@ export function messages(site: Site): Row[] {
   const whole = `${Buffer.byteLength(BODY).toString(16)}\r\n${BODY}\r\n0\r\n\r\n`
   const start = (line: string) => wire(site, { start: line })
   return [
+    raw('a body with GET', start('GET /v1/payments HTTP/1.1')),
+    raw('chunks with GET', wire(site, { start: 'GET /v1/balances HTTP/1.1', headers: chunked, body: whole })),
     raw('a length and chunks', wire(site, { headers: { 'Transfer-Encoding': 'chunked' }, body: whole })),
     raw(
       'chunks and a length behind them',

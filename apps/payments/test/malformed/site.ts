@@ -10,8 +10,6 @@ export interface Given extends Ask {
   readonly raw?: string | Buffer
   /** The client closes its side behind the bytes. */
   readonly hangs_up?: boolean
-  /** It was refused by the work itself: its key belongs to this request, which may be sent again, and to no other. */
-  readonly bound?: true
 }
 
 /** What is wrong, the request, the status, the code, and the member or parameter that is named. */
@@ -136,7 +134,7 @@ const INTERNALS =
   /\bat .*:\d+:\d+|\.[jt]s\b|node_modules|FST_|HPE_|fastify|ajv|typebox|\bpg\b|postgres|SELECT|INSERT|relation "|payments\.(?:payments|accounts|api_keys|attempts|captures|refunds|transfers|ledger)|onlyonce\.(?!dev)/i
 
 async function ask({ shop }: Site, given: Given, key: string) {
-  const { path = '/v1/payments', raw, hangs_up = false, bound: _, ...rest } = given
+  const { path = '/v1/payments', raw, hangs_up = false, ...rest } = given
   if (raw === undefined) {
     const answer = await shop.ask(path, { method: 'POST', ...rest, key })
     return { ...answer, header: (name: string) => answer.headers.get(name) }
@@ -152,11 +150,10 @@ export const served: Record<string, number> = {}
 
 /** Where the request was to write: the same key goes through with what is right there. */
 async function expectFree(site: Site, given: Given, key: string): Promise<void> {
-  const { path = '/v1/payments', method = 'POST', bound = false, api_key } = given
+  const { path = '/v1/payments', method = 'POST', api_key } = given
   const [operation, body] = rightAt(site)[`${method} ${path}`] ?? []
   if (operation === undefined || api_key !== undefined) return
   const { status, headers, text } = await site.shop.ask(path, { method, body, key })
-  if (bound) return expect(status, text).toBe(422)
   expect([200, 201], text).toContain(status)
   expect(headers.get('idempotent-replayed')).toBeNull()
   served[operation] = (served[operation] ?? 0) + 1

@@ -101,7 +101,7 @@ export function writes({ held, captured, other, endpoint }: Site): Row[] {
     row('PATCH', hook, { id: 'we_1' }, 'id'),
     [
       'PATCH with an address that is refused',
-      { method: 'PATCH', path: hook, body: { url: 'http://localhost/' }, bound: true },
+      { method: 'PATCH', path: hook, body: { url: 'http://localhost/' } },
       400,
       'webhook_url_refused',
     ],
@@ -121,7 +121,6 @@ export function writes({ held, captured, other, endpoint }: Site): Row[] {
       {
         path: `${hook}/replay`,
         body: { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z', cursor: 'a' },
-        bound: true,
       },
       400,
       'invalid_request',
