@@ -5,7 +5,12 @@ import type { CallSite } from './asking.ts'
 import type { Hold } from './operation-hold.ts'
 
 /** Where the call of a step is made from. */
-export function callSiteOf<Tx>(hold: Hold<Tx>, step: string, unproved: boolean): CallSite {
+export function callSiteOf<Tx>(
+  hold: Hold<Tx>,
+  step: string,
+  unproved: boolean,
+  kind: 'foreign' | 'undo_foreign',
+): CallSite {
   const { house, attempt, id } = hold
   const { key, void_keys } = callKeys({ ...id, step }, attempt.resumed?.void_calls ?? [])
   // Where an earlier call is what was waited for, this one was not even begun.
@@ -27,7 +32,8 @@ export function callSiteOf<Tx>(hold: Hold<Tx>, step: string, unproved: boolean):
       const sent_age_ms = resumed?.sent_age_ms ?? null
       return sent_age_ms === null ? null : sent_age_ms + elapsed_ms()
     },
-    mayCall: () => !begins_until.passed,
+    // A deadline says until when the request is wanted. What was done of it is undone at any time.
+    mayCall: () => kind === 'undo_foreign' || !begins_until.passed,
     holdFor: (ms) => hold.holdFor(ms),
     evidence: async (call_key) => {
       const told = await house.operations.evidence(id, call_key)

@@ -223,7 +223,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     const maybe_sent = this.unproved
     if (this.#steps.pending) await this.#commit()
     else await this.#guarded(() => this.#hold.claim())
-    const site = callSiteOf(this.#hold, name, maybe_sent)
+    const site = callSiteOf(this.#hold, name, maybe_sent, kind)
     const end = await this.#guarded(() => callForeign(step, site))
     if (end.end === 'result') return this.#took(name, kind, end.value, site.key)
     if (end.end === 'not_executed') this.#maybe_sent = false

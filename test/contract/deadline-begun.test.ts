@@ -66,6 +66,23 @@ describe('what has begun when the deadline of the client passes', () => {
     expect(done).toEqual(['debit', 'credit'])
   })
 
+  test('a saga that fails after the deadline is undone', async () => {
+    const deadline = Date.now() + 1_000
+    const done: string[] = []
+    const { send } = serve(
+      payment(async (op) => {
+        await op.foreign('debited', { call: async () => done.push('debit') })
+        op.compensate('undone', { call: async () => done.push('undo') })
+        await until(deadline)
+        throw new Error('the account is closed')
+      }),
+    )
+    const key = randomUUID()
+    await send(key, deadline).catch(() => {})
+    expect(done).toEqual(['debit', 'undo'])
+    expect((await send(key)).body.code).toBe('handler_failed')
+  })
+
   test('a call is waited for, and the step behind it is written', async () => {
     const deadline = Date.now() + 1_000
     let calls = 0

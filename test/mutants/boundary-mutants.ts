@@ -209,6 +209,13 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     only: 'a saga keeps the lease',
   },
   {
+    name: 'leave undone what a saga has to undo after the deadline',
+    file: 'src/protect/call-site.ts',
+    edits: [{ from: `kind === 'undo_foreign' || !begins`, to: `!begins` }],
+    tests: [BEGUN],
+    only: 'fails after the deadline is undone',
+  },
+  {
     name: "end a transaction with the client's deadline",
     file: BOUNDARY,
     edits: [
