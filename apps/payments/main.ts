@@ -2,9 +2,10 @@
 import type { AddressInfo } from 'node:net'
 import { ensureDemoAccount } from './accounts/index.ts'
 import { buildApi } from './api/index.ts'
-import { ConfigError, readConfig } from './config.ts'
-import { Interrupted, NotReached } from './database/reach.ts'
+import { readConfig } from './config.ts'
+import { Interrupted } from './database/reach.ts'
 import { openService, type Service } from './service.ts'
+import { explain } from './start-trouble.ts'
 import { welcome } from './welcome.ts'
 import { runWorkers } from './workers.ts'
 
@@ -65,22 +66,6 @@ function drainOnSignals(started: Promise<Running>, waiting: AbortController): vo
     }
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, onSignal)
-}
-
-/** What people can mend is told in a line; the rest with all that is known of it. */
-function explain(error: unknown): unknown {
-  if (error instanceof ConfigError || error instanceof NotReached) return error.message
-  const { code, syscall, address, port } = error as NodeJS.ErrnoException & {
-    address?: string
-    port?: number
-  }
-  if (syscall !== 'listen') return error
-  const place = `${address}${port === undefined ? '' : `:${port}`}`
-  if (code === 'EADDRINUSE')
-    return `${place} is in use by another process. Set PORT to another one, or stop that process.`
-  if (code === 'EACCES') return `${place} may not be used by this user. Set PORT to 1024 or more.`
-  if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine. Set HOST to one.`
-  return error
 }
 
 const waiting = new AbortController()

@@ -14,7 +14,7 @@ const LIMITED = {
   'RateLimit-Policy': text('How much is let through in which time.'),
   'Stripe-Should-Retry': text('true: the same request may be sent again.'),
   'Stripe-Rate-Limited-Reason': text(
-    'Which limit it was: account-rate, address-rate, card-velocity or account-velocity.',
+    'Which limit it was: account-rate, account-concurrency, daily-quota, card-velocity, account-velocity or address-rate.',
   ),
 }
 

@@ -42,6 +42,11 @@ export async function describeRoutes(app: Api, { docs }: Pick<Config, 'docs'>): 
       },
     },
     refResolver: { buildLocalReference: (json) => `${json.$id}` },
+    transformObject: (described) => {
+      if (!('openapiObject' in described)) return described.swaggerObject
+      described.openapiObject.paths?.['/v1/payments']?.get?.parameters?.push(METADATA_FILTER)
+      return described.openapiObject
+    },
     transform: ({ schema, url, route }) => ({ url, schema: completed(schema, url, route) }),
   })
   if (docs) await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: DOCS_POLICY })
@@ -68,6 +73,17 @@ function completed(
     response: describeAnswers(route, schema?.response),
   }
 }
+
+/** The filter is read by a pattern of names, which no schema of a query tells the document. */
+const METADATA_FILTER = {
+  name: 'metadata',
+  in: 'query',
+  required: false,
+  style: 'deepObject',
+  explode: true,
+  description: 'Payments with this metadata: metadata[color]=red. Several names are all asked for.',
+  schema: { type: 'object', additionalProperties: { type: 'string', maxLength: 500 } },
+} as const
 
 const IDEMPOTENCY_KEY = {
   type: 'object',

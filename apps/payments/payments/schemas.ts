@@ -19,10 +19,12 @@ export const Currency = Type.String({ pattern: '^[A-Za-z]{3}$', description: 'IS
 export const Reference = text(200, 'Yours: an order, an invoice.')
 /** Whoever copies members in JavaScript would set a prototype by that one. */
 export const METADATA_NAME = '(?!__proto__$|__proto__\\])[A-Za-z0-9_.-]{1,40}'
+const METADATA_FORM =
+  'Up to 20 texts of your own, each of at most 500 characters. A name has 1 to 40 of the characters A-Z, a-z, 0-9, _, . and -, and is not __proto__.'
 export const Metadata = Type.Record(
   Type.String({ pattern: `^${METADATA_NAME}$` }),
   Type.String({ maxLength: 500, pattern: '^[^\\u0000]*$' }),
-  { maxProperties: 20, additionalProperties: false, description: 'Up to 20 texts of your own.' },
+  { maxProperties: 20, additionalProperties: false, description: METADATA_FORM },
 )
 export const PaymentId = Type.String({ pattern: '^pay_[0-9a-f]{32}$' })
 export const RefundId = Type.String({ pattern: '^ref_[0-9a-f]{32}$' })

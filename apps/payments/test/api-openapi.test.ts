@@ -101,6 +101,30 @@ describe('every write', () => {
   })
 })
 
+it('tells the names of metadata, how to filter by it, and every limit that can be met', () => {
+  const { get, post } = document.paths['/v1/payments']
+  const filter = get.parameters.find(({ name }: { name: string }) => name === 'metadata')
+  expect(filter).toMatchObject({
+    in: 'query',
+    style: 'deepObject',
+    explode: true,
+    schema: { type: 'object' },
+  })
+  const { metadata } = post.requestBody.content['application/json'].schema.properties
+  expect(metadata.description).toContain('1 to 40 of the characters A-Z, a-z, 0-9, _, . and -')
+  const { description } = post.responses['429'].headers['Stripe-Rate-Limited-Reason']
+  for (const reason of REASONS) expect(description).toContain(reason)
+})
+
+const REASONS = [
+  'account-rate',
+  'account-concurrency',
+  'daily-quota',
+  'card-velocity',
+  'account-velocity',
+  'address-rate',
+]
+
 it('there is a page for people, which needs nothing from elsewhere', async () => {
   const page = await ask('/docs', { api_key: null })
   expect(page.status).toBe(200)
