@@ -287,6 +287,8 @@ export const LIMITS = {
   limit_full_kept_ms: 100,
   /** Full windows that a process knows of. */
   limit_full_max: 10_000,
+  /** Subjects of which a process knows how much of their window is used, for takes that the store does not answer. */
+  limit_known_max: 10_000,
   /** Ended windows that are removed at once, and how often that is repeated: ten thousand new subjects a second are kept up with. */
   limit_sweep_max: 10_000,
   limit_sweeps_max: 300,

@@ -47,7 +47,7 @@ interface LimitsOptions extends Pick<LimiterOptions, 'pool' | 'pooler' | 'on_tro
 }
 
 export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions): ServiceLimits {
-  // A rate that cannot be counted lets its requests pass: it protects us, and a database that is away answers nothing anyway.
+  // A rate that cannot be counted is counted by each process: it protects us, and a database that is away answers nothing anyway.
   const shared = { ...own, wait_max_ms: config.wait_max_ms, on_error: 'allow' } as const
   // A card that cannot be counted is not charged: whoever could keep it from being counted would have no limit.
   const strict = { ...own, wait_max_ms: config.velocity_wait_max_ms, on_error: 'refuse' } as const

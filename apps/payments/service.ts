@@ -191,6 +191,9 @@ function tellTrouble(log: FastifyBaseLogger): (error: unknown) => void {
   return (error) => {
     if (performance.now() < told_ms + SERVICE_LIMITS.limits_trouble_told_every_ms) return
     told_ms = performance.now()
-    log.warn({ err: error }, 'limits cannot be counted: rates pass uncounted, and cards are not charged')
+    log.warn(
+      { err: error },
+      'limits cannot be counted: each process counts rates by itself, and cards are not charged',
+    )
   }
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { encodeParts } from '../key/parts.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import { Guard } from './guard.ts'
+import { KnownWindows } from './known-windows.ts'
 import {
   checkRule,
   checkText,
@@ -14,7 +15,7 @@ import {
 } from './options.ts'
 import { RATES } from './sql.ts'
 import { Takes } from './takes.ts'
-import { blindVerdict, type Verdict, verdictOf, type Window, windowOf } from './verdict.ts'
+import { blindRefusal, blindVerdict, type Verdict, verdictOf, type Window, windowOf } from './verdict.ts'
 import { Windows } from './windows.ts'
 
 export interface RateLimitOptions extends LimiterOptions, Rule {}
@@ -57,6 +58,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     ...rule,
   })
   const takes = new Takes(windows, rest.wait_max_ms)
+  const known = new KnownWindows(rule)
   // A digest has one length for every name of an account.
   const keyOf = (account: string) =>
     createHash('sha256')
@@ -68,7 +70,13 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       const key = keyOf(account)
       whole('points', points, rule.points)
       const take = await guard.ask(key, () => takes.take(key, points))
-      return take === null ? blindVerdict(name, rule, on_error) : verdictOf(name, rule, take)
+      if (take === null) {
+        return on_error === 'refuse'
+          ? blindRefusal(name, rule)
+          : blindVerdict(name, [{ rule, known }], key, points)
+      }
+      known.note(key, take)
+      return verdictOf(name, rule, take)
     },
     async peek(account) {
       const key = keyOf(account)
@@ -78,6 +86,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       const key = keyOf(account)
       await guard.demand(() => windows.delete(key))
       takes.ask(key)
+      known.forget(key)
     },
   }
 }

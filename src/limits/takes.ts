@@ -140,12 +140,15 @@ export class Takes {
 
 const REFUSED = { granted: false, left: 0 } as const
 
-/** No request waits longer for a store that does not answer. What it still does is counted, and its answer is dropped. */
+/**
+ * No request waits longer for a store that does not answer. What it still does is counted, and its answer is dropped. Node runs timers before
+ * it reads sockets: in a process that is late an answer may lie there already, so it is read first.
+ */
 export function inTime<T>(promise: Promise<T>, max_ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () =>
       reject(new OnlyonceError('store_unavailable', { detail: 'It did not answer in time.' }))
-    const timer = setTimeout(late, max_ms)
+    const timer = setTimeout(() => setImmediate(late), max_ms)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 }

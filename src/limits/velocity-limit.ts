@@ -4,6 +4,7 @@ import { encodeParts } from '../key/parts.ts'
 import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import { Guard } from './guard.ts'
+import { KnownWindows } from './known-windows.ts'
 import {
   checkRule,
   checkText,
@@ -17,7 +18,7 @@ import {
 } from './options.ts'
 import { VELOCITIES } from './sql.ts'
 import { type Take, Takes } from './takes.ts'
-import { blindVerdict, type Verdict, verdictOf, type Window, windowOf } from './verdict.ts'
+import { blindRefusal, blindVerdict, type Verdict, verdictOf, type Window, windowOf } from './verdict.ts'
 import { Windows } from './windows.ts'
 
 export interface VelocityLimitOptions extends LimiterOptions {
@@ -51,6 +52,7 @@ interface Lane {
   readonly rule: Rule
   readonly windows: Windows
   readonly takes: Takes
+  readonly known: KnownWindows
 }
 
 /**
@@ -82,8 +84,9 @@ export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
         attempts.set(verdict, attempt)
         return verdict
       }
-      if (on_error === 'refuse') attempt.abandon()
-      return blindVerdict(name, lanes[0]!.rule, on_error)
+      if (on_error === 'allow') return blindVerdict(name, lanes, key, points)
+      attempt.abandon()
+      return blindRefusal(name, lanes[0]!.rule)
     },
     async giveBack(taken) {
       await attempts.get(taken)?.giveBack()
@@ -96,7 +99,10 @@ export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
     async forget(account, subject) {
       const key = keyOf(account, subject)
       await guard.demand(() => Promise.all(lanes.map(({ windows }) => windows.delete(key))))
-      for (const { takes } of lanes) takes.ask(key)
+      for (const { takes, known } of lanes) {
+        takes.ask(key)
+        known.forget(key)
+      }
     },
   }
 }
@@ -124,6 +130,7 @@ class Attempt {
     }
     for (const lane of lanes) {
       const take = await lane.takes.take(this.#key, this.#points)
+      lane.known.note(this.#key, take)
       if (take.granted) this.#taken.push({ lane, take })
       if (this.#abandoned || !take.granted) {
         await this.giveBack()
@@ -164,7 +171,7 @@ function lanesOf(rules: readonly Rule[], resolved: ReturnType<typeof resolveOpti
   return checked.map((rule) => {
     const prefix = `${name}/${rule.per_ms}`
     const windows = new Windows({ pool, schema, table: VELOCITIES, prefix, named, wait_max_ms, ...rule })
-    return { rule, windows, takes: new Takes(windows, wait_max_ms) }
+    return { rule, windows, takes: new Takes(windows, wait_max_ms), known: new KnownWindows(rule) }
   })
 }
 

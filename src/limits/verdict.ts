@@ -1,4 +1,5 @@
 import { LIMITS } from '../limits.ts'
+import type { KnownWindows } from './known-windows.ts'
 import type { Rule } from './options.ts'
 import type { Take } from './takes.ts'
 
@@ -17,11 +18,12 @@ export interface Window {
 export type Verdict =
   | (Window & {
       readonly allowed: true
-      /** False where the store could not tell, and the limiter allows then: nothing is known of the window. */
+      /** False where the store could not tell, and the limiter allows then: it is counted by this process alone. */
       readonly counted: boolean
     })
   | (Window & {
       readonly allowed: false
+      /** False where the store could not tell, and the limiter refuses then. */
       readonly counted: boolean
       readonly retry_after_ms: number
     })
@@ -33,12 +35,28 @@ export function verdictOf(name: string, { points, per_ms }: Rule, take: Take): V
   return { ...window, allowed: false, remaining: 0, retry_after_ms: Math.max(1, reset_ms) }
 }
 
-/** Where the store could not tell. */
-export function blindVerdict(name: string, { points, per_ms }: Rule, on_error: 'allow' | 'refuse'): Verdict {
+/** Where the store could not tell, and the limiter refuses then. */
+export function blindRefusal(name: string, { points, per_ms }: Rule): Verdict {
   const window = { name, limit: points, per_ms, reset_ms: per_ms, counted: false }
-  return on_error === 'allow'
-    ? { ...window, allowed: true, remaining: points }
-    : { ...window, allowed: false, remaining: 0, retry_after_ms: LIMITS.limit_pause_ms }
+  return { ...window, allowed: false, remaining: 0, retry_after_ms: LIMITS.limit_pause_ms }
+}
+
+/**
+ * Where the store could not tell, and the limiter allows then: each rule with what this process knows of its window. It refuses what does
+ * not fit in one of them, which it has counted itself.
+ */
+export function blindVerdict(
+  name: string,
+  lanes: readonly { readonly rule: Rule; readonly known: KnownWindows }[],
+  key: string,
+  points: number,
+): Verdict {
+  const looks = lanes.map(({ rule, known }) => ({ rule, take: known.look(key, points) }))
+  const full = looks.find(({ take }) => !take.granted)
+  if (full !== undefined) return verdictOf(name, full.rule, full.take)
+  for (const { known } of lanes) known.take(key, points)
+  const [least] = looks.toSorted((a, b) => a.take.left - b.take.left)
+  return { ...verdictOf(name, least!.rule, least!.take), counted: false }
 }
 
 export function windowOf(

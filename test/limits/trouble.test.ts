@@ -19,8 +19,9 @@ describe.each(['allow', 'refuse'] as const)('a store that is away, with on_error
     pool.on('error', () => {})
     const told: unknown[] = []
     const options = { pool, pooler: POOLER, on_error, on_trouble: (error: unknown) => told.push(error) }
-    const rate = rateLimit({ name: `rate_${on_error}`, ...RULE, ...options })
-    const cards = velocityLimit({ name: `cards_${on_error}`, rules: [RULE], secret: SECRET, ...options })
+    const rate = rateLimit({ name: `rate_${on_error}`, points: 1_000, per_ms: 60_000, ...options })
+    const rules = [{ points: 1_000, per_ms: 60_000 }]
+    const cards = velocityLimit({ name: `cards_${on_error}`, rules, secret: SECRET, ...options })
     await Promise.all([rate.start(), cards.start()])
     proxy.setFault({ kind: 'reset' })
     await proxy.waitFor(({ connections_open }) => connections_open === 0)
@@ -52,7 +53,10 @@ describe.each(['allow', 'refuse'] as const)('a store that is away, with on_error
     const began = performance.now()
     const verdicts = await Promise.all(Array.from({ length: 20 }, () => rate.take('a')))
     expect(performance.now() - began).toBeLessThan(5_000)
-    for (const verdict of verdicts) expect(verdict).toMatchObject({ allowed, counted: false })
+    const passed = verdicts.filter((verdict) => verdict.allowed)
+    // What passes uncounted is no more than fits in a window.
+    expect(passed).toHaveLength(allowed ? RULE.points : 0)
+    for (const verdict of allowed ? passed : verdicts) expect(verdict.counted).toBe(false)
     await holder.query('ROLLBACK')
     holder.release()
   })
@@ -109,4 +113,33 @@ it('a refused velocity take that the store did not answer in time is given back'
   holder.release()
   const left = async () => (await patient.peek('a', 'b')).map(({ remaining }) => remaining)
   await waitUntil('the shorter window has its point again', async () => (await left())[0] === 1)
+})
+
+describe('a process that the store does not answer', () => {
+  it('lets no more pass than is left of the window that it knows, by any rule', async () => {
+    const { proxy, pool, heal } = await openProxy(shop)
+    pool.on('error', () => {})
+    const options = { pool, pooler: POOLER }
+    const rate = rateLimit({ name: 'known', points: 5, per_ms: 60_000, ...options })
+    const rules = [
+      { points: 100, per_ms: 60_000 },
+      { points: 5, per_ms: 600_000 },
+    ]
+    const cards = velocityLimit({ name: 'known', rules, secret: SECRET, ...options })
+    for (const take of [() => rate.take('a'), () => cards.take('a', 'b')]) {
+      for (let n = 0; n < 3; n += 1) expect(await take()).toMatchObject({ allowed: true, counted: true })
+    }
+    proxy.setFault({ kind: 'reset' })
+    await proxy.waitFor(({ connections_open }) => connections_open === 0)
+    proxy.setFault({ kind: 'refuse' })
+    for (const take of [() => rate.take('a'), () => cards.take('a', 'b')]) {
+      const verdicts = [await take(), await take(), await take(), await take()]
+      const seen = verdicts.map(({ allowed, counted, remaining }) => [allowed, counted, remaining])
+      // A refusal is counted by the process itself: it says 429 and not that the limits are away.
+      const refused = [false, true, 0]
+      expect(seen).toEqual([[true, false, 1], [true, false, 0], refused, refused])
+    }
+    expect(await rate.take('another')).toMatchObject({ allowed: true, counted: false, remaining: 4 })
+    heal()
+  })
 })

@@ -149,4 +149,25 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     tests: ['apps/payments/test/limits.test.ts'],
     only: 'wrong in their form',
   },
+  {
+    name: 'let everything pass that the store does not count in time',
+    file: 'src/limits/known-windows.ts',
+    edits: [{ from: `    this.#windowOf(key).blind += points\n`, to: `` }],
+    tests: ['test/limits/trouble.test.ts'],
+    only: 'does not answer',
+  },
+  {
+    name: 'forget what the store has counted when it falls silent',
+    file: 'src/limits/known-windows.ts',
+    edits: [{ from: `this.#rule.points - used - blind`, to: `this.#rule.points - blind` }],
+    tests: ['test/limits/trouble.test.ts'],
+    only: 'is left of the window',
+  },
+  {
+    name: 'take an answer for missing that a late process has not read yet',
+    file: 'src/limits/takes.ts',
+    edits: [{ from: `setTimeout(() => setImmediate(late), max_ms)`, to: `setTimeout(late, max_ms)` }],
+    tests: ['src/limits/known-windows.test.ts'],
+    only: 'is heard',
+  },
 ]
