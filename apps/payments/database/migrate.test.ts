@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -48,6 +48,48 @@ describe('migrations of the service', () => {
     const pool = (await freshDatabase()).pool()
     await migrate(pool)
     await migrate(pool)
+  })
+
+  it('leave payments and refunds that share a gateway id as they are, and let no further one share it', async () => {
+    const pool = (await freshDatabase()).pool()
+    const folder = await folderOf({})
+    const shipped = new URL('../migrations/', import.meta.url)
+    for (const name of (await readdir(shipped)).filter((file) => file < '0008')) {
+      await cp(new URL(name, shipped), new URL(name, folder))
+    }
+    await migrate(pool, { folder })
+    const pay = (account: string, id: string, status = 'succeeded') =>
+      pool.query(
+        `INSERT INTO payments.payments (account, id, status, amount, currency, capture_method, payment_method, idempotency_key, gateway,
+           gateway_id, captured)
+         VALUES ($1, $2, $3, 5, 'EUR', 'automatic', 'pm', 'key', 'stripe', 'pi_1', CASE WHEN $3 = 'failed' THEN 0 ELSE 5 END)`,
+        [account, id, status],
+      )
+    const refund = (id: string) =>
+      pool.query(
+        `INSERT INTO payments.refunds (account, payment, id, amount, status, idempotency_key, gateway_id)
+         VALUES ('a:test', 'pay_1', $1, 1, 'succeeded', 'key', 're_1')`,
+        [id],
+      )
+    for (const id of ['pay_1', 'pay_2', 'pay_3']) await pay('a:test', id)
+    for (const id of ['ref_1', 'ref_2']) await refund(id)
+    await migrate(pool)
+    const { rows } = await pool.query(
+      `SELECT id, shares_gateway_id AS shares FROM payments.payments
+       UNION ALL SELECT id, shares_gateway_id FROM payments.refunds ORDER BY id`,
+    )
+    expect(rows.map(({ id, shares }) => [id, shares])).toEqual([
+      ['pay_1', false],
+      ['pay_2', true],
+      ['pay_3', true],
+      ['ref_1', false],
+      ['ref_2', true],
+    ])
+    await expect(pay('b:test', 'pay_4')).rejects.toMatchObject({ constraint: 'payments_gateway_id' })
+    await expect(refund('ref_3')).rejects.toMatchObject({ constraint: 'refunds_gateway_id' })
+    // What failed has moved nothing, and the other mode is another processor.
+    await pay('b:test', 'pay_5', 'failed')
+    await pay('b:live', 'pay_6')
   })
 
   it('refuse a file that changed after it was applied, and say which', async () => {
