@@ -60,8 +60,8 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
         to: `clock_timestamp()`,
       },
     ],
-    tests: ['test/torture/operation-stopped.test.ts'],
-    only: 'given up after its deadline',
+    tests: ['test/operations/schedule.test.ts'],
+    only: 'settle window',
   },
   {
     name: 'operation: take over from an owner that lives',

@@ -70,6 +70,11 @@ describe('the looks at a doubt', () => {
       call.key,
     ])
     const { calls } = till
+    const sentUntil = async () => {
+      const text = 'SELECT sent_until::text FROM onlyonce.records WHERE key = $1'
+      return (await shop.observer.query(text, [call.key])).rows[0].sent_until
+    }
+    const sent_until = await sentUntil()
     const early = LIMITS.reconcile_after_ms.filter((in_ms) => in_ms < 600_000)
     for (const _ of early) {
       await lookNow(call.key)
@@ -77,6 +82,7 @@ describe('the looks at a doubt', () => {
       expect(await stateOf(call.key)).toMatchObject({ state: 'unknown' })
     }
     expect(till.calls).toBe(calls)
+    expect(await sentUntil()).toBe(sent_until)
     // By the looks that are left the window is over, counted from the last call and not from the last look.
     await shop.observer.query(
       `UPDATE onlyonce.records SET sent_until = sent_until - interval '10 minutes', look_at = clock_timestamp()
