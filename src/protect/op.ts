@@ -18,14 +18,16 @@ export class OpDoor<Tx> implements Op {
   readonly key: string
   readonly #run: OperationRun<Tx>
   readonly #hold: Hold<Tx>
-  readonly #steps = new GivenSteps()
+  readonly #steps: GivenSteps
   /** What the step that runs has written to the outbox. */
   #written = new GivenSteps()
 
-  constructor(run: OperationRun<Tx>, hold: Hold<Tx>) {
+  /** `steps` hears of every step that the function is given. */
+  constructor(run: OperationRun<Tx>, hold: Hold<Tx>, steps: GivenSteps) {
     ;({ account: this.account, operation: this.operation, key: this.key } = hold.id)
     this.#run = run
     this.#hold = hold
+    this.#steps = steps
   }
 
   get signal(): AbortSignal {
@@ -64,11 +66,6 @@ export class OpDoor<Tx> implements Op {
 
   stage(tx: OpenTransaction, job: string, payload: unknown, options: StageOptions = {}): Promise<void> {
     return this.#written.give(this.#stage(tx, job, payload, options))
-  }
-
-  /** Throws what a step threw that the function did not await. To be asked when the function has ended, and no step runs. */
-  throwUnheard(): Promise<void> {
-    return this.#steps.throwUnheard()
   }
 
   /** The function of a step, which fails with what it wrote to the outbox, awaited or not. It may run again, and begins anew then. */

@@ -6,6 +6,7 @@ import type { Written } from '../store/operations.ts'
 import { encodeThrown } from '../value.ts'
 import { callSiteOf } from './call-site.ts'
 import { callForeign } from './foreign.ts'
+import { GivenSteps } from './given-steps.ts'
 import { OpDoor } from './op.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
@@ -57,9 +58,10 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
   async run({ run }: Operation<unknown, unknown>, input: unknown): Promise<RunEnd> {
     let end: FunctionEnd
     try {
-      const door = new OpDoor(this, this.#hold)
-      const value = await this.#hold.inTime(run(door, input))
-      if (!this.#in_step) await door.throwUnheard()
+      const steps = new GivenSteps()
+      const value = await this.#hold.inTime(run(new OpDoor(this, this.#hold, steps), input))
+      // Where one still runs, the function has forgotten to await it: see below.
+      if (!this.#in_step) await steps.throwUnheard()
       end = { reply: this.#completed ?? encodeResult(value) }
     } catch (error) {
       end = { error }
