@@ -32,6 +32,8 @@ export const LIMITS = {
   read_answer_margin_ms: 1_000,
   /** How long a request waits for a look at its API key, its account or its payment. */
   look_max_ms: 5_000,
+  /** How long a request waits for a database that has just left another look without an answer. */
+  look_again_wait_ms: 250,
   /** Connections of one process that only read, and the reads of one account that wait for its half of them. */
   reads_pool_size: 6,
   reads_waiting_max: 200,

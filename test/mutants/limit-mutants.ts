@@ -170,4 +170,11 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     tests: ['src/limits/known-windows.test.ts'],
     only: 'is heard',
   },
+  {
+    name: 'let every request wait for a database that does not answer',
+    file: 'apps/payments/database/bounded.ts',
+    edits: [{ from: `        this.#silent = true\n`, to: `` }],
+    tests: ['apps/payments/test/api-trouble.test.ts'],
+    only: 'further ones are refused',
+  },
 ]

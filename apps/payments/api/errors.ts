@@ -19,6 +19,7 @@ export function sendProblem(
   code: ProblemCode,
   details?: ProblemDetails,
 ): FastifyReply {
+  if (code === 'unavailable') reply.header('retry-after', '1')
   if (details?.headers !== undefined) reply.headers(details.headers)
   return send(request, reply, problemBody(code, details))
 }
@@ -85,7 +86,8 @@ function answerLibrary(error: OnlyonceError, request: FastifyRequest, reply: Fas
   const executed = did_nothing ? 'not_by_this_request' : error.executed
   if (status >= 500) request.log.error({ err: error }, 'a request failed')
   if (status >= 500 && !retryable) return sendProblem(request, reply, 'internal')
-  if (retry_after_ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(retry_after_ms / 1_000)))
+  const wait_ms = retry_after_ms ?? (status === 503 ? 1_000 : null)
+  if (wait_ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(wait_ms / 1_000)))
   return send(request, reply, { ...typeOf(code), status, detail: message, code, retryable, executed })
 }
 

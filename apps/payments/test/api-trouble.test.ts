@@ -24,6 +24,7 @@ describe('without its database', () => {
     for (const { status, headers, body, text } of answers) {
       expect([status, body.code, body.retryable], text).toEqual([503, 'unavailable', true])
       expect(headers.get('content-type')).toBe('application/problem+json')
+      expect(headers.get('retry-after')).toBe('1')
       expect(text).not.toMatch(/postgres|database "|does not exist/)
     }
     expect((await ask('/healthz')).status).toBe(200)
@@ -84,7 +85,37 @@ describe('over a link on which nothing comes back', () => {
     const asked = Array.from({ length: 3 }, () => authenticate(`Bearer ${api_key}`))
     for (const end of await Promise.allSettled(asked)) expect(end).toMatchObject({ status: 'rejected' })
     proxy.setFault(null)
-    expect(await authenticate(`Bearer ${api_key}`)).toMatchObject({ account })
+    await waitUntil('the next one is served', async () => {
+      const caller = await authenticate(`Bearer ${api_key}`).catch(() => null)
+      return caller?.account === account
+    })
+  }, 20_000)
+
+  it('a look waits for its connection and its answer no longer than for one of them, and further ones are refused', async () => {
+    const { database } = await openTestService()
+    const { proxy, url } = await proxyTo(database)
+    // As in the service a connection may be waited for longer than a look.
+    const pool = database.pool({ connectionString: url, max: 1, connectionTimeoutMillis: 60_000 })
+    proxy.setFault({ kind: 'black_hole' })
+    let asked = 0
+    const counting = {
+      query: (...given: [pg.QueryConfig]) => {
+        asked += 1
+        return pool.query(...given)
+      },
+    } as unknown as pg.Pool
+    const look = () => bounded(counting, 200).query('SELECT 1 AS one')
+    const unavailable = { code: 'unavailable' }
+    await expect(look()).rejects.toThrow('Query read timeout')
+    expect(asked).toBe(1)
+    // Among them one asks whether it is there again; none of the others asks anything.
+    const further = await Promise.allSettled([look(), look(), look(), look()])
+    for (const end of further) expect(end).toMatchObject({ status: 'rejected', reason: unavailable })
+    expect(asked).toBe(2)
+    proxy.setFault({ kind: 'reset' })
+    await proxy.waitFor(({ connections_open }) => connections_open === 0)
+    proxy.setFault(null)
+    await waitUntil('it answers again', async () => (await look().catch(() => null)) !== null)
   }, 20_000)
 })
 
