@@ -16,6 +16,9 @@ beforeAll(async () => {
   once = shop.open()
 })
 
+/** For work that has no transaction, and asks for none. */
+const NO_TX = {} as PostgresTx
+
 /** An application whose one route does this, and the number of times that it did. */
 function appOf(
   options: Partial<HonoOptions<AppEnv>>,
@@ -25,7 +28,8 @@ function appOf(
   const counted = { app, runs: 0 }
   app.post('/orders', idempotent(once, { account: () => 'acct_1', ...options }), async (c) => {
     counted.runs += 1
-    return await work(c.var.once!.tx, counted.runs)
+    const tx = options.protect === 'transaction' ? c.var.once!.tx : NO_TX
+    return await work(tx, counted.runs)
   })
   return counted
 }
