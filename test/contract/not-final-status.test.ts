@@ -17,7 +17,7 @@ test.each(['handler', 'transaction'] as const)(
     const policy = { account: () => 'acct_1', operation: `statuses.${protect}`, protect }
     const server = createServer(
       idempotent(shop.open(), policy, async (_request, response, own) => {
-        await leaveEffect(own?.tx ?? shop.observer, key)
+        await leaveEffect(protect === 'transaction' ? own!.tx : shop.observer, key)
         response.statusCode = 199
         response.end('made')
       }),

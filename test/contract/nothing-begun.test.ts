@@ -18,7 +18,6 @@ const handler = () => Response.json({}, { status: 201 })
 test.each([
   ['an account that is empty', { account: () => '' }, 'account_invalid'],
   ['an account that is no text', { account: () => 7 as never }, 'account_invalid'],
-  ['an operation that is too long', { operation: 'o'.repeat(256) }, 'operation_invalid'],
   ['an answer of admit that is none', { admit: () => undefined as never }, 'setup_invalid'],
 ])('%s: nothing was begun', async (_, options, code) => {
   hearWarnings('OnlyonceMistakeWarning')
@@ -31,6 +30,13 @@ test.each([
   })
   expect(await (await route(request())).json()).toMatchObject({ ...NOTHING_BEGUN, code })
   expect(runs).toBe(0)
+})
+
+test('an operation that is too long is refused when the route is made', () => {
+  const once = onlyonce({ store: memory(), secret: SECRET })
+  const options = { account: () => 'acct_1', operation: 'o'.repeat(256) }
+  const refusal = expect.objectContaining({ code: 'operation_invalid' })
+  expect(() => idempotent(once, options, handler)).toThrow(refusal)
 })
 
 test('an input of an operation that cannot be stored: nothing was begun', async () => {
