@@ -12,7 +12,7 @@ export default defineConfig({
       'test/outbox/**/*.test.ts',
       'test/webhooks/**/*.test.ts',
       'test/torture/{late-commit,leases,lost-commit,one-key,server-crash,vanished}.test.ts',
-      'test/migrations.test.ts',
+      'test/migrations.faults.test.ts',
       'test/pgbouncer/**/*.test.ts',
     ],
     // PgBouncer itself answers for a database, a user or a password that is wrong, in other words than the server.

@@ -39,7 +39,7 @@ export const CRASH_MUTANTS: readonly Mutant[] = [
     name: 'migrate at the level that the session has',
     file: 'src/store/postgres/migrate.ts',
     edits: [{ from: `BEGIN ISOLATION LEVEL READ COMMITTED`, to: `BEGIN` }],
-    tests: ['test/migrations.test.ts'],
+    tests: ['test/migrations.faults.test.ts'],
     only: 'serializable',
   },
   {

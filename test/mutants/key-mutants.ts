@@ -103,7 +103,7 @@ export const KEY_MUTANTS: readonly Mutant[] = [
     name: 'forget the keys of records that are older than the list of keys',
     file: 'migrations/0002_keys_and_traces.sql',
     edits: [{ from: `FROM records WHERE state <> 'expired'`, to: `FROM records WHERE false` }],
-    tests: ['test/migrations.test.ts'],
+    tests: ['test/migrations.faults.test.ts'],
     only: 'older records name',
   },
 ]

@@ -174,7 +174,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     name: 'let every request wait for a database that does not answer',
     file: 'apps/payments/database/bounded.ts',
     edits: [{ from: `        this.#silent = true\n`, to: `` }],
-    tests: ['apps/payments/test/api-trouble.test.ts'],
+    tests: ['apps/payments/test/api-trouble.faults.test.ts'],
     only: 'further ones are refused',
   },
 ]

@@ -7,7 +7,7 @@ const ASKING = 'src/protect/asking.ts'
 const HOLD = 'src/protect/operation-hold.ts'
 const SQL = 'src/store/postgres/sql/operations.ts'
 
-const OWNERS = 'test/operations/review-owners.test.ts'
+const OWNERS = 'test/operations/review-owners.faults.test.ts'
 const CALLS = 'test/operations/review-calls.test.ts'
 const MORE_CALLS = 'test/operations/mutants-calls.test.ts'
 const VERSIONS = 'test/operations/versions.test.ts'

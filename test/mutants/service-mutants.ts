@@ -244,7 +244,7 @@ const PLACE_MUTANTS: readonly Mutant[] = [
     name: 'links: wait for an API key on a silent link',
     file: 'apps/payments/database/bounded.ts',
     edits: [{ from: ', query_timeout: max_ms', to: '' }],
-    tests: ['apps/payments/test/api-trouble.test.ts'],
+    tests: ['apps/payments/test/api-trouble.faults.test.ts'],
     only: 'is given up, and the next one is served',
   },
   {
