@@ -89,7 +89,9 @@ test('a handler that follows an operation is looked after as a handler, and no w
 describe('an operation that is retryable behind a durable step', () => {
   const inside = async (_: Onlyonce<never>, call: object, ran: () => void) => {
     const client = await beginCaller(shop)
-    return await shop.open().within(client, call as never, async () => ran())
+    const met = await shop.open().within(client, call as never, async () => ran())
+    await client.query('ROLLBACK')
+    return met
   }
   const nexts = { ...NEXT, 'work within a transaction of the caller': inside }
 
