@@ -11,7 +11,7 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     file: 'apps/payments/migrations/0009_forgotten_payers.sql',
     edits: [{ from: 'CREATE UNIQUE INDEX payments_one_intent', to: 'CREATE INDEX payments_one_intent' }],
     tests: [DUPLICATES],
-    only: 'are one charge',
+    only: 'by its reference',
   },
   {
     name: 'let a look decide about unique references of payments, and no index',
@@ -20,7 +20,7 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
       { from: 'CREATE UNIQUE INDEX payments_unique_reference', to: 'CREATE INDEX payments_unique_reference' },
     ],
     tests: [DUPLICATES],
-    only: 'are one charge',
+    only: 'by its unique_reference',
   },
   {
     name: 'let one charge at the processor belong to two payments',

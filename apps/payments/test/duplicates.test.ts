@@ -1,6 +1,7 @@
 /** One order under many keys. */
 import { notExecuted } from 'onlyonce'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { waitUntil } from '../../../test/setup/wait.ts'
 import { expirer, forgetter } from '../payments/index.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { type Answer, openTestService, send, TEST_OPS_TOKEN, type TestService } from './service.ts'
@@ -72,6 +73,36 @@ describe('twelve keys for one order, at two servers at once', () => {
     }
     expect(await chargesOf(account)).toHaveLength(1)
   })
+
+  it.each(['reference', 'unique_reference'])(
+    'wait for one that is being made, which no look can see, by its %s',
+    async (by) => {
+      const { account_id, pay } = await newOrder(by === 'reference' ? {} : { duplicates: 'warn' })
+      const { id } = (await pay()).body
+      const unseen = `${id.slice(0, -4)}0000`
+      const same = { [by]: `${account_id}-unseen` }
+      const admin = shop.database.direct({ max: 2 })
+      const own = await admin.connect()
+      await own.query('BEGIN')
+      const copy = async (table: string, column: string, changes: object) => {
+        const copied = `(jsonb_populate_record(t, $2)).*`
+        await own.query(
+          `INSERT INTO payments.${table} SELECT ${copied} FROM payments.${table} t WHERE ${column} = $1`,
+          [id, JSON.stringify(changes)],
+        )
+      }
+      await copy('payments', 'id', { id: unseen, ...same, gateway_id: null, idempotency_key: unseen })
+      await copy('attempts', 'payment', { payment: unseen })
+      const asking = pay(same)
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      const waits = waitUntil('it waits', async () => (await admin.query(waiting)).rowCount === 1)
+      await Promise.race([waits, asking])
+      await own.query('COMMIT')
+      own.release()
+      expect((await asking).body).toMatchObject({ code: 'duplicate_intent', payment: unseen })
+      await waits
+    },
+  )
 
   it('are twelve where nobody asks for more than a warning', async () => {
     const { account_id, account, pay } = await newOrder()
