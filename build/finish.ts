@@ -10,7 +10,7 @@ const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
 // Node and TypeScript read the format of a file from the nearest package.json.
 writeFileSync(join(DIST, 'cjs', 'package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
 
-// tsc has taken here.cjs.ts for here.ts; whoever imports it says here.js.
+// tsc has taken here.cjs.ts for here.ts; files that import it name here.js.
 const embedded = join(DIST, 'cjs', 'store', 'embedded')
 for (const ending of ['js', 'd.ts']) {
   renameSync(join(embedded, `here.cjs.${ending}`), join(embedded, `here.${ending}`))

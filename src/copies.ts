@@ -24,7 +24,7 @@ export function acrossCopies<T extends object>(name: string, make: () => T): T {
 
 /**
  * Lets `instanceof` know the objects of every copy's class. Classes that extend it keep their own meaning of `instanceof`. It never
- * throws, whatever it is asked about, and what it knows is an object whose `members` can be read.
+ * throws. An object that it accepts is one whose `members` can be read.
  *
  * @example
  * brandAcrossCopies(OnlyonceError, 'error', ['code'])

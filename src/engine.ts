@@ -181,7 +181,7 @@ export class Engine<Tx> {
 
   /**
    * A reply that was replayed a moment ago, without a promise or anything else that a call takes. Null where there is an
-   * observer: the call is then made, and tells of itself.
+   * observer: the call is made then, so that the observer hears of it.
    */
   recall(request: Flying): Outcome | null {
     return this.#ready && this.observers.none ? this.#recent.find(request) : null

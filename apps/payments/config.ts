@@ -16,7 +16,7 @@ export type Role = 'api' | 'worker' | 'all'
 export interface Config {
   /** Why this is no development; null where it may be. */
   readonly production: string | null
-  /** `api` answers requests, `worker` does what nobody waits for, `all` does both. */
+  /** `api` answers requests, `worker` does what no request waits for, `all` does both. */
   readonly role: Role
   readonly database: Database
   /** Null in development: then one is made, and kept in the folder. */

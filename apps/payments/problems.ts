@@ -12,7 +12,7 @@ export const PROBLEMS = {
   },
   unauthorized: { status: 401, message: 'Send an API key that is valid: Authorization: Bearer <key>.' },
   mode_unavailable: { status: 403, message: 'No processor is set up for the mode of this API key.' },
-  not_found: { status: 404, message: 'There is no such thing, or it belongs to somebody else.' },
+  not_found: { status: 404, message: 'There is no such object in this account.' },
   method_not_allowed: {
     status: 405,
     message: 'This method cannot be used here. See Allow for those that can.',

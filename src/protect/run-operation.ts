@@ -195,7 +195,7 @@ async function runAttempt<Tx>(
   }
 }
 
-/** What is durable of the operation; null where it cannot be read. Nobody can go on with it then, however often it is taken over. */
+/** What is durable of the operation; null where it cannot be read. No owner can go on with it then, so it is parked. */
 function readDurable({ resumed, head }: OperationAttempt): { steps: Steps; input: unknown } | null {
   if (resumed?.unreadable === true) return null
   try {

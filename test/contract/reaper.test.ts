@@ -174,7 +174,7 @@ describe('the reaper', () => {
 
   test('halves its batch when the database is too slow, and takes more again later', async () => {
     await fill('completed', 60)
-    // A statement with more than 20 rows never ends, whatever else this machine does; one with 20 is quick.
+    // A statement with more than 20 rows never ends; one with 20 is quick.
     await shop.observer.query(`
       CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
       DECLARE

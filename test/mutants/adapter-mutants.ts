@@ -42,7 +42,7 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
     only: 'is held back',
   },
   {
-    name: 'streams: never hold up what is made for nobody',
+    name: 'streams: never hold up what is made for a client that is gone',
     file: 'src/adapters/node/tee.ts',
     edits: [{ from: `      pace.goOnSoon()\n      return false`, to: `      return true` }],
     tests: STREAM_TROUBLE,

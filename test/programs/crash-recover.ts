@@ -56,7 +56,7 @@ const once = onlyonce({
   grace_ms: 1,
   reconcile_after_ms: [1],
   crash_point: reportPoints(),
-  // What is parked on purpose here is a warning where nobody observes.
+  // What is parked on purpose here is a warning of the process without an observer.
   observe: { signal() {} },
 })
 const worker = recoverer(once, { at_once: 1 })

@@ -55,7 +55,7 @@ const once = onlyonce({
   crash_point: reportPoints(),
   operations: [pay],
   reconcile_after_ms: [1],
-  // What is parked on purpose here is a warning where nobody observes.
+  // What is parked on purpose here is a warning of the process without an observer.
   observe: { signal() {} },
 })
 const LEASE = { lease_ms: 300, in_progress_max_ms: 30_000 }

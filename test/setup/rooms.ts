@@ -66,7 +66,7 @@ export const OPTIONAL: Readonly<Record<string, string>> = {
   'rate-limiter-flexible': 'src/limits/',
 }
 
-/** Where thrown values are read: the place itself, one that catches whatever happens, and what meets no errors but those of Node. */
+/** Where thrown values are read: the place itself, one that catches every error, and what meets no errors but those of Node. */
 export const READS_THROWN = [
   'src/thrown.ts',
   'src/failure.ts',

@@ -18,7 +18,7 @@ const fail = () => {
   throw new Error('It cannot be read.')
 }
 
-/** What code can throw, and nobody can look into. */
+/** What code can throw, and no code can look into. */
 const UNREADABLE: Readonly<Record<string, () => unknown>> = {
   'a revoked proxy': () => {
     const { proxy, revoke } = Proxy.revocable(new Error('socket hang up'), {})

@@ -30,7 +30,7 @@ export function responseOf({ status, headers, body }: HttpReply, before?: Header
 }
 
 /**
- * A response whose body leaves while it is made, and what it has come to in the end. `signal` tells that nobody takes it any more,
+ * A response whose body leaves while it is made, and what it has come to in the end. `signal` tells that its client is gone,
  * and `isOver` that the time of its handler is over.
  */
 export function overhear(
@@ -89,7 +89,7 @@ function listenTo(
   }
   const drain = async () => {
     while ((await next()) !== null) {
-      // Nobody sets the pace any more: a source that makes its data at once would keep everything else from running.
+      // No client sets the pace any more: a source that makes its data at once would keep everything else from running.
       await new Promise((resolve) => setImmediate(resolve))
       if (size_bytes > size_max_bytes && isOver()) return await giveUp()
     }

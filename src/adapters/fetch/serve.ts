@@ -37,7 +37,7 @@ export function serve<Tx>(
       const { stream, reply_size_max_bytes } = boundary.policy
       const isOver = () => is_answered
       // A response that comes too late for its client is read for the record alone.
-      if (is_answered) return await overhear(given, reply_size_max_bytes, NOBODY, isOver).ended
+      if (is_answered) return await overhear(given, reply_size_max_bytes, NO_CLIENT, isOver).ended
       if (stream) {
         const { response, ended } = overhear(given, reply_size_max_bytes, signal(), isOver)
         // It leaves now; what is decided later, about the record, changes nothing of it.
@@ -66,4 +66,4 @@ export function serve<Tx>(
   })
 }
 
-const NOBODY = AbortSignal.abort()
+const NO_CLIENT = AbortSignal.abort()

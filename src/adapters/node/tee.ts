@@ -47,7 +47,7 @@ export function teeResponse(
     }
     const { writeHead, write, end, destroy } = response
     const pace = new Pace(response)
-    // Nobody drains its buffers any more, and whoever waits for that would wait for ever.
+    // The client is gone and reads no more, so a handler that waits for `drain` would wait for ever.
     shield.whenGone(() => {
       overrides.property('writableNeedDrain', () => false)
       pace.goOnSoon()

@@ -6,7 +6,7 @@ import type { Queryable } from '../contract.ts'
 export type AskFence = () => Promise<void>
 
 /**
- * The fences that were asserted inside a call which works behind a savepoint. What goes back to that savepoint undoes the assertion too: a stale
+ * The fences that were asserted inside a call which works behind a savepoint. A ROLLBACK TO that savepoint undoes the assertion too: a stale
  * holder could commit what it wrote before the call, and the next holder would not wait for the transaction. So the call asserts them again.
  */
 const asserted = acrossCopies('asserted_fences', () => new WeakMap<Queryable, AskFence[]>())

@@ -6,7 +6,7 @@ import { Tx } from './tx.ts'
 import { statusNow } from './wire.ts'
 
 /**
- * Refuses what has no open transaction: a pool, or a client before BEGIN. What is written there stands whatever becomes of the caller's work. A
+ * Refuses what has no open transaction: a pool, or a client before BEGIN. What is written there stands also where the caller's work is rolled back. A
  * client of pg that waits for no answer knows its status. Everything else is asked with LOCK TABLE, which the server refuses outside of a
  * transaction. The mode conflicts with nothing that the insert behind it does not wait for too, and unlike a savepoint it leaves nothing to release.
  */
