@@ -6,7 +6,7 @@ import type { Isolation, Owned, TransactionEnd } from '../store/contract.ts'
 import type { Written } from '../store/operations.ts'
 import type { Hold } from './operation-hold.ts'
 import { isOurs, type Stop, stopOf } from './operation-stop.ts'
-import { inDoubt, throwInDoubt, unproved } from './proof.ts'
+import { inDoubt, isIdle, throwInDoubt, unproved } from './proof.ts'
 
 export type StepEnd =
   | { readonly end: 'committed'; readonly written: Written; readonly place?: string | undefined }
@@ -66,7 +66,8 @@ async function stepEndOf<Tx>(
       if (verdict === 'committed') return { end: 'committed', written: end.reply }
       if (verdict !== 'rolled_back') return stopped(verdict)
       // Where there was no record, one stands there now that says so.
-      return hold.owned === null ? stopped({ why: 'conflict' }) : { end: 'rerun', error: end.error }
+      if (hold.owned === null) return stopped({ why: 'conflict' })
+      return isIdle(end.error) ? stopped(stopOf(end.error)) : { end: 'rerun', error: end.error }
     }
     case 'conflict':
       return stopped({ why: 'conflict' })

@@ -49,6 +49,11 @@ export function inDoubt(error: unknown): OnlyonceError {
   return honest ? error : unproved(error, 'outcome_unknown')
 }
 
+/** Whether the work itself is why its transaction is over: it sent nothing for too long, and would again. */
+export function isIdle(error: unknown): boolean {
+  return error instanceof OnlyonceError && error.code === 'transaction_idle'
+}
+
 /** The same, of a question that was not answered. */
 export function throwInDoubt(error: unknown): never {
   throw inDoubt(error)

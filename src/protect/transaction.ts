@@ -27,7 +27,7 @@ import type {
 } from '../store/contract.ts'
 import { refuseNewWork } from './lapsed.ts'
 import { leaveUnknown } from './leave-unknown.ts'
-import { leaveProved, proveOr, saysInvalid, throwInDoubt, UNWRITTEN } from './proof.ts'
+import { isIdle, leaveProved, proveOr, saysInvalid, throwInDoubt, UNWRITTEN } from './proof.ts'
 import type { Recovery } from './recovery.ts'
 
 /** Work whose effects are all in the store's database, with everything that decides about it. */
@@ -170,8 +170,9 @@ async function stepAfter<Tx>(
       crashPoint('transaction.settle.before')
       const verdict = await store.settle(attempt).catch(throwInDoubt)
       crashPoint('transaction.settle.after')
-      return verdict === 'committed'
-        ? { next: 'done', outcome: { outcome: 'executed', reply: end.reply } }
+      if (verdict === 'committed') return { next: 'done', outcome: { outcome: 'executed', reply: end.reply } }
+      return isIdle(end.error)
+        ? await afterFailure(store, attempt, end.error, crashPoint)
         : { next: 'rerun', error: end.error }
     }
     case 'ended_inside':

@@ -97,7 +97,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/work-transaction.ts',
     edits: [
       {
-        from: `return { end: 'in_doubt', reply: written, error: this.connections.translate(error) }`,
+        from: `return { end: 'in_doubt', reply: written, error: idle ?? this.connections.translate(error) }`,
         to: `return { end: 'rerun', error: this.connections.translate(error) }`,
       },
     ],
@@ -108,7 +108,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/work-transaction.ts',
     edits: [
       {
-        from: `return { end: 'in_doubt', reply: written, error: this.connections.translate(error) }`,
+        from: `return { end: 'in_doubt', reply: written, error: idle ?? this.connections.translate(error) }`,
         to: `return { end: 'committed', reply: written }`,
       },
     ],

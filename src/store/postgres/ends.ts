@@ -74,11 +74,20 @@ function isCausedBy(error: unknown, failure: unknown): boolean {
 
 const CAUSES_MAX = 8
 
-function endOfLoss(error: unknown, { lost, translate }: Facts): TransactionEnd<never> {
+/**
+ * The server has ended the transaction because it was silent, and the connection with it. A process that reads this late takes it for
+ * the answer to the statement that it has sent meanwhile, and hears of the connection only that it is gone.
+ */
+export function idleAmong(...errors: readonly unknown[]): OnlyonceError | null {
+  const cause = errors.find((error) => classify(error) === 'idle')
+  return cause === undefined ? null : new OnlyonceError('transaction_idle', { cause })
+}
+
+function endOfLoss(error: unknown, { failure, lost, translate }: Facts): TransactionEnd<never> {
   if (lost instanceof OnlyonceError) return { end: 'failed', error: lost }
+  const idle = idleAmong(lost, failure)
+  if (idle !== null) return { end: 'failed', error: idle }
   switch (classify(lost)) {
-    case 'idle':
-      return { end: 'failed', error: new OnlyonceError('transaction_idle', { cause: lost }) }
     // pg gave up waiting (query_timeout of the pool): the work is told so, and means nothing by throwing it on.
     case 'unanswered': {
       const trouble = new OnlyonceError('store_unavailable', { cause: lost })

@@ -5,6 +5,7 @@ import { isOfClass } from '../../thrown.ts'
 import type { ClaimRequest, Queryable, Store, WithinEnd } from '../contract.ts'
 import { alone } from './busy.ts'
 import { cannotNow, classify, sqlState } from './classify.ts'
+import { idleAmong } from './ends.ts'
 import { carryFences } from './fences.ts'
 import { NO_TRANSACTION } from './open-transaction.ts'
 import type { PostgresSettings } from './options.ts'
@@ -44,9 +45,8 @@ export async function setSavepoint(tx: Queryable): Promise<void> {
   try {
     await tx.query('SAVEPOINT onlyonce')
   } catch (error) {
-    throw sqlState(error) === NO_TRANSACTION
-      ? new OnlyonceError('transaction_required', { cause: error })
-      : error
+    if (sqlState(error) === NO_TRANSACTION) throw new OnlyonceError('transaction_required', { cause: error })
+    throw idleAmong(error) ?? error
   }
 }
 
@@ -101,6 +101,8 @@ async function claimBounded(
   } catch (error) {
     // What the claim itself refuses, such as a secret that is missing here, is no error of the database.
     if (error instanceof OnlyonceError) throw error
+    const idle = idleAmong(error)
+    if (idle !== null) throw idle
     if (cannotNow(error)) throw new OnlyonceError('store_unavailable', { cause: error })
     throw classify(error) === 'lock_wait' ? new LockWait(error) : error
   }

@@ -2,7 +2,7 @@ import { OnlyonceError } from '../../errors.ts'
 import type { CrashPoint, TransactionEnd } from '../contract.ts'
 import { classify, isBroken, leavesDoubt, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
-import { endOfFailedWork, endOfRefusal, type Facts } from './ends.ts'
+import { endOfFailedWork, endOfRefusal, type Facts, idleAmong } from './ends.ts'
 import { type Bound, bind, Flush, type FlushResult, flush, submit } from './flush.ts'
 import { Link } from './link.ts'
 import { COMMIT, ROLLBACK, SET_LAST_WAIT } from './statements.ts'
@@ -130,12 +130,18 @@ export class WorkTransaction<Written> {
       await this.rollBack(null)
       if (this.link.lost !== null) this.tx.lostConnection()
       if (this.tx.ended_inside) return endOfFailedWork(error, this.#facts)
-      if (this.link.lost !== null) return { end: 'rerun', error: this.connections.translate(error) }
+      if (this.link.lost !== null) return this.#endOfLostRecord(error)
       this.#leaveStandby(error)
       return endOfRefusal(error, this.#facts)
     } finally {
       this.connections.finishing -= 1
     }
+  }
+
+  #endOfLostRecord(error: unknown): TransactionEnd<Written> {
+    const idle = idleAmong(error, this.tx.failure)
+    if (idle !== null) return { end: 'failed', error: idle }
+    return { end: 'rerun', error: this.connections.translate(error) }
   }
 
   /** The last statements and COMMIT in one flush: where one of them fails, the server skips the COMMIT. */
@@ -188,7 +194,8 @@ export class WorkTransaction<Written> {
     if (leavesDoubt(error)) this.link.lose(error)
     await this.rollBack(null, 'after_commit')
     if (this.link.lost !== null) {
-      return { end: 'in_doubt', reply: written, error: this.connections.translate(error) }
+      const idle = idleAmong(error, this.tx.failure)
+      return { end: 'in_doubt', reply: written, error: idle ?? this.connections.translate(error) }
     }
     const at_record = batch.done === statements - 2
     if (at_record && classify(error) === 'unique') return { end: 'conflict' }
