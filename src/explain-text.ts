@@ -23,8 +23,19 @@ export interface Facts {
   readonly given_up: boolean
   /** The last step that is durable. */
   readonly recovery_point: string | null
-  /** The key of the call whose outcome is in doubt. */
-  readonly waits_for: string | null
+  readonly in_doubt: InDoubt | null
+}
+
+/** A call of an operation whose outcome is not known. */
+export interface InDoubt {
+  /** The step that makes it; null where an earlier version of the library has left the record. */
+  readonly step: string | null
+  /** The key that the call was made with, or would have been: what the other side knows it by, and what evidence names. */
+  readonly key: string
+  /** How many earlier calls of the step operators have declared void; null with the step. */
+  readonly generation: number | null
+  /** When the doubt about it began, in milliseconds since the epoch; later looks do not change it. */
+  readonly since: number
 }
 
 interface Told {
@@ -66,12 +77,12 @@ export function describe(record: OnceRecord, facts: Facts, now: number): Told {
       return describeRetryable(record, facts)
     case 'unknown':
       return {
-        why: `Whether attempt ${record.fence} took effect is not known: ${sentence(record.failure)}${behind(facts)}`,
+        why: `Whether ${whatOf(record, facts)} took effect is not known${since(facts, now)}: ${sentence(record.failure)}${behind(facts)}`,
         next: `Nothing runs until it is settled. ${lookOf(record, now)}`,
       }
     case 'parked':
       return {
-        why: `${record.decided ? 'An operator parked it' : 'No more automatic attempts are made'}: ${sentence(record.failure)}${behind(facts)}`,
+        why: `${record.decided ? 'An operator parked it' : 'No more automatic attempts are made'}${about(facts, now)}: ${sentence(record.failure)}${behind(facts)}`,
         next: nextOfParked(record, facts),
       }
     case 'expired':
@@ -147,11 +158,29 @@ function lookOf(record: Unknown, now: number): string {
   return `The next look is due ${when(look_at ?? now, now)}; a worker or a retry makes it: recover is asked, and without one the record is parked for an operator.${asked}`
 }
 
-function nextOfParked({ kind, decided }: Parked, { waits_for }: Facts): string {
+function whatOf({ fence }: Unknown, { in_doubt }: Facts): string {
+  return in_doubt === null ? `attempt ${fence}` : callOf(in_doubt)
+}
+
+/** Of a parked record: the call that an operator has to look up. */
+function about({ in_doubt }: Facts, now: number): string {
+  return in_doubt === null ? '' : ` about ${callOf(in_doubt)}, in doubt for ${seconds(now - in_doubt.since)}`
+}
+
+function since({ in_doubt }: Facts, now: number): string {
+  return in_doubt === null ? '' : `, for ${seconds(now - in_doubt.since)} now`
+}
+
+function callOf({ step, generation }: InDoubt): string {
+  if (step === null) return 'its call'
+  return generation === 0 ? `the call of step ${step}` : `the call of step ${step}, generation ${generation},`
+}
+
+function nextOfParked({ kind, decided }: Parked, { in_doubt }: Facts): string {
   if (kind !== 'operation')
     return `An operator has to decide.${decided ? '' : ' Until then the late reply of its owner still counts.'}`
-  if (waits_for === null) return 'An operator has to decide.'
-  return `An operator has to decide about the call with the key ${waits_for}. If it happened, pass its result to addEvidence and unpark the record: the operation then goes on behind the call.`
+  if (in_doubt === null) return 'An operator has to decide.'
+  return `An operator has to decide about the call with the key ${in_doubt.key}. If it happened, pass its result to addEvidence and unpark the record: the operation then goes on behind the call.`
 }
 
 function when(time: number, now: number): string {

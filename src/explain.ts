@@ -1,9 +1,12 @@
-import { describe, describeNone, type Facts, type SettledBy } from './explain-text.ts'
+import { describe, describeNone, type Facts, type InDoubt, type SettledBy } from './explain-text.ts'
+import { derivedKey } from './key/index.ts'
 import { LIMITS } from './limits.ts'
 import { type Attempt, EDGES, type OnceRecord, type RecordId, type State } from './record/index.ts'
 import type { Store } from './store/contract.ts'
 import type { AuditEntry, RecordSummary } from './store/decisions.ts'
 import { failureOfReply, thrownIn } from './value.ts'
+
+export type { InDoubt } from './explain-text.ts'
 
 /** The story of one key. Times are milliseconds since the epoch by the store's clock. */
 export interface Explanation {
@@ -18,6 +21,8 @@ export interface Explanation {
   readonly reply_status: number | null
   /** Who has decided in the place of the owner; null where the owner's own word stands. */
   readonly settled_by: SettledBy | null
+  /** The call of an operation whose outcome is in doubt, also of one that is parked; null where it is no single call. */
+  readonly in_doubt: InDoubt | null
   /** Where there is no record: other operations under which this account has used the key. */
   readonly elsewhere: readonly string[]
   readonly created_at: number | null
@@ -45,6 +50,7 @@ export async function explain<Tx>(store: Store<Tx>, id: RecordId): Promise<Expla
     attempts: [...past.filter((attempt) => attempt.fence < record.fence), present(record, facts)],
     reply_status: facts.reply_status,
     settled_by: facts.settled_by,
+    in_doubt: facts.in_doubt,
     elsewhere: [],
     created_at: record.created_at,
     changed_at: record.changed_at,
@@ -71,6 +77,7 @@ function unrecorded(id: RecordId, elsewhere: readonly string[]): Explanation {
     attempts: [],
     reply_status: null,
     settled_by: null,
+    in_doubt: null,
     elsewhere,
     created_at: null,
     changed_at: null,
@@ -82,16 +89,28 @@ function unrecorded(id: RecordId, elsewhere: readonly string[]): Explanation {
 
 /** What a record does not say of itself. */
 function factsOf(record: OnceRecord, summary: RecordSummary | null, audit: readonly AuditEntry[]): Facts {
-  const { recovery_point = null, waits_for = null } = summary ?? {}
+  const in_doubt = record.state === 'unknown' || record.state === 'parked'
   const decision = audit.findLast(({ fence, to }) => fence === record.fence && to === record.state)
   const by_operator = decision !== undefined || record.state === 'parked'
   return {
     ...replyFacts(record, summary),
     settled_by: record.decided ? (by_operator ? 'operator' : 'recover') : null,
     given_up: decision?.action === 'give_up',
-    recovery_point,
-    waits_for,
+    recovery_point: summary?.recovery_point ?? null,
+    in_doubt: in_doubt && summary !== null ? callInDoubt(summary) : null,
   }
+}
+
+/** A key does not name its step: the step counts where the key is one of its own, of any generation. */
+function callInDoubt(summary: RecordSummary): InDoubt | null {
+  const { waits_for: key, waits_step, waits_since, changed_at, void_calls } = summary
+  if (key === null) return null
+  const keyOf = (generation: number) => derivedKey({ ...summary, step: waits_step!, generation })
+  const generations = waits_step === null ? [] : [...void_calls.keys(), void_calls.length]
+  const generation = generations.find((one) => keyOf(one) === key)
+  // An earlier version of the library has left it, and has not kept the step.
+  if (generation === undefined) return { step: null, key, generation: null, since: changed_at }
+  return { step: waits_step, key, generation, since: waits_since ?? changed_at }
 }
 
 function replyFacts(

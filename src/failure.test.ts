@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { ERRORS, type ErrorCode, OnlyonceError, type PlainCode } from './errors.ts'
 import { failureOf } from './failure.ts'
 import { LIMITS } from './limits.ts'
 
@@ -26,6 +27,16 @@ describe('failureOf', () => {
     expect(failureOf(Object.assign(new Error('no'), { code: 7 })).code).toBe('7')
     expect(failureOf(new TypeError('no')).code).toBe('TypeError')
     expect(failureOf(CARD)).toEqual({ code: 'thrown', message: 'A string was thrown.' })
+  })
+
+  it('says of our own errors what happened, and not what a client is to do', () => {
+    for (const code of Object.keys(ERRORS) as ErrorCode[]) {
+      // What is refused with 4xx is refused before anything is kept of it.
+      if (ERRORS[code].status < 500) continue
+      const { message } = failureOf(new OnlyonceError(code as PlainCode, { detail: 'More of it.' }))
+      expect(message, code).toMatch(/[^ ] More of it\.$/)
+      expect(message, code).not.toMatch(/with the same key|a new key|Contact support/)
+    }
   })
 
   it('can be stored: bounded, and without NUL', () => {

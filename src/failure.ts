@@ -1,3 +1,4 @@
+import { ERRORS, OnlyonceError } from './errors.ts'
 import { maskBeginning } from './key/index.ts'
 import { LIMITS } from './limits.ts'
 import type { Failure } from './record/index.ts'
@@ -20,8 +21,20 @@ function describe(error: unknown): Failure {
       typeof code === 'string' || typeof code === 'number' ? `${code}` : `${error.name}`,
       LIMITS.error_code_length_max,
     ),
-    message: storable(`${error.message}`, LIMITS.error_message_length_max),
+    message: storable(wordsOf(error), LIMITS.error_message_length_max),
   }
+}
+
+/**
+ * Operators and developers read what is kept. The sentence of the table is for the client that sent the request: its first part says what
+ * happened, and the rest tells the client what to do next.
+ */
+function wordsOf(error: Error): string {
+  const text = `${error.message}`
+  if (!(error instanceof OnlyonceError)) return text
+  const { message, developer } = ERRORS[error.code]
+  if (developer !== undefined || !text.startsWith(message)) return text
+  return `${message.split(/(?<=\.) /, 1)[0]}${text.slice(message.length)}`
 }
 
 /** PostgreSQL's text holds no NUL. */

@@ -25,7 +25,7 @@ export {
   notExecuted,
   OnlyonceError,
 } from './errors.ts'
-export type { Explanation } from './explain.ts'
+export type { Explanation, InDoubt } from './explain.ts'
 export {
   type InexactNumber,
   type JsonLimits,

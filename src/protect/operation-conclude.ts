@@ -7,7 +7,7 @@ import type { CallSignals } from '../observe/index.ts'
 import { type Failure, isFree, lookedAtIn, type Reply } from '../record/index.ts'
 import type { OperationAttempt } from './operation-attempt.ts'
 import type { Hold } from './operation-hold.ts'
-import type { RunEnd } from './operation-stop.ts'
+import { type CallInDoubt, NO_CALL, type RunEnd } from './operation-stop.ts'
 import { claimsNothingDone, inDoubt, proveOr, unproved } from './proof.ts'
 import type { Steps } from './steps.ts'
 import { busyFor, type Outcome } from './transaction.ts'
@@ -29,10 +29,10 @@ export async function conclude<Tx>(
       return end
     case 'doubt':
       await keep(hold, steps)
-      return await doubt(hold, end.failure, end.waits_for, signals)
+      return await doubt(hold, end.failure, end.call, signals)
     case 'parked':
       await keep(hold, steps)
-      await hold.park(end.failure, end.waits_for)
+      await hold.park(end.failure, end.call)
       return end
     case 'failed': {
       await keep(hold, steps)
@@ -105,20 +105,20 @@ async function leave<Tx>(
     // Another request with this key came first, and may be the very reason: its record is the answer.
     return left ? { why: 'left', proof } : { why: 'conflict' }
   }
-  if (steps.foreign || steps.undoing !== null || unproved) return await doubt(hold, failure, null, signals)
+  if (steps.foreign || steps.undoing !== null || unproved) return await doubt(hold, failure, NO_CALL, signals)
   return { why: 'left', proof: await hold.release(failure) }
 }
 
 async function doubt<Tx>(
   hold: Hold<Tx>,
   failure: Failure,
-  waits_for: string | null,
+  call: CallInDoubt,
   signals: CallSignals,
 ): Promise<Extract<RunEnd, { why: 'doubt' | 'parked' }>> {
-  const look_in_ms = await hold.doubt(failure, waits_for)
+  const look_in_ms = await hold.doubt(failure, call)
   if (look_in_ms === null) return { why: 'parked', failure }
   signals.doubted(failure)
-  return { why: 'doubt', failure, waits_for, look_in_ms }
+  return { why: 'doubt', failure, call, look_in_ms }
 }
 
 /** The record is in doubt: an error that says that its request changed nothing would be false. What the function threw is its own. */

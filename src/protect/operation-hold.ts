@@ -8,7 +8,7 @@ import { isReadOnly } from '../store/read-only.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
 import { writeStep } from './operation-step.ts'
-import { Interrupted, isInterrupted } from './operation-stop.ts'
+import { type CallInDoubt, Interrupted, isInterrupted, NO_CALL } from './operation-stop.ts'
 import { inDoubt, leaveProved, releaseProved, UNWRITTEN } from './proof.ts'
 
 /**
@@ -134,20 +134,20 @@ export class Hold<Tx> {
   }
 
   /** Gives in how many milliseconds it is looked at; null where it was the last look, and it is parked. */
-  async doubt(failure: Failure, waits_for: string | null): Promise<number | null> {
+  async doubt(failure: Failure, call: CallInDoubt): Promise<number | null> {
     const looks = this.#looks
     const in_ms = this.house.schedule_ms[looks]
     if (in_ms === undefined) {
-      await this.park(failure, waits_for)
+      await this.park(failure, call)
       return null
     }
-    const next = { looks, in_ms, waits_for, ...this.bounds }
+    const next = { looks, in_ms, ...call, ...this.bounds }
     await this.#leave((owned) => this.house.operations.doubt(owned, failure, next))
     return in_ms
   }
 
-  async park(failure: Failure, waits_for: string | null = null): Promise<void> {
-    const waiting = { waits_for, ...this.bounds }
+  async park(failure: Failure, call: CallInDoubt = NO_CALL): Promise<void> {
+    const waiting = { ...call, ...this.bounds }
     await this.#leave((owned) => this.house.operations.park(owned, failure, waiting))
     this.house.onParked(this.id, failure)
   }

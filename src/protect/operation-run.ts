@@ -230,7 +230,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if (end.end === 'result') return this.#took(name, kind, end.value, site.key)
     if (end.end === 'not_executed') this.#maybe_sent = false
     if (end.end === 'void_happened' && end.made !== null) this.#took(name, kind, end.made.value, site.key)
-    throw this.#stop(stopOfCall(end, site.key))
+    throw this.#stop(stopOfCall(end, site.key, name))
   }
 
   /** It happened. A result that cannot be kept is no reason to forget that. */
@@ -240,7 +240,11 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
       this.#steps.add(entry)
       return resultOf(entry)
     } catch (error) {
-      throw this.#stop({ why: 'doubt', failure: failureOf(error), waits_for: key })
+      throw this.#stop({
+        why: 'doubt',
+        failure: failureOf(error),
+        call: { waits_for: key, waits_step: name },
+      })
     }
   }
 

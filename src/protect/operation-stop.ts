@@ -2,9 +2,14 @@ import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { Failure, Reply } from '../record/index.ts'
+import type { Waiting } from '../store/operations.ts'
 import { isOfClass } from '../thrown.ts'
 import type { CallEnd } from './asking.ts'
 import { unproved } from './proof.ts'
+
+/** The call that a record waits for, and its step. */
+export type CallInDoubt = Pick<Waiting, 'waits_for' | 'waits_step'>
+export const NO_CALL: CallInDoubt = { waits_for: null, waits_step: null }
 
 /** Why an attempt stops before its function has come to an end. */
 export type Stop =
@@ -16,14 +21,14 @@ export type Stop =
   | {
       readonly why: 'doubt'
       readonly failure: Failure
-      readonly waits_for: string | null
+      readonly call: CallInDoubt
       /** When it is looked at, once that is written down. */
       readonly look_in_ms?: number
     }
   /** It did not work this time: the next owner goes on from the last durable step. */
   | { readonly why: 'failed'; readonly error: unknown }
   /** No attempt can go on: an operator decides. */
-  | { readonly why: 'parked'; readonly failure: Failure; readonly waits_for?: string | null }
+  | { readonly why: 'parked'; readonly failure: Failure; readonly call?: CallInDoubt }
   /** The request itself is wrong, and nothing was done. */
   | { readonly why: 'invalid'; readonly error: OnlyonceError }
   /** The answer is given, and says that the same request may run again. */
@@ -64,17 +69,18 @@ export function behind(name: string, failed: string): OnlyonceError {
   return new OnlyonceError('option_invalid', { detail })
 }
 
-/** What a call that has no result, or one too many, means for the attempt. */
-export function stopOfCall(end: Exclude<CallEnd, { end: 'result' }>, key: string): Stop {
+/** What a call of a step that has no result, or one too many, means for the attempt. */
+export function stopOfCall(end: Exclude<CallEnd, { end: 'result' }>, key: string, step: string): Stop {
+  const call = (waits_for: string | null) => ({ waits_for, waits_step: step })
   switch (end.end) {
     case 'not_executed':
       return { why: 'failed', error: end.error }
     case 'in_doubt':
-      return { why: 'doubt', failure: end.failure, waits_for: end.about ?? key }
+      return { why: 'doubt', failure: end.failure, call: call(end.about ?? key) }
     case 'refused':
-      return { why: 'parked', failure: failureOf(end.error), waits_for: key }
+      return { why: 'parked', failure: failureOf(end.error), call: call(key) }
     case 'void_happened':
-      return { why: 'parked', failure: end.failure, waits_for: end.waits_for }
+      return { why: 'parked', failure: end.failure, call: call(end.waits_for) }
     default:
       return end satisfies never
   }

@@ -33,6 +33,9 @@ export interface RecordSummary extends RecordId {
   readonly looks: number
   /** The key of the call whose outcome is in doubt. */
   readonly waits_for: string | null
+  /** The step of that call, and when the doubt about it began. See `in_doubt` of `show`, which also knows its generation. */
+  readonly waits_step: string | null
+  readonly waits_since: number | null
   /** The keys of its calls that operators have declared void, in this order. */
   readonly void_calls: readonly string[]
   readonly retention_ms: number | null

@@ -89,6 +89,8 @@ export interface Resumed {
   readonly looks: number
   /** The key of the call that was in doubt before; null where it was left otherwise. */
   readonly waited_for: string | null
+  /** The step of that call. */
+  readonly waited_step: string | null
   /** The keys of its calls that an operator has declared void, in this order. */
   readonly void_calls: readonly string[]
   /** An attempt that was no operation may have had effects: see `mayHideEffects`. The record keeps that through all its owners. */
@@ -104,6 +106,8 @@ export interface Resumed {
 export interface Waiting {
   /** The key of the call whose outcome is in doubt, so that evidence about it finds the record. */
   readonly waits_for: string | null
+  /** The step of that call, for operators. */
+  readonly waits_step: string | null
   /** The other side remembers the calls for so long: a reply that an operator gives is kept no shorter. */
   readonly retention_ms: number
 }

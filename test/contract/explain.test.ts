@@ -29,6 +29,7 @@ describe.each(POOLERS)('explain, with pooler %s', (pooler) => {
       attempts: [],
       reply_status: null,
       settled_by: null,
+      in_doubt: null,
       elsewhere: [],
       created_at: null,
       changed_at: null,

@@ -215,4 +215,18 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     tests: ['test/operations/saga.test.ts'],
     only: 'one that is refused is parked',
   },
+  {
+    name: 'in doubt: begin the doubt about a call anew with every look',
+    file: 'src/store/postgres/sql/operations.ts',
+    edits: [{ from: `THEN waits_since ELSE`, to: `THEN clock_timestamp() ELSE` }],
+    tests: ['test/operations/in-doubt-shown.test.ts'],
+    only: 'since when, which looks',
+  },
+  {
+    name: 'in doubt: believe a step that an earlier version has left',
+    file: 'src/explain.ts',
+    edits: [{ from: `generations.find((one) => keyOf(one) === key)`, to: `generations[0]` }],
+    tests: ['test/operations/in-doubt-shown.test.ts'],
+    only: 'no stale one',
+  },
 ]

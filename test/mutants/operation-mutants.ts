@@ -35,7 +35,12 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: forget what an operator has settled before the other side forgets its call',
     file: 'src/store/postgres/sql/operations.ts',
-    edits: [{ from: `looks = $9, retention_ms = greatest(retention_ms, $11::bigint),`, to: `looks = $9,` }],
+    edits: [
+      {
+        from: `looks = $10, retention_ms = greatest(retention_ms, $12::bigint),`,
+        to: `looks = $10, retention_ms = least(retention_ms, $12::bigint),`,
+      },
+    ],
     tests: ['test/operations/basics.test.ts'],
     only: 'an operator ends what is unknown',
   },

@@ -138,8 +138,8 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
     file: SQL,
     edits: [
       {
-        from: `waits_for = $8, retention_ms = greatest(`,
-        to: `waits_for = left($8, 0), retention_ms = greatest(`,
+        from: `waits_for = $8, \${WAITS_STEP}, retention_ms = greatest(`,
+        to: `waits_for = left($8, 0), \${WAITS_STEP}, retention_ms = greatest(`,
       },
     ],
     tests: [CALLS],

@@ -70,10 +70,22 @@ const EvidenceBody = Type.Object(
   },
   { additionalProperties: false },
 )
+const InDoubt = Type.Object(
+  {
+    step: Nullable(Type.String({ description: 'The step of the operation that makes the call.' })),
+    key: Type.String({ description: 'The idempotency key of the call at the processor.' }),
+    generation: Nullable(
+      Type.Integer({ minimum: 0, description: 'How many earlier calls of the step were declared void.' }),
+    ),
+    since: Type.Integer({ description: 'When the doubt began, in milliseconds since the epoch.' }),
+  },
+  { description: 'The call whose outcome is not known. Null where no single call is in doubt.' },
+)
 const Story = Type.Object({
   state: Type.String(),
   why: Type.String(),
   next: Type.String(),
+  in_doubt: Nullable(InDoubt),
   record: Nullable(Type.Unknown()),
   attempts: Type.Array(Type.Unknown()),
   audit: Type.Array(Type.Unknown({ description: 'What operators have decided, the oldest first.' })),
@@ -209,6 +221,6 @@ function refuseReply(error: unknown): never {
 }
 
 async function storyOf({ once }: Pick<Service, 'once'>, id: RecordId) {
-  const { state, why, next, record, attempts, audit } = await operator(once).show(id)
-  return { state, why, next, record, attempts, audit }
+  const { state, why, next, in_doubt, record, attempts, audit } = await operator(once).show(id)
+  return { state, why, next, in_doubt, record, attempts, audit }
 }

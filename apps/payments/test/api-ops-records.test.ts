@@ -63,6 +63,13 @@ describe('a record', () => {
     const { status, body } = await ops(path)
     expect(status).toBe(200)
     expect(body).toMatchObject({ state: 'parked', record: { ...record, fence: 1 }, audit: [] })
+    expect(body.in_doubt).toEqual({
+      step: 'refunded',
+      key: body.record.waits_for,
+      generation: 0,
+      since: expect.any(Number),
+    })
+    expect(body.why).toContain('the call of step refunded')
     expect(body.attempts).toHaveLength(1)
     const nobody = await ops(`/ops/record?${queryOf({ ...record, key: 'a-key-of-nobody' })}`)
     expect(nobody.body).toMatchObject({ state: 'none', record: null })

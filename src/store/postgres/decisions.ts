@@ -138,7 +138,7 @@ function readSummary(row: Row): RecordSummary {
   const [account, operation, key, state, fence, owner, created, attempted, changed, lease, expires] = row
   const [code, message, version, recovery_point, deadline, look_at, looks, waits_for, retention, void_calls] =
     row.slice(11)
-  const [status, schema, kind] = row.slice(21)
+  const [status, schema, kind, waits_step, waits_since] = row.slice(21)
   const failed =
     status == null ? null : failureOfReply({ status: Number(status), schema: Number(schema) }, kindOf(kind!))
   return {
@@ -161,6 +161,8 @@ function readSummary(row: Row): RecordSummary {
     look_at: numberOrNull(look_at),
     looks: Number(looks ?? 0),
     waits_for: waits_for ?? null,
+    waits_step: waits_step ?? null,
+    waits_since: numberOrNull(waits_since),
     retention_ms: numberOrNull(retention),
     void_calls: readList(void_calls),
   }

@@ -143,12 +143,13 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   }
 
   doubt(owned: Owned, { code, message }: Failure, next: NextLook): Promise<void> {
-    const look = [next.waits_for, `${next.looks}`, numeral(next.in_ms), `${next.retention_ms}`]
+    const { waits_for, waits_step, looks, in_ms, retention_ms } = next
+    const look = [waits_for, waits_step, `${looks}`, numeral(in_ms), `${retention_ms}`]
     return this.#leave('unknown', this.#statements.doubtOperation, owned, code, message, ...look)
   }
 
-  park(owned: Owned, { code, message }: Failure, { waits_for, retention_ms }: Waiting): Promise<void> {
-    const values = [code, message, waits_for, `${retention_ms}`]
+  park(owned: Owned, { code, message }: Failure, waiting: Waiting): Promise<void> {
+    const values = [code, message, waiting.waits_for, waiting.waits_step, `${waiting.retention_ms}`]
     return this.#leave('parked', this.#statements.parkOperation, owned, ...values)
   }
 

@@ -127,7 +127,7 @@ export function readResumed(row: Row): Resumed {
   const { record } = readRecord(row)
   const [version, input, input_key, progress, progress_key, points, point_age, sent_age, overdue, ...rest] =
     row.slice(RECORD_COLUMN_COUNT)
-  const [retention, looks, place, waited_for, void_calls, effects_possible, vanished] = rest
+  const [retention, looks, place, waited_for, void_calls, effects_possible, vanished, waited_step] = rest
   return {
     record: record as InProgress,
     version: version!,
@@ -141,6 +141,7 @@ export function readResumed(row: Row): Resumed {
     looks: Number(looks ?? 0),
     place: place ?? undefined,
     waited_for: waited_for ?? null,
+    waited_step: waited_step ?? null,
     void_calls: readList(void_calls),
     effects_possible: effects_possible === 't',
     vanished: Number(vanished),

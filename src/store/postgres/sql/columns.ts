@@ -94,6 +94,8 @@ export const SUMMARY_COLUMNS = [
   'r.reply_status',
   'r.reply_schema',
   presentKind('r'),
+  'r.waits_step',
+  milliseconds('r.waits_since'),
   '(extract(epoch FROM r.attempted_at) * 1000000)::bigint',
 ]
 
@@ -146,6 +148,7 @@ export const RESUMED_COLUMNS = [
   'array_to_json(r.void_calls)',
   'r.effects_possible',
   'r.vanished',
+  'r.waits_step',
 ].join(', ')
 
 /** How long a lock is still held. */

@@ -135,6 +135,7 @@ WITH previous AS (
       points = CASE WHEN r.state = 'expired' THEN NULL ELSE r.points END,
       recovery_point = CASE WHEN r.state = 'expired' THEN NULL ELSE r.recovery_point END,
       looks = CASE WHEN r.state IN ('expired', 'retryable') THEN NULL ELSE r.looks END,
+      waits_step = CASE WHEN r.state IN ('expired', 'retryable') THEN NULL ELSE r.waits_step END,
       deadline_at = CASE WHEN $12::text IS NULL THEN r.deadline_at ELSE clock_timestamp() + ${interval('$15')} END,
       retention_ms = coalesce($16::bigint, r.retention_ms),
       point_at = CASE WHEN r.state = 'expired' THEN clock_timestamp() ELSE coalesce(r.point_at, clock_timestamp()) END,
@@ -163,33 +164,37 @@ WITH previous AS (
 )
 SELECT ${RESUMED_COLUMNS} FROM taken AS r`
 
+/** A doubt about the same step is as old as the first one: looks that found nothing do not renew it. */
+const WAITS_STEP = `waits_step = $9::text,
+    waits_since = CASE WHEN $9::text IS NULL THEN NULL WHEN waits_step = $9::text THEN waits_since ELSE clock_timestamp() END`
+
 /**
  * Evidence that is there already is looked at now; about a call that is void, what came since the attempt began, because what came before
  * was read by it, and may be about another step. An attempt that began after the deadline has sent nothing: if its
  * looking counted as a moment at which something may have been sent, frequent looks would never come to an end.
- * Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 looks, 10 next look
- * in ms, 11 retention in ms.
+ * Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 its step, 10 looks,
+ * 11 next look in ms, 12 retention in ms.
  */
 export const doubtOperation = (schema: string) => `
 UPDATE ${schema}.records AS r
 SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
     sent_until = CASE WHEN deadline_at < attempted_at THEN coalesce(sent_until, clock_timestamp()) ELSE clock_timestamp() END,
-    waits_for = $8, looks = $9, retention_ms = greatest(retention_ms, $11::bigint),
+    waits_for = $8, ${WAITS_STEP}, looks = $10, retention_ms = greatest(retention_ms, $12::bigint),
     look_at = CASE
-      WHEN $10::float8 IS NOT NULL AND EXISTS (
+      WHEN $11::float8 IS NOT NULL AND EXISTS (
         SELECT FROM ${schema}.evidence WHERE account = $1 AND (
           (call_key = $8::text AND received_at >= ${lifeOf(schema, 'r')})
           OR (call_key = ANY (void_calls) AND received_at >= attempted_at)))
       THEN clock_timestamp()
-      ELSE clock_timestamp() + ${interval('$10')} END
+      ELSE clock_timestamp() + ${interval('$11')} END
 WHERE ${OWNED}
 RETURNING fence`
 
-/** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 retention in ms. */
+/** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 its step, 10 retention in ms. */
 export const parkOperation = (schema: string) => `
 UPDATE ${schema}.records
 SET state = 'parked', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
-    waits_for = $8, retention_ms = greatest(retention_ms, $9::bigint)
+    waits_for = $8, ${WAITS_STEP}, retention_ms = greatest(retention_ms, $10::bigint)
 WHERE ${OWNED}
 RETURNING fence`
 

@@ -43,7 +43,7 @@ SET state = 'expired', changed_at = clock_timestamp(),
     version = NULL, input = NULL, input_key_id = NULL, progress = NULL, progress_key_id = NULL,
     points = NULL, recovery_point = NULL,
     point_at = NULL, deadline_at = NULL, sent_until = NULL, retention_ms = NULL,
-    waits_for = NULL, look_at = NULL, looks = NULL
+    waits_for = NULL, waits_step = NULL, waits_since = NULL, look_at = NULL, looks = NULL
 FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::uuid[])
   AS k (account, operation, key, fence, attempt_id)
 WHERE ${STILL}

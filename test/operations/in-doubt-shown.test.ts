@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { operation, operator, reconciler } from '../../src/index.ts'
+import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
+import { LOOKS, lookUntilParked, makeMemory, parkedPayment, rowOf, VOID } from './remembered.ts'
+import { payment, payWith } from './till.ts'
+
+let shop: Shop
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+describe('what operators are shown of a call in doubt', () => {
+  test('its step, its key and since when, which looks at it do not change', async () => {
+    const till = makeMemory()
+    const pay = payWith(till, { name: 'payments.shown' })
+    const call = payment()
+    const id = { account: call.account, operation: pay.name, key: call.key }
+    const once = shop.open({ reconcile_after_ms: [1, 1], operations: [pay] })
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
+    const first = await operator(once).show(id)
+    const { waits_for, waits_since } = await rowOf(shop, call.key)
+    const in_doubt = { step: 'charged', key: waits_for, generation: 0, since: first.in_doubt!.since }
+    expect(first).toMatchObject({ state: 'unknown', in_doubt })
+    // The database rounds to a millisecond, and JavaScript cuts.
+    expect(Math.abs(in_doubt.since - waits_since.getTime())).toBeLessThanOrEqual(1)
+    expect(first.why).toMatch(/^Whether the call of step charged took effect is not known, for \d+ s now: /)
+    await waitUntil('a worker has looked', async () => {
+      await reconciler(once).runOnce()
+      return (await rowOf(shop, call.key)).fence > 1
+    })
+    expect(await operator(once).show(id)).toMatchObject({ in_doubt })
+    await lookUntilParked({ once, id })
+    const parked = await operator(once).show(id)
+    expect(parked).toMatchObject({ state: 'parked', in_doubt })
+    expect(parked.why).toMatch(/ about the call of step charged, in doubt for \d+ s: /)
+    expect(await once.explain(id)).toMatchObject({ in_doubt })
+  })
+
+  test('its generation, and since when the new call is in doubt', async () => {
+    const till = makeMemory()
+    const { once, pay, call, id, keyOf } = await parkedPayment(shop, 'payments.generation', till)
+    const before = (await operator(once).show(id)).in_doubt!
+    await operator(once).resolve(id, VOID)
+    expect((await operator(once).show(id)).in_doubt).toBeNull()
+    till.failing = true
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
+    const { in_doubt, why } = await operator(once).show(id)
+    expect(in_doubt).toMatchObject({ step: 'charged', key: keyOf(1), generation: 1 })
+    expect(in_doubt!.since).toBeGreaterThan(before.since)
+    expect(why).toContain('the call of step charged, generation 1,')
+  })
+
+  test('no step that an earlier version has not kept, and no stale one', async () => {
+    const till = makeMemory()
+    const { once, call, id, keyOf } = await parkedPayment(shop, 'payments.earlier', till)
+    for (const step of [null, 'of another time']) {
+      await shop.observer.query('UPDATE onlyonce.records SET waits_step = $2 WHERE key = $1', [
+        call.key,
+        step,
+      ])
+      expect((await operator(once).show(id)).in_doubt).toMatchObject({
+        step: null,
+        key: keyOf(0),
+        generation: null,
+      })
+    }
+  })
+
+  test('what happened, and not what a client is to do about it', async () => {
+    const pay = operation('payments.silent', (op) =>
+      op.foreign('charged', { dedupes: false, timeout_ms: 1, call: () => new Promise(() => {}) }),
+    )
+    const call = { account: 'acct_1', key: randomUUID(), input: {} }
+    const once = shop.open({ ...LOOKS, operations: [pay] })
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
+    const id = { account: call.account, operation: pay.name, key: call.key }
+    const { why, next, record } = await operator(once).show(id)
+    expect(why).toContain('The call was not answered in time.')
+    for (const text of [why, next, record!.failure!.message])
+      expect(text).not.toMatch(/the same key|a new key/)
+  })
+})
