@@ -15,7 +15,7 @@ import { OnlyonceError } from './errors.ts'
 import type { Explanation } from './explain.ts'
 import type { IssuedKey } from './issuer.ts'
 import { LIMITS } from './limits.ts'
-import { refuseUnknown } from './options.ts'
+import { refuseStray, refuseUnknown } from './options.ts'
 import type { HandlerContext, WorkEnd } from './protect/handler.ts'
 import type { Operation } from './protect/operation.ts'
 import { provesNothingDone, saysInvalid } from './protect/proof.ts'
@@ -68,7 +68,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
 
   async transaction<T>(call: TransactionCall, work: (tx: Tx) => Promise<T>): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
-    refuseUnknown('once.transaction()', call, CALLS.transaction)
+    refuseStray('once.transaction()', call, CALLS.transaction, 'transaction')
     requireWork('once.transaction()', work)
     const request = this.#engine.requests.transaction(call)
     return await this.#engine.transaction(request, async (tx) => encodeValue(await work(tx)), resultOf<T>)
@@ -79,7 +79,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     work: (context: HandlerContext) => Promise<T>,
   ): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
-    refuseUnknown('once.handler()', call, CALLS.handler)
+    refuseStray('once.handler()', call, CALLS.handler, 'handler')
     requireWork('once.handler()', work)
     const request = this.#engine.requests.handler(call)
     return await this.#engine.handler(request, (context) => endOf(work, context), resultOf<T>)
@@ -91,7 +91,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     work: (tx: Queryable) => Promise<T>,
   ): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
-    refuseUnknown('once.within()', call, CALLS.within)
+    refuseStray('once.within()', call, CALLS.within, 'within')
     requireWork('once.within()', work)
     const request = this.#engine.requests.transaction(call)
     return await this.#engine.within(
@@ -104,7 +104,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
 
   async run<Input, T>(operation: Operation<Input, T>, call: RunCall<Input>): Promise<RunResult<T>> {
     this.#engine.refuseWhenClosing()
-    refuseUnknown('once.run()', call, CALLS.run)
+    refuseStray('once.run()', call, CALLS.run, 'operation')
     requireOperation(operation)
     const request = this.#engine.requests.operation(operation.name, call)
     return await this.#engine.run(request, operation as Operation<unknown, unknown>, runResultOf<T>)

@@ -25,6 +25,80 @@ export function refuseUnknown(owner: string, given: unknown, known: Readonly<Rec
   }
 }
 
+/** How a request is protected, by a route or by a call from code. */
+export type Protection = 'transaction' | 'within' | 'handler' | 'operation'
+
+interface Use {
+  readonly by: readonly Protection[]
+  /** Why another protection makes no use of it, where that is not plain. */
+  readonly why?: string
+}
+
+/** Options of routes and of calls that only some protections use. Any other option concerns all of them. */
+const USES: Readonly<Record<string, Use>> = {
+  protect: { by: ['handler', 'transaction'] },
+  isolation: { by: ['transaction'] },
+  exclusive: { by: ['transaction'] },
+  strict_tx: { by: ['transaction'] },
+  lease_ms: { by: ['handler', 'operation'], why: 'A transaction has no lease: a crash rolls it back.' },
+  in_progress_max_ms: {
+    by: ['handler', 'operation'],
+    why: 'How long a transaction takes is bounded by deadline_ms, and by transaction_max_ms of its store.',
+  },
+  rerunnable: {
+    by: ['handler'],
+    why: 'A transaction that fails is rolled back, and an operation goes on behind its last step: both may run again anyway.',
+  },
+  recover: {
+    by: ['handler'],
+    why: 'A transaction is rolled back when its process dies, and calls of an operation have find.',
+  },
+  stream: { by: ['handler'], why: 'The reply of any other would leave before the commit.' },
+  reply_size_max_bytes: { by: ['handler', 'transaction'] },
+  reply_headers: { by: ['handler', 'transaction'] },
+  input: { by: ['operation'] },
+}
+
+const CALLED: Readonly<Record<Protection, string>> = {
+  transaction: "transactions (protect: 'transaction', or once.transaction())",
+  within: 'once.within()',
+  handler: 'handlers',
+  operation: 'durable operations',
+}
+
+/** Whether a protection makes any use of an option. */
+export function isUsedBy(protection: Protection, name: string): boolean {
+  return !Object.hasOwn(USES, name) || USES[name]!.by.includes(protection)
+}
+
+/**
+ * A sentence about an option that was given and that the protection makes no use of; null where there is none. What is false or undefined
+ * asks for nothing.
+ */
+export function unusedOption(protection: Protection, given: object): string | null {
+  const asked = Object.entries(given).filter(([, value]) => value !== undefined && value !== false)
+  const stray = asked.find(([name]) => !isUsedBy(protection, name))
+  if (stray === undefined) return null
+  const { by, why } = USES[stray[0]]!
+  const concerned = by.map((one) => CALLED[one]).join(' and ')
+  return `${stray[0]} concerns ${concerned}, and is not used here.${why === undefined ? '' : ` ${why}`}`
+}
+
+/** The same of a call from code, together with names that no option has. */
+export function refuseStray(
+  owner: string,
+  given: unknown,
+  known: Readonly<Record<string, true>>,
+  protection: Protection,
+): void {
+  if (typeof given === 'object' && given !== null) {
+    const strays = Object.entries(given).filter(([name]) => !Object.hasOwn(known, name))
+    const detail = unusedOption(protection, Object.fromEntries(strays))
+    if (detail !== null) throw new OnlyonceError('option_invalid', { detail: `${owner}: ${detail}` })
+  }
+  refuseUnknown(owner, given, known)
+}
+
 function unknownOption(owner: string, name: string, known: readonly string[]): OnlyonceError {
   const near = nearest(name, known)
   const advice = near === null ? `Its options are ${known.join(', ')}.` : `Did you mean ${near}?`

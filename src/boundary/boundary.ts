@@ -32,15 +32,15 @@ export class Boundary<Tx> {
   readonly #given: RoutePolicy
   readonly #mistakes: Mistakes
 
-  /** Checks the policy; `route` is how its messages name the route. */
-  constructor(once: Onlyonce<Tx>, policy: RoutePolicy, route: string) {
+  /** Checks the policy; `route` is how its messages name the route, and `shared` what it has in common with other routes. */
+  constructor(once: Onlyonce<Tx>, policy: RoutePolicy, route: string, shared: RoutePolicy = {}) {
     const name = nameOf(policy.operation) ?? route
-    this.policy = resolvePolicy(policy, name)
+    this.policy = resolvePolicy(policy, name, shared)
     this.#engine = engineOf(once)
     this.#mistakes = new Mistakes(this.#engine.observers, name)
     // Known now: not for the first client to find.
     if (this.policy.durable !== null) this.#engine.durable.requireStore(name)
-    this.#given = policy
+    this.#given = { ...shared, ...policy }
     this.body_size_max_bytes = this.policy.body_size_max_bytes ?? this.#engine.requests.body_size_max_bytes
     knowRecover(this.policy, this.#recovers, name)
   }

@@ -29,10 +29,8 @@ export function namingRoute<T>(route: string, make: () => T): T {
 }
 
 /** Refuses a `recover` that would never be asked, or never be found. */
-export function checkRecover(refuse: Refuse, policy: RoutePolicy, protect: ResolvedPolicy['protect']): void {
+export function checkRecover(refuse: Refuse, policy: RoutePolicy): void {
   if (typeof policy.recover !== 'function') refuse('recover is a function.')
-  if (protect === 'transaction')
-    refuse('recover concerns handlers; a transaction is rolled back when its process dies.')
   if (policy.rerunnable === true) refuse('recover is never asked about a handler that is rerunnable.')
   if (policy.scope === 'account') refuse('recover is found by the operation, so scope cannot be account.')
 }

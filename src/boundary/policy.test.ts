@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../limits.ts'
-import type { RoutePolicy } from './policy.ts'
+import { operation, reply } from '../protect/operation.ts'
+import type { ResolvedPolicy, RoutePolicy } from './policy.ts'
 import { resolvePolicy } from './policy.ts'
 
 const WRONG: Readonly<Record<string, unknown>> = {
@@ -29,7 +30,7 @@ const WRONG: Readonly<Record<string, unknown>> = {
   'Set-Cookie is never stored or replayed': { reply_headers: ['Set-Cookie'] },
   'X-RateLimit-Limit is never stored or replayed': { reply_headers: ['X-RateLimit-Limit'] },
   'traceparent is never stored or replayed': { reply_headers: ['traceparent'] },
-  'stream cannot be combined with transaction': { stream: true, protect: 'transaction' },
+  'stream concerns handlers': { stream: true, protect: 'transaction' },
   'an issued key belongs to one operation': { key: 'issued', scope: 'account' },
   'rerunnable concerns handlers': { rerunnable: true, protect: 'transaction' },
   'profile is one of stripe_v1, stripe_v2': { profile: 'stripe_v3' },
@@ -43,7 +44,52 @@ describe('a policy that makes no sense', () => {
   })
 })
 
+/** Which protections make no use of an option, by a value that asks for something. */
+const UNUSED: Readonly<Record<string, [unknown, ...ResolvedPolicy['protect'][]]>> = {
+  protect: ['transaction', 'operation'],
+  isolation: ['serializable', 'handler', 'operation'],
+  exclusive: [true, 'handler', 'operation'],
+  strict_tx: [true, 'handler', 'operation'],
+  lease_ms: [1_000, 'transaction'],
+  in_progress_max_ms: [1_000, 'transaction'],
+  rerunnable: [true, 'transaction', 'operation'],
+  recover: [async () => ({ status: 'unknown' }), 'transaction', 'operation'],
+  stream: [true, 'transaction', 'operation'],
+  reply_size_max_bytes: [1_000, 'operation'],
+  reply_headers: [['X-Order'], 'operation'],
+  input: [() => ({}), 'handler', 'transaction'],
+}
+const BY: Readonly<Record<ResolvedPolicy['protect'], RoutePolicy>> = {
+  handler: {},
+  transaction: { protect: 'transaction' },
+  operation: { operation: operation('orders.create', async () => reply(201, {})) },
+}
+
+describe.each(Object.entries(UNUSED))('%s', (name, [value, ...unused]) => {
+  for (const protect of ['handler', 'transaction', 'operation'] as const) {
+    const asked = { [name]: value } as RoutePolicy
+    const own = { ...BY[protect], ...(name === 'protect' && protect !== 'operation' ? {} : asked) }
+    if (!unused.includes(protect)) {
+      it(`is taken by a route of a ${protect}`, () => {
+        expect(resolvePolicy(own, 'POST /orders').protect).toBe(protect)
+      })
+      continue
+    }
+    it(`is refused by a route of a ${protect}`, () => {
+      expect(() => resolvePolicy(own, 'POST /orders')).toThrow(`POST /orders: ${name} concerns `)
+    })
+    it(`may be a default that a route of a ${protect} makes no use of`, () => {
+      const shared = resolvePolicy(BY[protect], 'POST /orders', asked)
+      expect(shared).toEqual({ ...resolvePolicy(BY[protect], 'POST /orders'), final: shared.final })
+    })
+  }
+})
+
 describe('a policy', () => {
+  it('asks for nothing with an option that is false', () => {
+    expect(() => resolvePolicy({ exclusive: false, strict_tx: false }, 'a')).not.toThrow()
+  })
+
   it('has a default for everything', () => {
     const policy = resolvePolicy({}, 'a')
     expect(policy).toMatchObject({

@@ -1,7 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { type CompiledFields, compileFields, type FingerprintFields } from '../fingerprint/index.ts'
 import { LIMITS } from '../limits.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { isUsedBy, type OptionNames, refuseUnknown, unusedOption } from '../options.ts'
 import type { Operation } from '../protect/operation.ts'
 import type { Recover } from '../protect/recover.ts'
 import type { Isolation } from '../store/contract.ts'
@@ -116,35 +116,33 @@ export interface ResolvedPolicy {
   readonly bounds: Pick<RoutePolicy, (typeof BOUNDS)[number]>
 }
 
-/** `route` is how messages name it. */
-export function resolvePolicy(given: RoutePolicy, route: string): ResolvedPolicy {
+/**
+ * `route` is how messages name it. `shared` are defaults that several routes are given: what the protection of this one makes no use of is
+ * for others, while in its own policy it is a mistake.
+ */
+export function resolvePolicy(given: RoutePolicy, route: string, shared: RoutePolicy = {}): ResolvedPolicy {
   const refuse = (detail: string): never => {
     throw new OnlyonceError('option_invalid', { detail: `${route}: ${detail}` })
   }
-  refuseUnknown(`${route}: its policy`, given, POLICY_NAMES)
-  const preset = given.profile === undefined ? undefined : PROFILES[given.profile]
-  if (given.profile !== undefined && preset === undefined) {
+  refuseUnknown(`${route}: its policy`, { ...shared, ...given }, POLICY_NAMES)
+  const profile = given.profile ?? shared.profile
+  const preset = profile === undefined ? undefined : PROFILES[profile]
+  if (profile !== undefined && preset === undefined) {
     refuse(`profile is one of ${Object.keys(PROFILES).join(', ')}.`)
   }
-  const policy: RoutePolicy = { ...preset?.policy, ...given }
-  const durable = durableOf(refuse, policy)
-  const protect =
-    durable === null
-      ? oneOf(refuse, 'protect', policy.protect ?? 'handler', ['handler', 'transaction'])
-      : 'operation'
-  if (policy.stream === true && protect === 'transaction') {
-    refuse('stream cannot be combined with transaction: the reply would leave before the commit.')
-  }
-  if (policy.strict_tx !== undefined && protect === 'handler') {
-    refuse("strict_tx concerns protect: 'transaction'.")
-  }
-  if (policy.rerunnable === true && protect === 'transaction') {
-    refuse('rerunnable concerns handlers; a transaction that fails is rolled back and may run again anyway.')
-  }
+  const durable = durableOf(refuse, given.operation)
+  const asked = given.protect ?? shared.protect ?? 'handler'
+  const protect = durable === null ? oneOf(refuse, 'protect', asked, ['handler', 'transaction']) : 'operation'
+  const unused = unusedOption(protect, given)
+  if (unused !== null) refuse(unused)
+  const policy: RoutePolicy = { ...usedBy(protect, { ...preset?.policy, ...shared }), ...given }
+  if (policy.input !== undefined && typeof policy.input !== 'function') refuse('input is a function.')
+  if (durable !== null && policy.scope === 'account')
+    refuse('a durable operation has keys of its own, so scope cannot be account.')
   if (policy.key === 'issued' && policy.scope === 'account') {
     refuse('an issued key belongs to one operation, so scope cannot be account.')
   }
-  if (policy.recover !== undefined) checkRecover(refuse, policy, protect)
+  if (policy.recover !== undefined) checkRecover(refuse, policy)
   if (policy.admit !== undefined && typeof policy.admit !== 'function') refuse('admit is a function.')
   if (policy.validate !== undefined && !isStandardSchema(policy.validate)) refuse('validate is a schema.')
   const { lease_ms, in_progress_max_ms, retention_ms, deadline_ms } = policy
@@ -230,30 +228,17 @@ export function nameOf(operation: RoutePolicy['operation']): string | undefined 
 }
 
 /** An operation brings its own protection, and its workers find it by its name. */
-function durableOf(refuse: Refuse, policy: RoutePolicy): Operation<unknown, unknown> | null {
-  const { operation, input, scope } = policy
-  if (input !== undefined && typeof input !== 'function') refuse('input is a function.')
-  if (typeof operation !== 'object') {
-    if (input !== undefined) refuse('input is for durable operations.')
-    return null
-  }
+function durableOf(refuse: Refuse, operation: RoutePolicy['operation']): Operation<unknown, unknown> | null {
+  if (typeof operation !== 'object') return null
   if (typeof operation?.run !== 'function') refuse('operation is a name, or what operation() has made.')
-  if (scope === 'account') refuse('a durable operation has keys of its own, so scope cannot be account.')
-  const stray = HANDLERS_ONLY.find((name) => policy[name] !== undefined && policy[name] !== false)
-  if (stray !== undefined) refuse(`${stray} does not concern a durable operation.`)
   return operation as Operation<unknown, unknown>
 }
 
+function usedBy(protect: ResolvedPolicy['protect'], shared: RoutePolicy): RoutePolicy {
+  return Object.fromEntries(Object.entries(shared).filter(([name]) => isUsedBy(protect, name)))
+}
+
 const BODIES = ['raw', 'parsed', 'multipart'] as const
-const HANDLERS_ONLY = [
-  'protect',
-  'rerunnable',
-  'recover',
-  'stream',
-  'isolation',
-  'exclusive',
-  'strict_tx',
-] as const
 
 function fieldsOf(route: string, fingerprint: RoutePolicy['fingerprint']): CompiledFields | undefined {
   if (fingerprint === undefined) return undefined

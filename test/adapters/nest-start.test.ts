@@ -52,6 +52,21 @@ describe.each(PLATFORMS)('NestJS on $platform starts', ({ create }) => {
     )
   })
 
+  it('with what a handler makes no use of as a default of its controller, and not as its own', async () => {
+    @Controller('things')
+    @Idempotent({ lease_ms: 5_000, exclusive: true })
+    class Things {
+      @Post()
+      @Idempotent({ protect: 'transaction' })
+      create() {}
+    }
+    await start(Things)
+    const wrong = controllerWith({ exclusive: true })
+    await expect(start(wrong)).rejects.toMatchObject(
+      refused('Things.create: exclusive concerns transactions'),
+    )
+  })
+
   it('not with an operation that all handlers of a controller would share', async () => {
     @Controller('things')
     @Idempotent({ operation: 'things.all' })

@@ -192,7 +192,7 @@ test('a route that writes on a pool of its own is 500 transaction_unused, and it
 test('strict_tx is refused where there is no transaction', () => {
   const make = () =>
     idempotent(shop.open(), { account: () => 'a', operation: 'o', strict_tx: true }, () => {})
-  expect(make).toThrow(/strict_tx concerns protect: 'transaction'/)
+  expect(make).toThrow(/strict_tx concerns transactions \(protect: 'transaction'/)
 })
 
 test('the memory store has no tx to use, and says nothing', async () => {

@@ -100,4 +100,23 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
     tests: ['test/adapters/node.test.ts'],
     only: 'Validation',
   },
+  {
+    name: 'options: ignore what the protection of a route makes no use of',
+    file: 'src/boundary/policy.ts',
+    edits: [{ from: `if (unused !== null) refuse(unused)`, to: `if (unused === '') refuse(unused)` }],
+    tests: ['src/boundary/policy.test.ts'],
+    only: 'is refused by a route',
+  },
+  {
+    name: 'options: give a route the defaults that its protection makes no use of',
+    file: 'src/boundary/policy.ts',
+    edits: [
+      {
+        from: `filter(([name]) => isUsedBy(protect, name))`,
+        to: `filter(([name]) => isUsedBy(protect, name) || name !== '')`,
+      },
+    ],
+    tests: ['src/boundary/policy.test.ts'],
+    only: 'may be a default',
+  },
 ]

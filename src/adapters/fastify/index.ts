@@ -77,7 +77,7 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
   checkAccount('idempotency', account)
   refuseUnless(app.initialConfig.http2 !== true, HTTP2_REFUSED)
   // Checked with no route at all: what is wrong for all of them is told before there is one.
-  new Boundary(once, defaults, 'idempotency')
+  new Boundary(once, {}, 'idempotency', defaults)
   app.decorateRequest('once', undefined)
   app.decorateRequest(BODY, undefined)
   app.addHook('onRoute', (route) => {
@@ -88,7 +88,7 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
     refuseUnknown(`${name}: idempotent()`, mark, WITH_ACCOUNT)
     const { account: own = account, ...policy } = mark
     checkAccount(name, own)
-    const boundary = new Boundary(once, { ...defaults, ...policy }, name)
+    const boundary = new Boundary(once, policy, name, defaults)
     protect(route, new Guard(boundary, own, placeOf(route)))
   })
 }

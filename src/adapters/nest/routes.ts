@@ -56,7 +56,7 @@ export class Routes implements OnModuleInit {
       for (const name of scanner.getAllMethodNames(controller.prototype)) {
         const handler = controller.prototype[name]
         if (!Reflect.hasMetadata(METHOD_METADATA, handler)) continue
-        if (policyOf(controller, handler) !== null) this.routeOf(controller, name)
+        if (hasPolicy(controller) || hasPolicy(handler)) this.routeOf(controller, name)
       }
     }
   }
@@ -84,8 +84,8 @@ export class Routes implements OnModuleInit {
     const shared: RoutePolicy | undefined = Reflect.getMetadata(POLICY, controller)
     if (shared?.operation !== undefined) refuse(SHARED_OPERATION)
     const headers: { name: string }[] = Reflect.getMetadata(HEADERS_METADATA, handler) ?? []
-    const policy = policyOf(controller, handler) ?? {}
-    const boundary = new Boundary(this.#options.once, policy, title)
+    const own: RoutePolicy = Reflect.getMetadata(POLICY, handler) ?? {}
+    const boundary = new Boundary(this.#options.once, own, title, shared)
     if (isNamedByPath(boundary, handler)) refuseSeveralPaths(title, controller, handler)
     return {
       boundary,
@@ -128,10 +128,8 @@ function boundOf(controller: Type, handler: Handler): NestBound {
   return { constraints: constraintsText({ host, version }), by_host: host !== undefined }
 }
 
-function policyOf(controller: Type, handler: Handler): RoutePolicy | null {
-  const shared: RoutePolicy | undefined = Reflect.getMetadata(POLICY, controller)
-  const own: RoutePolicy | undefined = Reflect.getMetadata(POLICY, handler)
-  return shared === undefined && own === undefined ? null : { ...shared, ...own }
+function hasPolicy(place: object): boolean {
+  return Reflect.hasMetadata(POLICY, place)
 }
 
 Injectable()(Routes)
