@@ -29,6 +29,8 @@ export class Hold<Tx> {
   #looks: number
   #place: Owned['place']
   #remembered_ms = 0
+  /** How long others keep the record who end it in our place, by what is durable. */
+  #kept_ms: number
   /** How long the lease is good for, counted from before it was asked for. */
   #lease: Deadline
   /** Since the last commit that calls follow. */
@@ -41,6 +43,7 @@ export class Hold<Tx> {
     this.resumed = attempt.from === 'in_progress' || attempt.from === 'unknown'
     this.#lease = lease
     this.#looks = attempt.resumed?.looks ?? 0
+    this.#kept_ms = attempt.head.retention_ms
     this.#durable = (attempt.resumed?.count ?? 0) > 0
     this.#point = pointAt(attempt.resumed?.point_age_ms ?? 0)
   }
@@ -105,6 +108,7 @@ export class Hold<Tx> {
         if (claimed !== 'claimed') throw new Interrupted({ why: claimed })
         this.#point = pointAt(0)
         this.#lease = lease
+        this.#kept_ms = this.bounds.retention_ms
         return this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })
       } catch (error) {
         const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
@@ -114,6 +118,21 @@ export class Hold<Tx> {
         throw maybe_claimed && !isInterrupted(error) ? inDoubt(error) : error
       }
     }
+  }
+
+  /**
+   * Owns the record of a call that comes next, and makes durable how long that call needs it. Before the call is sent: its owner may
+   * vanish in it, and then others end the record and do not know the call.
+   */
+  async claimForCall(): Promise<void> {
+    await this.claim()
+    const { retention_ms } = this.bounds
+    if (retention_ms <= this.#kept_ms) return
+    this.house.crashPoint('operation.keep.before')
+    this.misplaced()
+    await this.house.operations.keepFor(this.#owned!, retention_ms)
+    this.house.crashPoint('operation.keep.after')
+    this.#kept_ms = retention_ms
   }
 
   /** Makes results durable, or the end, without any work beside it. The store may be away for a while. */

@@ -224,7 +224,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
   async #foreign<T>(name: string, kind: 'foreign' | 'undo_foreign', step: ForeignStep<T>): Promise<unknown> {
     const maybe_sent = this.unproved
     if (this.#steps.pending) await this.#commit()
-    else await this.#guarded(() => this.#hold.claim())
+    await this.#guarded(() => this.#hold.claimForCall())
     const site = callSiteOf(this.#hold, name, maybe_sent, kind)
     const end = await this.#guarded(() => callForeign(step, site))
     if (end.end === 'result') return this.#took(name, kind, end.value, site.key)

@@ -165,6 +165,9 @@ export interface OperationStore<Tx> {
   /** It is not known whether a call took effect. */
   doubt(owned: Owned, failure: Failure, next: NextLook): Promise<void>
 
+  /** A worker or an operator that ends the record in the owner's place keeps it no shorter than this. */
+  keepFor(owned: Owned, retention_ms: number): Promise<void>
+
   /** No worker can go on: an operator decides, and may have to know which call is in doubt. */
   park(owned: Owned, failure: Failure, waiting: Waiting): Promise<void>
 

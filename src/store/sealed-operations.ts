@@ -68,6 +68,7 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
       return resumed === null ? null : resumedOf(id, resumed)
     },
     doubt: (owned, failure, next) => inner.doubt(owned, failure, next),
+    keepFor: (owned, retention_ms) => inner.keepFor(owned, retention_ms),
     park: (owned, failure, waiting) => inner.park(owned, failure, waiting),
     abandoned: (known, grace_ms, limit) => inner.abandoned(known, grace_ms, limit),
     due: (known, limit) => inner.due(known, limit),

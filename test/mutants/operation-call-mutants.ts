@@ -18,7 +18,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: make the next call before the result of the last is durable',
     file: RUN,
-    edits: [{ from: `    if (this.#steps.pending) await this.#commit()\n    else await`, to: `    await` }],
+    edits: [{ from: `    if (this.#steps.pending) await this.#commit()\n    await`, to: `    await` }],
     tests: [MORE_CALLS],
     only: 'durable before the next',
   },
@@ -228,5 +228,26 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `generations.find((one) => keyOf(one) === key)`, to: `generations[0]` }],
     tests: ['test/operations/in-doubt-shown.test.ts'],
     only: 'no stale one',
+  },
+  {
+    name: 'kept: send a call before it is durable how long its record is needed',
+    file: 'src/protect/operation-hold.ts',
+    edits: [
+      { from: `if (retention_ms <= this.#kept_ms) return`, to: `if (retention_ms >= this.#kept_ms) return` },
+    ],
+    tests: ['test/operations/kept-long.test.ts'],
+    only: 'an operator gave',
+  },
+  {
+    name: 'kept: let a retry shorten how long a record is kept',
+    file: 'src/store/postgres/sql/operations.ts',
+    edits: [
+      {
+        from: `ELSE greatest($16::bigint, r.retention_ms) END`,
+        to: `ELSE coalesce($16::bigint, r.retention_ms) END`,
+      },
+    ],
+    tests: ['test/operations/kept-long.test.ts'],
+    only: 'a retry that asks for less',
   },
 ]

@@ -148,6 +148,12 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return this.#leave('unknown', this.#statements.doubtOperation, owned, code, message, ...look)
   }
 
+  async keepFor(owned: Owned, retention_ms: number): Promise<void> {
+    const keep = bind(this.#statements.keepFor, ...ownedValues(owned), `${retention_ms}`)
+    const { rows } = await this.#connections.runBounded(keep)
+    if (rows.at(-1)!.length === 0) throw new OnlyonceError('lease_lost')
+  }
+
   park(owned: Owned, { code, message }: Failure, waiting: Waiting): Promise<void> {
     const values = [code, message, waiting.waits_for, waiting.waits_step, `${waiting.retention_ms}`]
     return this.#leave('parked', this.#statements.parkOperation, owned, ...values)

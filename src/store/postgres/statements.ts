@@ -92,6 +92,7 @@ function texts(schema: string) {
     lookNeeds: operations.lookNeeds(schema),
     doubtOperation: operations.doubtOperation(schema),
     parkOperation: operations.parkOperation(schema),
+    keepFor: operations.keepFor(schema),
     findAbandoned: operations.findAbandoned(schema),
     findDue: operations.findDue(schema),
     findLongestWaiting: operations.findLongestWaiting(schema),

@@ -87,6 +87,10 @@ UPDATE ${schema}.records ${END} WHERE ${OWNED} RETURNING ctid`
 export const finishOperationAt = (schema: string) => `
 UPDATE ${schema}.records ${END} WHERE ctid = $14::tid AND ${OWNED} RETURNING ctid`
 
+/** Parameters: 1-5 id, fence and attempt id, 6 retention in ms. */
+export const keepFor = (schema: string) => `
+UPDATE ${schema}.records SET retention_ms = greatest(retention_ms, $6::bigint) WHERE ${OWNED} RETURNING fence`
+
 /**
  * Waits for a step that is still open: it holds the row. Parameters: 1-3 id.
  */
@@ -137,7 +141,7 @@ WITH previous AS (
       looks = CASE WHEN r.state IN ('expired', 'retryable') THEN NULL ELSE r.looks END,
       waits_step = CASE WHEN r.state IN ('expired', 'retryable') THEN NULL ELSE r.waits_step END,
       deadline_at = CASE WHEN $12::text IS NULL THEN r.deadline_at ELSE clock_timestamp() + ${interval('$15')} END,
-      retention_ms = coalesce($16::bigint, r.retention_ms),
+      retention_ms = CASE WHEN r.state = 'expired' THEN coalesce($16::bigint, r.retention_ms) ELSE greatest($16::bigint, r.retention_ms) END,
       point_at = CASE WHEN r.state = 'expired' THEN clock_timestamp() ELSE coalesce(r.point_at, clock_timestamp()) END,
       sent_until = CASE r.state
         WHEN 'in_progress' THEN greatest(r.sent_until, r.lease_until)

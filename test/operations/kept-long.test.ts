@@ -1,0 +1,115 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { completer, notExecuted, operation, operator, reply } from '../../src/index.ts'
+import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
+import { payment, SHORT } from './till.ts'
+
+const HOUR_MS = 3_600_000
+const GIVEN = { by: 'ann', why: 'ticket 1', reply: { status: 201, body: '{}' } }
+
+let shop: Shop
+beforeAll(async () => {
+  shop = await openShop()
+  await shop.open().start()
+})
+
+/** A payment whose first step is a transaction, so that the record is there before its call is known. */
+function payThat(name: string, lifetime_h: number, call: () => Promise<unknown>) {
+  return operation(name, async (op) => {
+    await op.atomic('created', async () => 1)
+    await op.foreign('charged', { key_lifetime_ms: lifetime_h * HOUR_MS, call })
+    return reply(201, {})
+  })
+}
+
+const never = () => new Promise<never>(() => {})
+
+/** For how many hours the record is kept from now on. */
+async function keptHours(key: string): Promise<number> {
+  const { rows } = await shop.observer.query(
+    `SELECT state, round(extract(epoch FROM expires_at - clock_timestamp()) / 3600)::int AS hours
+     FROM onlyonce.records WHERE key = $1`,
+    [key],
+  )
+  expect(rows[0].state).toBe('completed')
+  return rows[0].hours
+}
+
+/** Everything about the record happened so long ago. */
+async function letHoursPass(key: string, hours: number): Promise<void> {
+  const columns = ['created_at', 'attempted_at', 'changed_at', 'point_at', 'lease_until', 'expires_at']
+  const moved = columns.map((name) => `${name} = ${name} - $2 * interval '1 hour'`)
+  await shop.observer.query(`UPDATE onlyonce.records SET ${moved.join(', ')} WHERE key = $1`, [key, hours])
+}
+
+/** The owner is in the call, and gives no sign of life any more. */
+async function vanishInCall(name: string, lifetime_h: number, retention_ms: number) {
+  const call = payment()
+  let calls = 0
+  let answers = false
+  const pay = payThat(name, lifetime_h, async () => {
+    calls += 1
+    if (!answers) await never()
+    return 'ch_1'
+  })
+  const once = shop.open({ retention_ms, operations: [pay] })
+  const gone = once.run(pay, { ...call, ...SHORT }).catch(() => {})
+  await waitUntil('the call is under way', () => calls > 0)
+  await gone
+  // A sign of life may still have been on its way.
+  await waitUntil('the lease is over', async () => {
+    const { rows } = await shop.observer.query(
+      'SELECT lease_until < clock_timestamp() AS over FROM onlyonce.records WHERE key = $1',
+      [call.key],
+    )
+    return rows[0].over
+  })
+  answers = true
+  return { once, call, id: { account: call.account, operation: name, key: call.key } }
+}
+
+describe.each([
+  ['as long as retention_ms', 24],
+  ['longer than retention_ms', 72],
+])('a call whose key is remembered %s, behind a transaction', (length, lifetime_h) => {
+  const named = (name: string) => `payments.${name}_${length.split(' ')[0]}`
+
+  test('its owner vanished in it, and a worker completed the record later', async () => {
+    const { once, call } = await vanishInCall(named('worker'), lifetime_h, 24 * HOUR_MS)
+    await letHoursPass(call.key, 10)
+    await completer(once, { grace_ms: 1 }).runOnce()
+    expect(await keptHours(call.key)).toBe(lifetime_h)
+  })
+
+  test('its owner vanished in it, and an operator gave the reply', async () => {
+    const { once, call, id } = await vanishInCall(named('operator'), lifetime_h, 24 * HOUR_MS)
+    await letHoursPass(call.key, 10)
+    await operator(once).resolve(id, GIVEN)
+    expect(await keptHours(call.key)).toBe(lifetime_h)
+  })
+
+  test('it is proved that it was not executed, and an operator gave the request up', async () => {
+    const call = payment()
+    const pay = payThat(named('given_up'), lifetime_h, async () => {
+      throw notExecuted()
+    })
+    const once = shop.open({ retention_ms: 24 * HOUR_MS })
+    await once.run(pay, call).catch(() => {})
+    await letHoursPass(call.key, 10)
+    const id = { account: call.account, operation: pay.name, key: call.key }
+    expect(await operator(once).giveUp(id, GIVEN)).toEqual({ given_up: true, state: 'retryable' })
+    expect(await keptHours(call.key)).toBe(lifetime_h)
+  })
+
+  test('a retry that asks for less, and does not come to the call, does not shorten it', async () => {
+    const { once, call, id } = await vanishInCall(named('retry'), lifetime_h, 24 * HOUR_MS)
+    await letHoursPass(call.key, 10)
+    const pay = operation(id.operation, async (op) => {
+      await op.atomic('created', async () => 1)
+      throw new Error('not now')
+    })
+    const again = shop.open({ retention_ms: HOUR_MS, reconcile_after_ms: [] })
+    await again.run(pay, call).catch(() => {})
+    await operator(once).resolve(id, GIVEN)
+    expect(await keptHours(call.key)).toBe(lifetime_h)
+  })
+})
