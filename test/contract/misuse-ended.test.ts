@@ -20,6 +20,9 @@ const ENDINGS = [
   "SELECT 'to'; ROLLBACK AND CHAIN",
   'SAVEPOINT a; ROLLBACK TO a; ROLLBACK; BEGIN',
   'SAVEPOINT a; ROLLBACK TO a; /* a /* b */ */ END; BEGIN',
+  // What looks like a quoted text is none.
+  "SAVEPOINT a; ROLLBACK TO a; SELECT '$$'; ROLLBACK; BEGIN; SELECT '$$'",
+  "SAVEPOINT a; ROLLBACK TO a; -- it's\nROLLBACK; BEGIN; SELECT ' '",
 ]
 
 /** What functions do with an error of a query. */
@@ -94,6 +97,10 @@ test.each([
   '/* back */ ROLLBACK WORK TO SAVEPOINT a; ',
   'ROLLBACK TO a; SELECT 1',
   'ROLLBACK TO a; SELECT CASE WHEN true THEN 1 ELSE 2 END',
+  'ROLLBACK TO a; DO $$ BEGIN PERFORM 1; END $$',
+  'ROLLBACK TO a; DO $body$ BEGIN PERFORM $$commit$$; END $body$; SELECT 1',
+  "ROLLBACK TO a; DO 'BEGIN PERFORM 1; END'",
+  "ROLLBACK TO a; SELECT 'it''s to abort; end' AS \"commit\"",
 ])('%j is about a savepoint, and the transaction goes on', async (text) => {
   const call = makeCall()
   const { outcome } = await shop.open().transaction(call, async (tx) => {
@@ -104,4 +111,35 @@ test.each([
   })
   expect(outcome).toBe('executed')
   expect(await shop.countEffects(call.key)).toBe(1)
+})
+
+describe.each(POOLERS)('COPY from the client, which tx cannot send, with pooler %s', (pooler) => {
+  const TEXTS: readonly [string, string | { name: string; text: string }][] = [
+    ['alone', 'COPY effects (note) FROM STDIN'],
+    ['behind another statement', 'SELECT 1; COPY effects (note) FROM STDIN'],
+    ['prepared', { name: 'copying', text: 'COPY effects (note) FROM STDIN' }],
+    ['behind a comment', { name: 'hidden', text: '/* a /* b */ */ COPY effects (note) FROM STDIN' }],
+  ]
+  describe.each(TEXTS)('%s', (_, text) => {
+    test.each([
+      ['thrown on', false],
+      ['ignored', true],
+    ])('is refused with a sentence about it, %s', async (_manner, ignored) => {
+      const pool = shop.database.pool({ max: 1 })
+      const once = shop.open({ pool, store: { pooler } })
+      const call = makeCall()
+      const error = await catchError(
+        once.transaction(call, async (tx) => {
+          await leaveEffect(tx, call.key)
+          const copied = tx.query(text)
+          await (ignored ? copied.catch(() => {}) : copied)
+        }),
+      )
+      expect(error).toMatchObject({ code: 'option_invalid', message: expect.stringContaining('COPY') })
+      expect(await shop.countEffects(call.key)).toBe(0)
+      // The only connection of the pool is not left waiting for rows.
+      expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+      expect((await once.transaction(call, (tx) => leaveEffect(tx, call.key))).outcome).toBe('executed')
+    })
+  })
 })

@@ -142,4 +142,25 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
     tests: ['test/contract/idle-late.test.ts'],
     only: 'sends the record next',
   },
+  {
+    name: 'tx: tell a COPY that cannot be sent as a store that is away',
+    file: 'src/store/postgres/tx-query.ts',
+    edits: [{ from: `    this.#copies = true\n`, to: `` }],
+    tests: ['test/contract/misuse-ended.test.ts'],
+    only: 'COPY from the client.* alone',
+  },
+  {
+    name: 'tx: read what is quoted in a text as its statements',
+    file: 'src/store/postgres/tx.ts',
+    edits: [{ from: `? text : text.replace(QUOTED, "''")`, to: `? text : text.replace(QUOTED, '$&')` }],
+    tests: ['test/contract/misuse-ended.test.ts'],
+    only: 'is about a savepoint',
+  },
+  {
+    name: 'tx: take a quote in a comment for the beginning of a text',
+    file: 'src/store/postgres/tx.ts',
+    edits: [{ from: `/--|\\/\\*|\\\\/.test(text)`, to: `/no such text/.test(text)` }],
+    tests: ['test/contract/misuse-ended.test.ts'],
+    only: 'what is told as executed',
+  },
 ]

@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg'
+import { OnlyonceError } from '../../errors.ts'
 import { type Bound, forget, messagesOf, orGiveUp, send } from './flush.ts'
 import {
   type CommandComplete,
@@ -34,6 +35,7 @@ export class TxQuery implements Submittable {
   readonly #preparing: string[] = []
   readonly query_timeout: number | undefined
   #left = 0
+  #copies = false
 
   constructor(gate: Gate, named: boolean, inner: PgQuery, query_timeout: number | undefined) {
     this.#gate = gate
@@ -93,6 +95,11 @@ export class TxQuery implements Submittable {
   }
 
   handleError(error: Error, wire: Wire): void {
+    // What the server says then is how a cancelled statement ends too: its author is told what cannot be done here.
+    if (this.#copies) {
+      this.#inner.handleError(new OnlyonceError('option_invalid', { detail: NO_COPY, cause: error }), wire)
+      return
+    }
     if (this.#left > 0) {
       forget(wire, this.#preparing, error)
       if (this.#inner.name !== undefined) delete wire.submittedNamedStatements?.[this.#inner.name]
@@ -109,8 +116,11 @@ export class TxQuery implements Submittable {
   handleEmptyQuery(wire: Wire): void {
     this.#inner.handleEmptyQuery(wire)
   }
+  /** pg refuses to send rows, and the server then wants a new Sync: it has ignored the one that came with the statement. */
   handleCopyInResponse(wire: Wire): void {
+    this.#copies = true
     this.#inner.handleCopyInResponse(wire)
+    if (isExtended(this.#inner)) wire.sync()
   }
   handleCopyData(message: unknown, wire: Wire): void {
     this.#inner.handleCopyData(message, wire)
@@ -118,6 +128,14 @@ export class TxQuery implements Submittable {
   handleReadyForQuery(wire: Wire): void {
     this.#inner.handleReadyForQuery(wire)
   }
+}
+
+export const NO_COPY =
+  'Cursors and COPY from or to a stream do not work through tx; use once.within with a client of your own, or send the rows as arrays, as parameters.'
+
+/** As pg decides it. */
+function isExtended({ name, values, queryMode }: PgQuery): boolean {
+  return Boolean(name) || (values?.length ?? 0) > 0 || queryMode === 'extended'
 }
 
 /**

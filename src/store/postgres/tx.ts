@@ -6,7 +6,7 @@ import type { Connections } from './connections.ts'
 import { type Bound, flush, submit } from './flush.ts'
 import type { Habits } from './habits.ts'
 import type { Link } from './link.ts'
-import { COMMENTS, type Gate, mayFollowBegin, TxQuery } from './tx-query.ts'
+import { COMMENTS, type Gate, mayFollowBegin, NO_COPY, TxQuery } from './tx-query.ts'
 import { type PgQuery, pgQuery, transactionStatus } from './wire.ts'
 
 /** What the work of a transaction is given: a client that knows one thing, to run queries. */
@@ -35,6 +35,10 @@ const MAY_END = new RegExp(
   `\\b(?:commit|abort|prepare\\s+transaction|rollback(?!${TO_SAVEPOINT}))\\b|(?:^|;)\\s*end\\b|(?:/\\*|--)[^]*\\bend\\b`,
   'i',
 )
+
+/** 'text', "name", or $tag$ text $tag$. A dollar inside of a name begins nothing. */
+const QUOTED =
+  /'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*"|(?<![\w$\u0080-\uffff])\$((?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?)\$[\s\S]*?\$\1\$/g
 
 /**
  * A transaction that begins with its first statement. BEGIN travels in the same flush as that statement, so
@@ -138,9 +142,7 @@ export class Tx implements PostgresTx {
   #refusal(config: string | QueryConfig): OnlyonceError | null {
     if (this.#over) return new OnlyonceError('transaction_over')
     if (typeof (config as { submit?: unknown })?.submit === 'function') {
-      const detail =
-        'Cursors and COPY streams do not work through tx; use once.within with a client of your own.'
-      return new OnlyonceError('option_invalid', { detail })
+      return new OnlyonceError('option_invalid', { detail: NO_COPY })
     }
     const text = typeof config === 'string' ? config : config?.text
     if (typeof text === 'string' && CONTROLS.test(text))
@@ -205,13 +207,21 @@ export class Tx implements PostgresTx {
  * is not told which of them an answer is about: where one might be the end, the transaction counts as ended.
  */
 function isToSavepoint(text: string): boolean {
-  return ONE_TO_SAVEPOINT.test(text) || (SOME_TO_SAVEPOINT.test(text) && !MAY_END.test(text))
+  return ONE_TO_SAVEPOINT.test(text) || (SOME_TO_SAVEPOINT.test(text) && !MAY_END.test(withoutQuoted(text)))
+}
+
+/**
+ * Quoted texts and names hold no statement that could end the transaction: the body of DO may not, and the server refuses it there. Where a
+ * comment or a backslash makes it uncertain what is quoted, the text stays as it is.
+ */
+function withoutQuoted(text: string): string {
+  return /--|\/\*|\\/.test(text) ? text : text.replace(QUOTED, "''")
 }
 
 /** Several statements in one text go over the simple protocol; only there can one hide that ends the transaction. */
 function mayEnd(query: PgQuery): boolean {
   const text = query.text ?? ''
-  return text.includes(';') && MAY_END.test(text)
+  return text.includes(';') && MAY_END.test(withoutQuoted(text))
 }
 
 /** A refusal that is not awaited must not end the process. */

@@ -13,6 +13,7 @@ export interface Wire {
     write(bytes: Buffer): boolean
     destroy(): void
   }
+  sync(): void
   prependListener(event: 'readyForQuery', listen: (message: { readonly status: string }) => void): unknown
   readonly parsedStatements?: Record<string, string | undefined>
   readonly submittedNamedStatements?: Record<string, string | undefined>
