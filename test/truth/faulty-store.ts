@@ -19,6 +19,9 @@ export interface Injection {
  */
 export type When = 'before' | 'after' | 'failed' | 'lost'
 
+/** Stores are shared by thousands of requests, each with a library of its own: they are started once, and stay open. */
+const started = new WeakMap<object, unknown>()
+
 /** A store that does what it is asked, but for the injections, each of which strikes so many times. */
 export function faultyStore(store: Store<PostgresTx>, injections: readonly Injection[]): Store<PostgresTx> {
   const struck = new Map<Injection, number>()
@@ -27,7 +30,14 @@ export function faultyStore(store: Store<PostgresTx>, injections: readonly Injec
       get(_, name) {
         const value = Reflect.get(target, name)
         if (name === 'operations' && value !== undefined) return wrap(value as object, 'operations.')
+        if (name === 'close') return async () => {}
         if (typeof value !== 'function') return value
+        if (name === 'start' && target === store) {
+          return (...args: unknown[]) => {
+            if (!started.has(store)) started.set(store, value.apply(target, args))
+            return started.get(store)
+          }
+        }
         const call = (...args: unknown[]) => value.apply(target, args)
         const injection = injections.find(({ method }) => method === `${prefix}${String(name)}`)
         if (injection === undefined) return call

@@ -44,6 +44,7 @@ export type Journal = Map<string, number>
 
 export const LEASE_MS = 2_000
 const TRIES_MS = 3_000
+const CLOSE_MS = 1_000
 const OPERATIONS = { plain: payOf('plain'), atomic_first: payOf('atomic_first') }
 export const ALL_OPERATIONS = Object.values(OPERATIONS)
 const journals = new Map<string, Journal>()
@@ -95,6 +96,8 @@ async function request(
     reconcile_after_ms: [1, 1, 1],
     // How long a request tries. It is not the client's own, so workers begin calls after it too.
     deadline_ms: TRIES_MS,
+    // Thousands of them live in this process: the test looks after what they leave.
+    background: false,
   })
   await once.start()
   const POST = serve(once, moment, key)
@@ -109,6 +112,8 @@ async function request(
     // What the framework is given: it may well show what an error of ours says.
     if (!(error instanceof OnlyonceError)) return { code: 'thrown', executed: null, status: null, text: '' }
     return { code: error.code, executed: error.executed, status: null, text: error.message }
+  } finally {
+    await once.close({ max_ms: CLOSE_MS })
   }
 }
 
