@@ -1,19 +1,22 @@
 /**
- * npm run mutants [-- part of a name] [--times 5] [--control] [--torture] [--share 1/3]
+ * npm run mutants [-- part of a name] [--times 5] [--control] [--record] [--torture] [--share 1/3]
  *
  * Builds each fault of mutants.ts into a copy of the project and runs the tests that must notice. A fault that
- * nothing notices is a hole in the tests, and ends this with an error. `--times` repeats the whole table: a fault that is
- * noticed in some runs only is caught by luck. `--control` runs the same tests without any fault: they have to pass.
- * `--share 2/3` tries the second third of the table, in which each mutant stands by its place. `--torture` tries the faults that the torture has to find, in place of those that tests have to. Faults behind PgBouncer
- * want Debian's package of it.
+ * nothing notices is a hole in the tests, and ends this with an error. The test that noticed a fault the last time is tried
+ * first, alone (caught-by.json, written by `--record`); only where it passes all tests of the mutant are tried.
+ * `--times` repeats the whole table: a fault that is noticed in some runs only is caught by luck. `--control` runs the same
+ * tests without any fault: they have to pass. `--share 2/3` tries the second third of the table, in which each mutant
+ * stands by its place. `--torture` tries the faults that the torture has to find, in place of those that tests have to.
+ * Faults behind PgBouncer want Debian's package of it.
  */
 import { spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openServer } from '../setup/cluster.ts'
 import { buildIn } from './build-in.ts'
+import { CAUGHT_BY, type Catch, record } from './caught-by.ts'
 import { copyProject, ROOT, withFault } from './copy.ts'
 import { MUTANTS, type Mutant } from './mutants.ts'
 import { tryUnderTorture } from './run-torture.ts'
@@ -24,6 +27,7 @@ const { values: given, positionals } = parseArgs({
   options: {
     times: { type: 'string', default: '1' },
     control: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
     torture: { type: 'boolean', default: false },
     share: { type: 'string', default: '1/1' },
   },
@@ -46,8 +50,10 @@ const tried = given.control ? controls(wanted) : wanted
 const waiting = Array.from({ length: times }, () => tried).flat()
 const all = waiting.length
 let wrong = 0
+const caught = new Map<string, Catch>()
 await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, workThrough))
 console.log(`\n${all - wrong} of ${all} ${given.control ? 'controls passed' : 'mutants caught'}`)
+if (given.record) record(caught)
 process.exitCode = wrong === 0 && all > 0 ? 0 : 1
 
 /** The tests of the table, each set of them once. */
@@ -69,12 +75,17 @@ async function workThrough(): Promise<void> {
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
       const began = performance.now()
       const bench = { copy, database_url: server.url }
-      const failure = await withFault(copy, mutant, () => firstFailure(bench, mutant))
+      const failure = await withFault(copy, mutant, () =>
+        given.control ? firstFailure(bench, mutant) : firstCatch(bench, mutant),
+      )
+      if (failure?.test !== undefined) caught.set(mutant.name, failure as Catch)
       const good = given.control ? failure === null : failure !== null
       if (!good) wrong += 1
       const verdict = given.control ? (good ? 'passed  ' : 'FAILED  ') : good ? 'caught  ' : 'SURVIVED'
       const seconds = ((performance.now() - began) / 1_000).toFixed(1).padStart(5)
-      console.log(`${verdict} ${seconds} s  ${mutant.name}\n                  ${failure ?? mutant.file}`)
+      console.log(
+        `${verdict} ${seconds} s  ${mutant.name}\n                  ${failure === null ? mutant.file : `${failure.file}: ${failure.test ?? 'could not be loaded'}`}`,
+      )
     }
   } finally {
     await server.close()
@@ -82,10 +93,27 @@ async function workThrough(): Promise<void> {
   }
 }
 
+/** A failure of a test, or of a whole file. */
+interface Failure {
+  readonly file: string
+  readonly test?: string
+}
+
+/** The test that noticed the fault the last time, or else the first one that does. */
+async function firstCatch(bench: Bench, mutant: Mutant): Promise<Failure | null> {
+  const last = CAUGHT_BY[mutant.name]
+  const alone = last && { ...mutant, tests: [last.file], only: `^${escaped(last.test)}$` }
+  return (alone && (await firstFailure(bench, alone))) ?? (await firstFailure(bench, mutant))
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+}
+
 async function firstFailure(
   { copy, database_url }: Bench,
   { name, tests, only, config }: Mutant,
-): Promise<string | null> {
+): Promise<Failure | null> {
   const report = join(copy, 'mutant-report.json')
   rmSync(report, { force: true })
   const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs')
@@ -107,20 +135,22 @@ async function firstFailure(
   const run = spawn(process.execPath, args, { cwd: copy, env, stdio: 'ignore', timeout: RUN_MAX_MS })
   const status = await new Promise((resolve, reject) => run.once('error', reject).once('exit', resolve))
   if (status === 0) return null
-  const failure = nameOfFailure(copy, report)
+  const failure = failureIn(copy, report)
   // A run that fails without a test that fails has noticed nothing: its command may be wrong.
   if (failure === null) throw new Error(`${name}: no test failed, and vitest ended with ${status}.`)
   return failure
 }
-function nameOfFailure(copy: string, report: string): string | null {
+
+function failureIn(copy: string, report: string): Failure | null {
   try {
     const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report
+    const fileOf = (name: string) => name.replace(`${copy}/`, '')
     for (const { name, assertionResults } of testResults) {
       const failed = assertionResults.find(({ status }) => status === 'failed')
-      if (failed !== undefined) return `${name.replace(`${copy}/`, '')}: ${failed.fullName.trim()}`
+      if (failed !== undefined) return { file: fileOf(name), test: failed.fullName.trim() }
     }
     const broken = testResults.find(({ status }) => status === 'failed')
-    return broken === undefined ? null : `${dirname(broken.name)}: could not be loaded`
+    return broken === undefined ? null : { file: fileOf(broken.name) }
   } catch {
     return null
   }
