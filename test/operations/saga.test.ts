@@ -149,11 +149,16 @@ describe('a saga that cannot go on', () => {
         dedupes: false,
       })
     })
-    const call = { ...payment(), ...SHORT }
+    const call = { ...payment(), lease_ms: 5_000, in_progress_max_ms: 5_000 }
     await shop
       .open()
       .run(transfer, call)
       .catch(() => {})
+    const state = `SELECT state FROM onlyonce.records WHERE key = $1`
+    await waitUntil(
+      'its owner has written that it is in doubt',
+      async () => (await shop.observer.query(state, [call.key])).rows[0]?.state === 'unknown',
+    )
     // As its owner would have left it, had it been killed within the call.
     await shop.observer.query(
       `UPDATE onlyonce.records SET state = 'in_progress', error_code = NULL, error_message = NULL, look_at = NULL,
