@@ -9,20 +9,20 @@
  * stands by its place. `--torture` tries the faults that the torture has to find, in place of those that tests have to.
  * Faults behind PgBouncer want Debian's package of it.
  */
-import { spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { EMBEDDED } from '../../build/embed-migrations.ts'
 import { openServer } from '../setup/cluster.ts'
 import { buildIn } from './build-in.ts'
 import { CAUGHT_BY, type Catch, record } from './caught-by.ts'
 import { copyProject, ROOT, withFault } from './copy.ts'
 import { MUTANTS, type Mutant } from './mutants.ts'
 import { tryUnderTorture } from './run-torture.ts'
+import { type Failure, Tester } from './tester.ts'
 import { TORTURE_MUTANTS } from './torture-mutants.ts'
 
-const RUN_MAX_MS = 300_000
 const { values: given, positionals } = parseArgs({
   options: {
     times: { type: 'string', default: '1' },
@@ -62,104 +62,51 @@ function controls(mutants: readonly Mutant[]): readonly Mutant[] {
   return [...sets.values()].map((mutant) => ({ ...mutant, name: mutant.tests.join(), edits: [] }))
 }
 
-/** Where one mutant after the other is tried: a copy of the project, and a server that nobody else disturbs. */
-interface Bench {
-  readonly copy: string
-  readonly database_url: string
-}
-
 async function workThrough(): Promise<void> {
   const copy = copyProject()
   const server = await openServer()
+  const tester = new Tester(copy, server.url)
   try {
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
       const began = performance.now()
-      const bench = { copy, database_url: server.url }
-      const failure = await withFault(copy, mutant, () =>
-        given.control ? firstFailure(bench, mutant) : firstCatch(bench, mutant),
-      )
+      const failure = await tryOne(tester, copy, mutant)
       if (failure?.test !== undefined) caught.set(mutant.name, failure as Catch)
       const good = given.control ? failure === null : failure !== null
       if (!good) wrong += 1
       const verdict = given.control ? (good ? 'passed  ' : 'FAILED  ') : good ? 'caught  ' : 'SURVIVED'
       const seconds = ((performance.now() - began) / 1_000).toFixed(1).padStart(5)
-      console.log(
-        `${verdict} ${seconds} s  ${mutant.name}\n                  ${failure === null ? mutant.file : `${failure.file}: ${failure.test ?? 'could not be loaded'}`}`,
-      )
+      const where =
+        failure === null ? mutant.file : `${failure.file}: ${failure.test ?? 'could not be loaded'}`
+      console.log(`${verdict} ${seconds} s  ${mutant.name}\n                  ${where}`)
     }
   } finally {
+    await tester.close()
     await server.close()
     rmSync(copy, { recursive: true })
   }
 }
 
-/** A failure of a test, or of a whole file. */
-interface Failure {
-  readonly file: string
-  readonly test?: string
-}
-
 /** The test that noticed the fault the last time, or else the first one that does. */
-async function firstCatch(bench: Bench, mutant: Mutant): Promise<Failure | null> {
-  const last = CAUGHT_BY[mutant.name]
-  const alone = last && { ...mutant, tests: [last.file], only: `^${escaped(last.test)}$` }
-  return (alone && (await firstFailure(bench, alone))) ?? (await firstFailure(bench, mutant))
+async function tryOne(tester: Tester, copy: string, mutant: Mutant): Promise<Failure | null> {
+  const { tests, only, config } = mutant
+  // The template of databases is made when a process begins.
+  const migrates = mutant.file.endsWith('.sql')
+  if (migrates) await tester.close()
+  const changed = [mutant.file, EMBEDDED]
+  const last = given.control ? undefined : CAUGHT_BY[mutant.name]
+  try {
+    return await withFault(copy, mutant, async () => {
+      const alone = last && { changed, tests: [last.file], only: `^${escaped(last.test)}$` }
+      const again = alone && (await tester.firstFailure(config, alone))
+      return again ?? (await tester.firstFailure(config, { changed, tests, ...(only && { only }) }))
+    })
+  } catch (error) {
+    throw new Error(`${mutant.name}: no test failed.`, { cause: error })
+  } finally {
+    if (migrates) await tester.close()
+  }
 }
 
 function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-}
-
-async function firstFailure(
-  { copy, database_url }: Bench,
-  { name, tests, only, config }: Mutant,
-): Promise<Failure | null> {
-  const report = join(copy, 'mutant-report.json')
-  rmSync(report, { force: true })
-  const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs')
-  const args = [
-    vitest,
-    'run',
-    ...tests,
-    '--bail=1',
-    ...(config === undefined ? [] : [`--config=${config}`]),
-    ...(only === undefined ? [] : [`--testNamePattern=${only}`]),
-    '--reporter=json',
-    `--outputFile=${report}`,
-    '--typecheck.enabled=false',
-    // Modules are found by a hash of their text, so one with a fault in it is never taken for the sound one.
-    '--experimental.fsModuleCache=true',
-    `--experimental.fsModuleCachePath=${join(copy, 'mutant-modules')}`,
-  ]
-  const env = { ...process.env, DATABASE_URL: database_url }
-  const run = spawn(process.execPath, args, { cwd: copy, env, stdio: 'ignore', timeout: RUN_MAX_MS })
-  const status = await new Promise((resolve, reject) => run.once('error', reject).once('exit', resolve))
-  if (status === 0) return null
-  const failure = failureIn(copy, report)
-  // A run that fails without a test that fails has noticed nothing: its command may be wrong.
-  if (failure === null) throw new Error(`${name}: no test failed, and vitest ended with ${status}.`)
-  return failure
-}
-
-function failureIn(copy: string, report: string): Failure | null {
-  try {
-    const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report
-    const fileOf = (name: string) => name.replace(`${copy}/`, '')
-    for (const { name, assertionResults } of testResults) {
-      const failed = assertionResults.find(({ status }) => status === 'failed')
-      if (failed !== undefined) return { file: fileOf(name), test: failed.fullName.trim() }
-    }
-    const broken = testResults.find(({ status }) => status === 'failed')
-    return broken === undefined ? null : { file: fileOf(broken.name) }
-  } catch {
-    return null
-  }
-}
-
-interface Report {
-  readonly testResults: readonly {
-    readonly name: string
-    readonly status: string
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[]
-  }[]
 }
