@@ -37,6 +37,11 @@ export const MISTAKES = {
       'A scope needs an account: a non-empty string of at most 255 characters. There is no anonymous account.',
     operation_invalid:
       'A scope needs an operation: a name such as payments.create, of at most 255 characters.',
+    business_key_invalid:
+      'A business key needs a name and at least one identifier: non-empty strings, safe integers or bigints.',
+    pointer_invalid: 'A fingerprint field is not a JSON Pointer. Write for example /meta/trace_id.',
+    secret_invalid:
+      'The secret is not usable. Give at least 32 bytes, or a key ring with a current id that it contains.',
     input_not_serializable:
       'The input cannot be fingerprinted or stored. Pass plain JSON values: no functions, symbols, bigints, NaN or cycles.',
     raw_body_missing:
@@ -84,11 +89,6 @@ export const MISTAKES = {
   ...told(500, false, 'unknown', IN_DOUBT, {
     seal_broken:
       'The stored reply cannot be opened: it was changed, belongs to another record, or was sealed with other bytes under the same key id. It is not replayed and nothing is run again; ask an operator.',
-    business_key_invalid:
-      'A business key needs a name and at least one identifier: non-empty strings, safe integers or bigints.',
-    pointer_invalid: 'A fingerprint field is not a JSON Pointer. Write for example /meta/trace_id.',
-    secret_invalid:
-      'The secret is not usable. Give at least 32 bytes, or a key ring with a current id that it contains.',
     value_not_serializable:
       'The value cannot be stored. Return plain JSON values: no functions, symbols, bigints, NaN, invalid dates, bytes, errors, regular expressions, maps, sets, cycles, and nothing undefined in a list.',
     value_too_large: 'The value is larger than the limit for stored replies. Return less.',

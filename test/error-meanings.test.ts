@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { idempotent } from '../src/adapters/fetch/index.ts'
 import { ERRORS } from '../src/errors.ts'
+import { businessKey, memory, onlyonce } from '../src/index.ts'
 
 const ENTRIES = Object.entries(ERRORS)
 
@@ -66,4 +68,35 @@ it('what a developer has to repair is told to no client', () => {
     advice.test(message),
   )
   expect(wrong.map(([code]) => code)).toEqual([])
+})
+
+const SECRET = 'a-secret-that-is-long-enough-0123456789'
+const BEFORE_THE_STORE: Readonly<Record<string, () => unknown>> = {
+  business_key_invalid: () => businessKey('order'),
+  secret_invalid: () => onlyonce({ store: memory(), secret: 'short' }),
+  pointer_invalid: () => {
+    const once = onlyonce({ store: memory(), secret: SECRET, background: false })
+    const policy = {
+      account: () => 'a',
+      operation: 'orders.create',
+      fingerprint: { exclude: ['no pointer'] },
+    }
+    return idempotent(once, policy, () => new Response())
+  },
+}
+
+it.each(Object.entries(BEFORE_THE_STORE))(
+  '%s, which is thrown before anything is asked of a store, says that its request started nothing',
+  (code, make) => {
+    const entry = { code, status: 500, retryable: true, executed: 'not_by_this_request' }
+    expect(make).toThrow(expect.objectContaining(entry))
+  },
+)
+
+it('the work of a handler that throws such an error has begun all the same', async () => {
+  const once = onlyonce({ store: memory(), secret: SECRET, background: false })
+  const call = { account: 'a', operation: 'orders.create', key: 'order-19283', input: 1 }
+  const told = once.handler(call, async () => businessKey('order'))
+  await expect(told).rejects.toMatchObject({ code: 'handler_failed', executed: 'unknown' })
+  await once.close()
 })
