@@ -15,7 +15,9 @@ import { voidAfter, voidBefore } from './void-calls.ts'
 export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
   const known: Known = { in_doubt: site.maybe_sent, sent_here: false }
   try {
-    const timeout_ms = timeoutOf(step, site)
+    const short = tooShortFor(step, site)
+    if (short !== null) throw short
+    const timeout_ms = step.timeout_ms ?? Math.min(LIMITS.call_timeout_ms, site.timeout_ms)
     const before = await voidBefore(step, site, timeout_ms, known)
     if (before !== null) return before
     const end = await bring(step, site, timeout_ms, known)
@@ -28,11 +30,11 @@ export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Prom
   }
 }
 
-function timeoutOf(step: ForeignStep<unknown>, site: CallSite): number {
-  const timeout_ms = step.timeout_ms ?? Math.min(LIMITS.call_timeout_ms, site.timeout_ms)
-  if (timeout_ms <= site.timeout_ms) return timeout_ms
-  throw new OnlyonceError('option_invalid', {
-    detail: `timeout_ms of a call is at most two thirds of lease_ms: ${site.timeout_ms}.`,
+/** Why a call cannot be made under the lease of this owner, or null. Another owner, with a longer lease, can make it. */
+export function tooShortFor({ timeout_ms = 0 }: ForeignStep<unknown>, site: CallSite): OnlyonceError | null {
+  if (timeout_ms <= site.timeout_ms) return null
+  return new OnlyonceError('option_invalid', {
+    detail: `timeout_ms of a call is at most two thirds of lease_ms, which is ${site.timeout_ms} here, and this one asks for ${timeout_ms}. Give the call, the route or the worker that runs it a longer lease_ms.`,
   })
 }
 

@@ -5,7 +5,7 @@ import type { Isolation, Queryable } from '../store/contract.ts'
 import type { Written } from '../store/operations.ts'
 import { encodeThrown } from '../value.ts'
 import { callSiteOf } from './call-site.ts'
-import { callForeign } from './foreign.ts'
+import { callForeign, tooShortFor } from './foreign.ts'
 import { GivenSteps } from './given-steps.ts'
 import { OpDoor } from './op.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
@@ -226,6 +226,9 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if (this.#steps.pending) await this.#commit()
     await this.#guarded(() => this.#hold.claimForCall())
     const site = callSiteOf(this.#hold, name, maybe_sent, kind)
+    // A wrong option of this owner is nothing that the function says: what was done is not undone for it.
+    const short = maybe_sent ? null : tooShortFor(step, site)
+    if (short !== null) throw this.#stop({ why: 'failed', error: short })
     const end = await this.#guarded(() => callForeign(step, site))
     if (end.end === 'result') return this.#took(name, kind, end.value, site.key)
     if (end.end === 'not_executed') this.#maybe_sent = false

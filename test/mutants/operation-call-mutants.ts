@@ -250,4 +250,16 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     tests: ['test/operations/kept-long.test.ts'],
     only: 'a retry that asks for less',
   },
+  {
+    name: 'lease: undo an operation because the lease of a worker is short',
+    file: 'src/protect/operation-run.ts',
+    edits: [
+      {
+        from: `const short = maybe_sent ? null : tooShortFor(step, site)`,
+        to: `const short = maybe_sent ? tooShortFor(step, site) : null`,
+      },
+    ],
+    tests: ['test/operations/worker-lease.test.ts'],
+    only: 'undoes nothing',
+  },
 ]

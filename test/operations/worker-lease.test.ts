@@ -1,0 +1,59 @@
+import { beforeAll, expect, test } from 'vitest'
+import { completer, operation, operator, reconciler, reply } from '../../src/index.ts'
+import { catchError, openShop, type Shop } from '../contract/shop.ts'
+import { payment } from './till.ts'
+
+let shop: Shop
+beforeAll(async () => {
+  shop = await openShop()
+})
+
+/** A saga whose second call takes longer than two thirds of a short lease may. */
+function transferThat(name: string, between: () => Promise<void>) {
+  const done: string[] = []
+  const transfer = operation(name, async (op) => {
+    await op.foreign('debited', { call: async () => done.push('debit') })
+    op.compensate('debit_undone', { call: async () => done.push('undo') })
+    await op.atomic('noted', async () => 1)
+    await between()
+    await op.atomic('checked', async () => 1)
+    await op.foreign('credited', { timeout_ms: 5_000, call: async () => done.push('credit') })
+    return reply(201, {})
+  })
+  return { transfer, done }
+}
+
+test('a worker whose lease is too short for a call undoes nothing, and another goes on', async () => {
+  let gone = true
+  const { transfer, done } = transferThat('transfers.short_worker', async () => {
+    if (gone) await new Promise(() => {})
+  })
+  const call = payment()
+  const once = shop.open({ operations: [transfer] })
+  await catchError(once.run(transfer, { ...call, lease_ms: 8_000, in_progress_max_ms: 100 }))
+  await shop.observer.query('UPDATE onlyonce.records SET lease_until = now() WHERE key = $1', [call.key])
+  gone = false
+  await completer(once, { lease_ms: 300, grace_ms: 1 }).runOnce()
+  const id = { account: call.account, operation: transfer.name, key: call.key }
+  const { state, record } = await operator(once).show(id)
+  expect([state, record?.failure?.code, record?.recovery_point]).toEqual([
+    'unknown',
+    'option_invalid',
+    'checked',
+  ])
+  expect(record?.failure?.message).toContain('this one asks for 5000')
+  expect(done).toEqual(['debit'])
+  // Done outside, it does not wait for a retry: a worker looks at it.
+  await shop.observer.query('UPDATE onlyonce.records SET look_at = now() WHERE key = $1', [call.key])
+  await reconciler(once).runOnce()
+  expect(done).toEqual(['debit', 'credit'])
+})
+
+test('nor does a caller with such a lease: it is told, and a retry with a longer one goes on', async () => {
+  const { transfer, done } = transferThat('transfers.short_caller', async () => {})
+  const call = payment()
+  const once = shop.open()
+  const told = await catchError(once.run(transfer, { ...call, lease_ms: 300 }))
+  expect(told).toMatchObject({ code: 'option_invalid' })
+  expect(done).toEqual(['debit'])
+})
