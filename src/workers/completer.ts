@@ -26,6 +26,8 @@ export function completer<Tx>(once: Onlyonce<Tx>, options: CompleterOptions = {}
   checkTaker('completer()', options, NAMES)
   const { grace_ms = LIMITS.grace_ms, batch_max = LIMITS.worker_batch_max } = options
   const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = options
+  const tellFailed = ({ id }: Takable, error: unknown) =>
+    engine.observers.emit({ signal: 'reconcile_failed', id, failure: failureOf(error) })
   return {
     name: 'completer',
     async runOnce() {
@@ -40,11 +42,11 @@ export function completer<Tx>(once: Onlyonce<Tx>, options: CompleterOptions = {}
         engine.observers.emit({ signal: 'zombie_key', protection: 'operation', id: seen.id })
         if (end.why === 'completed')
           engine.observers.emit({ signal: 'reconcile_resolved', id: seen.id, state: 'completed' })
+        // Such as a lease that is too short for a call: nothing else would say so.
+        if (end.why === 'failed') tellFailed(seen, end.error)
         return true
       }
-      return await takeEach(abandoned, options, resume, ({ id }, error) =>
-        engine.observers.emit({ signal: 'reconcile_failed', id, failure: failureOf(error) }),
-      )
+      return await takeEach(abandoned, options, resume, tellFailed)
     },
   }
 }

@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
 import { completer, operation, operator, reconciler, reply } from '../../src/index.ts'
 import { catchError, openShop, type Shop } from '../contract/shop.ts'
+import { makeRecorder } from '../setup/recorder.ts'
 import { payment } from './till.ts'
 
 let shop: Shop
@@ -29,7 +30,8 @@ test('a worker whose lease is too short for a call undoes nothing, and another g
     if (gone) await new Promise(() => {})
   })
   const call = payment()
-  const once = shop.open({ operations: [transfer] })
+  const heard = makeRecorder()
+  const once = shop.open({ operations: [transfer], observe: heard })
   await catchError(once.run(transfer, { ...call, lease_ms: 8_000, in_progress_max_ms: 100 }))
   await shop.observer.query('UPDATE onlyonce.records SET lease_until = now() WHERE key = $1', [call.key])
   gone = false
@@ -43,6 +45,7 @@ test('a worker whose lease is too short for a call undoes nothing, and another g
   ])
   expect(record?.failure?.message).toContain('this one asks for 5000')
   expect(done).toEqual(['debit'])
+  expect(heard.of('reconcile_failed').map(({ failure }) => failure.code)).toEqual(['option_invalid'])
   // Done outside, it does not wait for a retry: a worker looks at it.
   await shop.observer.query('UPDATE onlyonce.records SET look_at = now() WHERE key = $1', [call.key])
   await reconciler(once).runOnce()
