@@ -6,6 +6,7 @@ import type { FaultyFile } from './build-in.ts'
 import { COME_BACK_MUTANTS } from './come-back-mutants.ts'
 import { COPIES_MUTANTS } from './copies-mutants.ts'
 import { CRASH_MUTANTS } from './crash-mutants.ts'
+import { DECISION_MUTANTS } from './decision-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { INVALID_MUTANTS } from './invalid-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
@@ -282,6 +283,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...OBSERVE_MUTANTS,
   ...OUTBOX_MUTANTS,
   ...PAYMENT_MUTANTS,
+  ...DECISION_MUTANTS,
   ...WEBHOOK_MUTANTS,
   ...KEY_MUTANTS,
   ...LIMIT_MUTANTS,

@@ -122,8 +122,8 @@ const OPS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'ops: post what the books of the processor cannot be compared with',
-    file: 'apps/payments/payments/decisions.ts',
-    edits: [{ from: 'gateway_id === undefined && NAMED', to: 'gateway_id === null && NAMED' }],
+    file: 'apps/payments/payments/found.ts',
+    edits: [{ from: 'if (gateway_id === undefined && kind', to: 'if (gateway_id === null && kind' }],
     tests: [OPS],
     only: 'is decided upon',
   },

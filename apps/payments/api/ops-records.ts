@@ -7,7 +7,7 @@ import { requireOpsToken } from './auth.ts'
 import { withCursor } from './cursors.ts'
 import { API_LIMITS } from './limits.ts'
 import { Nullable } from './schemas.ts'
-import { Time } from './times.ts'
+import { readTime, Time } from './times.ts'
 import type { Routes } from './type.ts'
 
 const tags = ['ops']
@@ -24,9 +24,18 @@ const SIGNATURE = {
 }
 const FOUND = {
   gateway_id: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 255, description: 'What it is called at the processor.' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 255,
+      description:
+        'What it is called at the processor: pi_… of a payment or a capture, re_… of a refund. Of payments and refunds it is looked up there: refused with 400 where there is none, where it belongs to another payment or refund, or where its amount or currency differs; with 503 where the processor cannot be asked.',
+    }),
   ),
-  capture_before: Type.Optional(Time),
+  capture_before: Type.Optional({
+    ...Time,
+    description:
+      'Of a payment that is held: until when, at most as long as the processor says. Only needed where the processor does not say it.',
+  }),
 }
 const DecisionBody = Type.Object(
   {
@@ -43,6 +52,12 @@ const DecisionBody = Type.Object(
       }),
     ),
     ...FOUND,
+    unchecked: Type.Optional(
+      Type.Literal(true, {
+        description:
+          'With executed alone: decide also where the processor cannot be asked about gateway_id. For a processor that is away for good; the audit says so. What the processor does say still counts.',
+      }),
+    ),
     reply: Type.Optional(
       Type.Object(
         {
@@ -184,6 +199,7 @@ export const opsRecordRoutes: Routes = async (app, service) => {
     async ({ body }) => {
       const { account, operation, key, by, why, ...found } = body
       const record = { account, operation, key }
+      if (found.capture_before !== undefined) readTime('capture_before', found.capture_before)
       const evidence = await evidenceOf(service, record, found)
       const { record: seen, state } = await operator(once).show(record)
       if (evidence === null || (state !== 'unknown' && state !== 'parked')) {
@@ -203,6 +219,11 @@ function readDecision({ reply, ...rest }: Omit<DecisionBody, keyof typeof RECORD
     const detail = 'earlier_call_is_void goes with the decision retry, and with no other.'
     throw new Refused('invalid_request', { field: 'earlier_call_is_void', detail })
   }
+  if (rest.unchecked && rest.decision !== 'executed') {
+    const detail = 'unchecked goes with the decision executed, and with no other.'
+    throw new Refused('invalid_request', { field: 'unchecked', detail })
+  }
+  if (rest.capture_before !== undefined) readTime('capture_before', rest.capture_before)
   if (reply === undefined) return rest as Decision
   const { status, headers = {}, body } = reply
   // In one spelling: else a Content-Type would stand beside ours.

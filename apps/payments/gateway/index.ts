@@ -77,6 +77,19 @@ export interface Refunded extends Money {
   readonly gateway_id: string
 }
 
+/** What the processor has under an id that a person names. */
+export interface Charge extends Money {
+  /** Ours, as they were told to the processor; null for what we have not made. */
+  readonly account: string | null
+  readonly reference: string | null
+  /** Of a refund: what its payment is called there. Null for a payment. */
+  readonly of: string | null
+  /** `open`: it is not decided there. */
+  readonly status: 'held' | 'moved' | 'open' | 'failed'
+  /** Until when the money is held; ISO 8601. Null where none is held. */
+  readonly capture_before: string | null
+}
+
 /** Money that moved at the processor, as its own books tell it. */
 export interface Movement extends Money {
   readonly kind: 'payment' | 'refund'
@@ -102,6 +115,10 @@ export interface Gateway {
   /** How long its lookups may miss what was done. */
   readonly settle_ms: number
   readonly timeout_ms: number
+  /** The longest time that it holds money. */
+  readonly hold_max_ms: number
+  /** What its ids look like, from the first character to the last. */
+  readonly ids: Readonly<Record<Movement['kind'], RegExp>>
   authorize(order: AuthorizeOrder, context: CallContext): Promise<Authorized | Decline>
   capture(order: CaptureOrder, context: CallContext): Promise<Captured | Decline>
   void(order: VoidOrder, context: CallContext): Promise<Voided | Decline>
@@ -110,6 +127,8 @@ export interface Gateway {
   findCapture(order: CaptureOrder, context: CallContext): Promise<Found<Captured | Decline>>
   findVoid(order: VoidOrder, context: CallContext): Promise<Found<Voided | Decline>>
   findRefund(order: RefundOrder, context: CallContext): Promise<Found<Refunded | Decline>>
+  /** Null where the processor says that there is none. Throws where it does not say. */
+  lookUp(kind: Movement['kind'], gateway_id: string, signal: AbortSignal): Promise<Charge | null>
   /** All movements that were made in this time, oldest first or not; for reconciliation. */
   movements(range: {
     readonly from: Date

@@ -4,6 +4,7 @@ import type { Decline, Gateway } from './index.ts'
 import { type Outcome, outcomeOf } from './stripe/classify.ts'
 import { makeSender, type Sender } from './stripe/http.ts'
 import { STRIPE_LIMITS } from './stripe/limits.ts'
+import { lookUpAt, STRIPE_IDS } from './stripe/look-up.ts'
 import { KEY_ENTRY } from './stripe/metadata.ts'
 import { checkOptions, type StripeOptions } from './stripe/options.ts'
 import { findRefund, movementsOf, type Read } from './stripe/pages.ts'
@@ -50,6 +51,8 @@ export function stripeGateway(options: StripeOptions): Gateway {
     key_lifetime_ms,
     settle_ms,
     timeout_ms,
+    hold_max_ms: STRIPE_LIMITS.hold_max_ms,
+    ids: STRIPE_IDS,
 
     async authorize(order, { key, signal }) {
       const params = authorizeParams(order, key, own.payment_method_types)
@@ -124,6 +127,8 @@ export function stripeGateway(options: StripeOptions): Gateway {
     },
 
     findRefund: (order, context) => findRefund(read, order, context),
+
+    lookUp: lookUpAt(sender, mode),
 
     movements: (range) => movementsOf(read, range),
   }

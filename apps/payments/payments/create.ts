@@ -10,6 +10,7 @@ import { boundsOf, gatewayOf } from './gateways.ts'
 import type { Settling } from './reservations.ts'
 import { type Metadata, type PaymentRow, presentPayment, viewDecline, withoutMetadata } from './rows.ts'
 import { INSERT_PAYMENT, SETTLE_PAYMENT } from './sql.ts'
+import { tellTaken } from './taken.ts'
 
 /** What a client asks for, checked. */
 export interface CreatePayment {
@@ -63,11 +64,9 @@ export const createPaymentWith = (doors: PaymentDoors) =>
       find: (context) => gateway.findAuthorization(order, context),
       ...boundsOf(gateway),
     })
-    return op.atomic(
-      'settled',
-      (tx) => settlePayment(tx, op, id, authorized, windowMs(doors, op)),
-      READ_COMMITTED,
-    )
+    return op
+      .atomic('settled', (tx) => settlePayment(tx, op, id, authorized, windowMs(doors, op)), READ_COMMITTED)
+      .catch(tellTaken(authorized.gateway_id))
   })
 
 const READ_COMMITTED = { isolation: 'read committed' } as const

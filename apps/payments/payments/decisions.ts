@@ -12,10 +12,19 @@ import {
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import { problemReply, Refused } from '../problems.ts'
+import { checkFound, isNamed, type Named } from './found.ts'
+import type { Gateways } from './gateways.ts'
 import { givenReply } from './giving-up.ts'
 import { GATEWAY_ID_OWNERS } from './sql-unsettled.ts'
-import { evidenceFor, releaseHeld, settleTold, type Told } from './told.ts'
+import { isTaken } from './taken.ts'
+import { callStepOf, evidenceFor, releaseHeld, settleTold, type Told } from './told.ts'
 import { settlingOf } from './workers.ts'
+
+interface Doors {
+  readonly pool: pg.Pool
+  /** That what an operator names is looked up at. */
+  readonly gateways: Gateways
+}
 
 interface Signed {
   readonly by: string
@@ -32,16 +41,12 @@ export type Decision = Signed &
         /** The call that was in doubt was not carried out and never will be: the next one gets a new key. */
         readonly earlier_call_is_void?: true
       }
-    | {
+    | ({
         /** It was found out at the processor that it happened, or that it did not. */
         readonly decision: 'executed' | 'not_executed'
-        /** What it is called there. */
-        readonly gateway_id?: string
-        /** Until when it is held there. */
-        readonly capture_before?: string
         /** In place of the reply that the request would have had. */
         readonly reply?: GivenReply
-      }
+      } & Named)
   )
 
 /**
@@ -52,7 +57,7 @@ export type Decision = Signed &
  * await decide(service, record, { decision: 'executed', gateway_id: 're_1', by: 'ann', why: 'found there' })
  */
 export async function decide(
-  { once, pool }: { readonly once: Onlyonce<PostgresTx>; readonly pool: pg.Pool },
+  { once, pool, gateways }: Doors & { readonly once: Onlyonce<PostgresTx> },
   record: RecordId,
   given: Decision,
 ): Promise<void> {
@@ -71,28 +76,34 @@ export async function decide(
         ...(given.earlier_call_is_void && { earlier_call_is_void: true }),
       })
     default: {
-      const told = toldBy(record, given)
-      await refuseEnded(desk, record)
+      // The decision is about what was seen here: where the record has gone on since, the operator is told.
+      const seen_fence = await decidableFence(desk, record, given.decision)
+      const seen = { ...signedAs(given), fence: fence ?? seen_fence }
+      const told: Told =
+        given.decision === 'executed'
+          ? await checkFound({ pool, gateways }, record, given)
+          : { executed: false }
       const settling = settlingOf(once)(record.account)
       const settled = inTransaction(pool, async (tx) => {
         if (!told.executed) {
           const reply = given.reply ?? givenReply(problemReply('request_given_up'))
-          const { given_up } = await desk.giveUp(record, { ...signed, reply, tx })
+          const { given_up } = await desk.giveUp(record, { ...seen, reply, tx })
           if (given_up) return await releaseHeld(tx, settling, record)
         }
         const reply = await replyOf(tx, settling, record, told, given.reply)
-        await desk.resolve(record, { ...signed, reply, tx })
+        await desk.resolve(record, { ...seen, reply, tx })
       })
-      return await settled.catch(refuseTaken)
+      return await settled.catch(async (error) => {
+        // Another decision came first and has settled what was held: that is what the later operator hears.
+        if (error instanceof NothingHeld) await decidableFence(desk, record, given.decision)
+        refuseTaken(error)
+      })
     }
   }
 }
 
-/** The index decides, so two decisions at once cannot both have the id. */
 function refuseTaken(error: unknown): never {
-  const { code, constraint } = error as { readonly code?: unknown; readonly constraint?: unknown }
-  const taken = code === '23505' && ['payments_gateway_id', 'refunds_gateway_id'].includes(`${constraint}`)
-  throw taken ? gatewayIdTaken() : error
+  throw isTaken(error) ? gatewayIdTaken() : error
 }
 
 function gatewayIdTaken(): Refused {
@@ -100,11 +111,36 @@ function gatewayIdTaken(): Refused {
   return new Refused('invalid_request', { field: 'gateway_id', detail })
 }
 
-/** What has ended holds nothing, so nothing could be told about what became of it. */
-async function refuseEnded(desk: Operator, record: RecordId): Promise<void> {
-  const { state, why } = await desk.show(record)
-  if (['none', 'expired', 'completed'].includes(state))
+/** Kept for ever, so that it can be seen which decisions rest on the word of an operator alone. */
+function signedAs({ by, why, unchecked }: Signed & Named): Pick<Signed, 'by' | 'why'> {
+  return { by, why: unchecked ? `${UNCHECKED}${why}` : why }
+}
+
+/** Before the reason of a decision that was not compared with the processor. */
+export const UNCHECKED = 'Unchecked: '
+
+/**
+ * The fence of a record that can be decided about. What has ended holds nothing, so nothing could be told about what became of it. What
+ * the processor has answered durably cannot be declared not to have happened.
+ */
+async function decidableFence(
+  desk: Operator,
+  record: RecordId,
+  decision: Decision['decision'],
+): Promise<number> {
+  const { state, why, record: seen } = await desk.show(record)
+  if (seen === null || ['none', 'expired', 'completed'].includes(state))
     throw new OnlyonceError('not_resolvable', { detail: why })
+  const { fence, recovery_point } = seen
+  if (
+    decision === 'not_executed' &&
+    recovery_point !== null &&
+    recovery_point === callStepOf(record.operation)
+  ) {
+    const detail = `The step ${recovery_point} is durable: the processor has answered. Unpark it, and a worker goes on.`
+    throw new OnlyonceError('not_resolvable', { detail })
+  }
+  return fence
 }
 
 /** Settles what the request holds. The reply is that of the request, where the operator gives no other. */
@@ -118,45 +154,29 @@ async function replyOf(
   const settled = await settleTold(tx, settling, record, told)
   if (given !== undefined) return given
   if (settled !== null) return givenReply(settled)
-  throw new Refused('invalid_request', {
-    field: 'reply',
-    detail: 'Nothing is held for this request from which its reply could be made: give the reply.',
-  })
+  throw new NothingHeld()
 }
 
-/** Without its name at the processor, our books could never be compared with the processor's. */
-const NAMED: readonly string[] = ['payments.create', 'refunds.create']
-
-function toldBy(record: RecordId, given: Extract<Decision, { readonly gateway_id?: string }>): Told {
-  return given.decision === 'not_executed' ? { executed: false } : foundBy(record, given)
-}
-
-function foundBy(
-  { operation }: RecordId,
-  { gateway_id, capture_before }: Pick<FoundAtProcessor, 'gateway_id' | 'capture_before'>,
-) {
-  if (gateway_id === undefined && NAMED.includes(operation)) {
-    throw new Refused('invalid_request', { field: 'gateway_id', detail: 'gateway_id is missing.' })
+class NothingHeld extends Refused {
+  constructor() {
+    const detail = 'Nothing is held for this request from which its reply could be made: give the reply.'
+    super('invalid_request', { field: 'reply', detail })
   }
-  return { executed: true, gateway_id: gateway_id ?? null, capture_before: capture_before ?? null } as const
 }
 
-export interface FoundAtProcessor {
+export interface FoundAtProcessor extends Omit<Named, 'unchecked'> {
   readonly outcome: 'executed' | 'declined'
-  readonly gateway_id?: string
-  readonly capture_before?: string
   readonly message?: string
 }
 
 /** What was found, as the result of the call that it is about, and the step that makes that call. Null: there is no such call. */
-export async function evidenceOf(
-  { pool }: { readonly pool: pg.Pool },
-  record: RecordId,
-  found: FoundAtProcessor,
-) {
-  const told = found.outcome === 'executed' ? foundBy(record, found) : { declined: found.message ?? null }
+export async function evidenceOf({ pool, gateways }: Doors, record: RecordId, found: FoundAtProcessor) {
+  const told =
+    found.outcome === 'executed'
+      ? await checkFound({ pool, gateways }, record, found)
+      : { declined: found.message ?? null }
   // Only a look: a worker settles it later, and there the index decides.
-  if (found.gateway_id !== undefined && NAMED.includes(record.operation)) {
+  if (found.gateway_id !== undefined && isNamed(record.operation)) {
     const { rows } = await pool.query(GATEWAY_ID_OWNERS, [record.account, found.gateway_id])
     if (rows.some(({ operation }) => operation === record.operation)) throw gatewayIdTaken()
   }

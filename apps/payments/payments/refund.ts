@@ -16,6 +16,7 @@ import {
   withoutMetadata,
 } from './rows.ts'
 import { RESERVE_REFUND, SETTLE_REFUND } from './sql.ts'
+import { tellTaken } from './taken.ts'
 
 export interface RefundPayment {
   readonly payment: string
@@ -45,11 +46,9 @@ export const refundPaymentWith = (doors: PaymentDoors) =>
       find: (context) => gateway.findRefund(order, context),
       ...boundsOf(gateway),
     })
-    return op.atomic(
-      'settled',
-      (tx) => settleRefund(tx, op, input.payment, reserved, refunded),
-      ONE_AT_A_TIME,
-    )
+    return op
+      .atomic('settled', (tx) => settleRefund(tx, op, input.payment, reserved, refunded), ONE_AT_A_TIME)
+      .catch(tellTaken(refunded.gateway_id))
   })
 
 async function reserve(

@@ -12,16 +12,18 @@ export const REFUNDS_UNDER_WAY = underWay('refunds')
  * What the request with a key holds, the newest first; the payment is locked. 1 account, 2 key, or operation and key of who is closing
  * it, 3 the id of what is held, where it is known: an earlier request with the same key may have left something, too.
  */
-const heldBy = (of: string, final: string, from: string) => `
+const heldBy = (of: string, final: string, from: string, locked = 'p') => `
 SELECT p.id AS payment, ${of}.id, ${of}.amount::float8, p.currency, ${final} AS final, p.gateway_id, p.capture_method
 FROM ${from} AND ($3::text IS NULL OR ${of}.id = $3)
-ORDER BY ${of}.id DESC LIMIT 1 FOR UPDATE OF p`
+ORDER BY ${of}.id DESC LIMIT 1 FOR UPDATE OF ${locked}`
 const ofTable = (table: string, final: string) =>
   heldBy(
     'h',
     final,
     `payments.${table} h JOIN payments.payments p ON p.account = h.account AND p.id = h.payment
 WHERE h.account = $1 AND h.idempotency_key = $2 AND h.status = 'processing'`,
+    // After a wait for the payment the database looks at locked rows alone once more: another decision may have settled this one.
+    'p, h',
   )
 export const HELD_BY_CAPTURE = ofTable('captures', 'h.final')
 export const HELD_BY_REFUND = ofTable('refunds', 'false')
@@ -120,10 +122,10 @@ RETURNING ${COLUMNS}, ${ATTEMPTS}`
 
 /** By which operation one of ours got what the processor calls so, in the mode of an account. 1 account, 2 gateway id. */
 export const GATEWAY_ID_OWNERS = `
-SELECT 'payments.create' AS operation FROM payments.payments
+SELECT 'payments.create' AS operation, id AS owner, account FROM payments.payments
 WHERE gateway_id = $2 AND status <> 'failed' AND NOT shares_gateway_id AND split_part(account, ':', 2) = split_part($1, ':', 2)
 UNION
-SELECT 'refunds.create' FROM payments.refunds
+SELECT 'refunds.create', id, account FROM payments.refunds
 WHERE gateway_id = $2 AND status <> 'failed' AND NOT shares_gateway_id AND split_part(account, ':', 2) = split_part($1, ':', 2)`
 
 /** 1 account, 2 payment. */

@@ -12,11 +12,17 @@ import * as sql from './sql-unsettled.ts'
 
 /** It happened at the processor, under this name there; or it did not. */
 export type Told =
-  | { readonly executed: true; readonly gateway_id: string | null; readonly capture_before?: string | null }
+  | {
+      readonly executed: true
+      readonly gateway_id: string | null
+      readonly capture_before?: string | null
+      /** What it was compared with: the payment, the capture or the refund that the request held then. */
+      readonly held?: string
+    }
   | { readonly executed: false }
 
 /** What a request holds, by the key of its record. */
-interface Holding {
+export interface Holding {
   readonly payment: string
   /** Of the capture, the refund, or the payment itself. */
   readonly id: string
@@ -45,7 +51,7 @@ export async function settleTold(
   record: RecordId,
   told: Told,
 ): Promise<OperationReply<unknown> | null> {
-  const held = await findHeld(tx, record)
+  const held = await findHeld(tx, record, told.executed ? told.held : null)
   if (held === null) return null
   const { payment, id, amount, currency, final } = held
   switch (record.operation) {
@@ -84,7 +90,7 @@ export async function settleTold(
   }
 }
 
-type Found = Extract<Told, { readonly executed: true }>
+export type Found = Extract<Told, { readonly executed: true }>
 
 /** What a processor calls it, or else the payment that it is of. */
 const nameOf = (held: Holding, { gateway_id }: Found) => gateway_id ?? held.gateway_id ?? ''
@@ -112,6 +118,9 @@ function refundedBy({ amount, currency }: Holding, { gateway_id }: Found): Refun
 function voidedBy(held: Holding, found: Found): Voided {
   return { status: 'voided', gateway_id: nameOf(held, found) }
 }
+
+/** The step of an operation that asks the processor; undefined for one that asks none. */
+export const callStepOf = (operation: string): string | undefined => CALLS[operation]?.step
 
 /** The step that asks the processor, and what it gives where it was carried out. */
 const CALLS: Readonly<Record<string, { step: string; resultOf: (held: Holding, found: Found) => unknown }>> =
@@ -173,7 +182,7 @@ export async function releaseHeld(
 }
 
 /** The payment is locked, so that nobody else settles it meanwhile. */
-async function findHeld(
+export async function findHeld(
   tx: Queryable,
   { account, operation, key }: RecordId,
   id: string | null = null,

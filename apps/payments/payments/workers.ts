@@ -15,6 +15,7 @@ import type { expirePaymentWith } from './let-go.ts'
 import type { Settling } from './reservations.ts'
 import { type PaymentRow, presentPayment, withoutMetadata } from './rows.ts'
 import * as sql from './sql-unsettled.ts'
+import { parkTaken } from './taken.ts'
 import { releaseHeld, settleTold, type Told } from './told.ts'
 
 interface Doors {
@@ -74,6 +75,7 @@ export function marker({ once, pool }: Doors): Worker {
         const record = { account, operation: 'payments.create', key: row.idempotency_key! }
         // Over, and not settled: an operator has given the reply, who alone knows why; or it is gone, or another request's by now.
         const { state, told } = await storyOf(desk, record, row.since_ms)
+        if (state === 'unknown') await parkTaken(desk, pool, record, 'payments.marker')
         if (state === 'unknown' || state === 'parked' || told !== null) await mark(account, id)
         else if (isOver(state)) {
           await inTransaction(pool, (tx) => releaseHeld(tx, settling(account), record, row))
@@ -100,7 +102,8 @@ export function sweeper({ once, pool }: Doors): Worker {
     const record = { account, operation: operation!, key: key! }
     const { state, told } = await storyOf(desk, record, since_ms)
     const by = settling(account)
-    if (state === 'retryable') {
+    if (state === 'unknown') await parkTaken(desk, pool, record, 'payments.sweeper')
+    else if (state === 'retryable') {
       // The worker that lets go of what was due comes back by itself.
       if (!abandoned || operation === 'payments.expire') return
       await inTransaction(pool, async (tx) => {

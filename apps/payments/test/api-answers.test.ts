@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { callRefused, relay } from 'onlyonce'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { backgroundOf } from '../workers.ts'
+import { refundOf } from './charges.ts'
 import { codesOf, type Document, mismatchesOf, type Seen } from './documented.ts'
 import { openSandbox } from './sandbox.ts'
 import {
@@ -70,7 +71,7 @@ const BODIES: Readonly<Record<string, object>> = {
   'POST /ops/accounts/{account_id}/api-keys': { mode: 'test' },
   'POST /ops/accounts/{account_id}/payers/forget': { mode: 'test', payer: 'alice', how: 'erase' },
   'POST /ops/record/decisions': { ...RECORD, ...SIGNED, decision: 'park' },
-  'POST /ops/record/evidence': { ...RECORD, ...SIGNED, outcome: 'executed', gateway_id: 're_1' },
+  'POST /ops/record/evidence': { ...RECORD, ...SIGNED, outcome: 'executed', gateway_id: 'pi_1' },
 }
 
 interface Route {
@@ -319,9 +320,10 @@ describe('what a route has of its own', () => {
     const { api_key, account } = shop
     await misread.post(`/v1/payments/${ids.payment}/refunds`, { amount: 2 }, { api_key, key })
     const record = { account, operation: 'refunds.create', key, ...SIGNED }
-    const evidence = { ...record, outcome: 'executed', gateway_id: 're_1' }
+    const gateway_id = await refundOf(shop.service.gateways.test!, shop, record)
+    const evidence = { ...record, outcome: 'executed', gateway_id }
     expect.soft((await post('POST /ops/record/evidence', { body: evidence })).status).toBe(200)
-    const decision = { ...record, decision: 'executed', gateway_id: 're_1' }
+    const decision = { ...record, decision: 'executed', gateway_id }
     expect.soft((await post('POST /ops/record/decisions', { body: decision })).status).toBe(200)
   })
 })

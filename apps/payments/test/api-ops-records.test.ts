@@ -2,6 +2,7 @@
 import { callRefused, reconciler, startWorkers } from 'onlyonce'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitUntil } from '../../../test/setup/wait.ts'
+import { chargeOf, refundOf } from './charges.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { type Answer, type Ask, openTestService, TEST_OPS_TOKEN, type TestService } from './service.ts'
 
@@ -47,12 +48,34 @@ async function parked(what: 'capture' | 'refunds', body: object) {
   return { id: paid.body.id as string, api_key, record, send, balance }
 }
 
-async function parkedPayment() {
+async function parkedPayment(body: object = TEA) {
   asked += 1
   const { api_key, account } = await shop.addCaller()
   const key = `parked-request-${asked}`
-  expect((await unpaid.post('/v1/payments', TEA, { api_key, key })).body.code).toBe('parked')
+  expect((await unpaid.post('/v1/payments', body, { api_key, key })).body.code).toBe('parked')
   return { account, operation: 'payments.create', key }
+}
+
+/** What a person has made at the processor: nothing in it names one of ours. */
+async function byHand(what: 'payment_intents' | 'refunds', form: Record<string, string>): Promise<string> {
+  const { url, api_key } = sandbox.gateway
+  const headers = { authorization: `Bearer ${api_key}` }
+  const made = await fetch(`${url}/v1/${what}`, { method: 'POST', headers, body: new URLSearchParams(form) })
+  return ((await made.json()) as { id: string }).id
+}
+const BY_HAND = { amount: '1000', currency: 'eur', payment_method: 'pm_card_visa', confirm: 'true' }
+
+/** Two refunds of one payment in doubt, and a person has given the money back once. */
+async function expectOneRefund() {
+  const { record, id, api_key } = await parked('refunds', { amount: 300 })
+  const second = { ...record, key: `${record.key}-second` }
+  await misread.post(`/v1/payments/${id}/refunds`, { amount: 300 }, { api_key, key: second.key })
+  const paid = (await shop.ask(`/v1/payments/${id}`, { api_key })).body
+  const gateway_id = await byHand('refunds', { payment_intent: paid.attempts[0].gateway_id, amount: '300' })
+  const both = [record, second].map((one) =>
+    opsPost('/ops/record/decisions', { ...one, ...SIGNED, decision: 'executed', gateway_id }),
+  )
+  expect((await Promise.all(both)).map(({ status }) => status).sort()).toEqual([200, 400])
 }
 
 describe('a record', () => {
@@ -78,7 +101,8 @@ describe('a record', () => {
 
   it('is decided upon, and what follows is posted', async () => {
     const { record, send, balance } = await parked('refunds', { amount: 300 })
-    const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id: 're_found', fence: 1 }
+    const gateway_id = await refundOf(sandbox.client, shop, record)
+    const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id, fence: 1 }
     const stale = await opsPost('/ops/record/decisions', { ...decision, fence: 7 })
     expect([stale.status, stale.body.code]).toEqual([409, 'record_changed'])
     const unnamed = await opsPost('/ops/record/decisions', { ...decision, gateway_id: undefined })
@@ -116,15 +140,124 @@ describe('a record', () => {
       expect((await ops(`/ops/record?${queryOf(record)}`)).body).toMatchObject({ state: 'parked', audit: [] })
     }
     expect(await refund.balance()).toMatchObject({ available: 1_000 })
+    // One that was made by hand names no payment of ours. One of the two decisions gets it.
+    const gateway_id = await byHand('payment_intents', BY_HAND)
     const both = [payment, await parkedPayment()].map((record) =>
-      opsPost('/ops/record/decisions', {
-        ...record,
-        ...SIGNED,
-        decision: 'executed',
-        gateway_id: 'pi_found_once',
-      }),
+      opsPost('/ops/record/decisions', { ...record, ...SIGNED, decision: 'executed', gateway_id }),
     )
     expect((await Promise.all(both)).map(({ status }) => status).sort()).toEqual([200, 400])
+    const late = { ...(await parkedPayment()), ...SIGNED, outcome: 'executed', gateway_id }
+    expect((await opsPost('/ops/record/evidence', late)).body).toMatchObject({
+      status: 400,
+      field: 'gateway_id',
+    })
+    await expectOneRefund()
+  })
+
+  it('is executed as what the processor itself says to be of it, and as nothing else', async () => {
+    const record = await parkedPayment()
+    const own = await chargeOf(sandbox.client, shop, record)
+    const other = await parkedPayment()
+    const wrong = [
+      ...[
+        `${own} `,
+        ` ${own}`,
+        own.toUpperCase(),
+        `${own}\n`,
+        `https://dashboard.example/${own}`,
+        `re_1`,
+        `pi_x/../${own}`,
+      ],
+      'pi_unknown',
+      await chargeOf(sandbox.client, shop, other),
+      await chargeOf(sandbox.client, shop, record, { amount: 999 }),
+      await chargeOf(sandbox.client, shop, record, { currency: 'USD' }),
+      await chargeOf(sandbox.client, shop, record, { payment_method: 'pm_card_chargeDeclined' }),
+    ]
+    for (const gateway_id of wrong) {
+      const named = { ...record, ...SIGNED, gateway_id }
+      const told = [
+        await opsPost('/ops/record/decisions', { ...named, decision: 'executed', unchecked: true }),
+        await opsPost('/ops/record/evidence', { ...named, outcome: 'executed' }),
+      ]
+      for (const { body } of told)
+        expect.soft(body, gateway_id).toMatchObject({ status: 400, field: 'gateway_id' })
+    }
+    const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id: own }
+    expect((await opsPost('/ops/record/decisions', decision)).body).toMatchObject({ state: 'completed' })
+  })
+
+  it('is not decided while the processor cannot be asked, unless the operator answers for it', async () => {
+    const record = await parkedPayment(HELD)
+    const away = async () => {
+      throw new Error('The processor is away.')
+    }
+    const gateways = { test: { ...sandbox.client, lookUp: away } }
+    const alone = await openTestService({ database: shop.database, gateways })
+    const decide = (more: object) =>
+      alone.post(
+        '/ops/record/decisions',
+        { ...record, ...SIGNED, decision: 'executed', gateway_id: 'pi_gone', ...more },
+        { api_key: TEST_OPS_TOKEN, key: '' },
+      )
+    const refused = await decide({})
+    expect(refused.body).toMatchObject({ status: 503, code: 'unavailable', executed: 'not_by_this_request' })
+    expect((await decide({ decision: 'not_executed', unchecked: true })).body.field).toBe('unchecked')
+    expect((await decide({ unchecked: true, gateway_id: 'pi_gone ' })).body.field).toBe('gateway_id')
+    // Until when it is held, nobody else can say then.
+    const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+    for (const capture_before of [undefined, inDays(-1), inDays(32)]) {
+      const { body } = await decide({ unchecked: true, capture_before })
+      expect(body).toMatchObject({ status: 400, field: 'capture_before' })
+    }
+    const { body } = await decide({ unchecked: true, capture_before: inDays(7) })
+    expect(body).toMatchObject({
+      state: 'completed',
+      audit: [{ by: 'ann', why: `Unchecked: ${SIGNED.why}` }],
+    })
+  })
+
+  it('of a payment that is held ends when the processor says', async () => {
+    const record = await parkedPayment(HELD)
+    const gateway_id = await chargeOf(sandbox.client, shop, record)
+    const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id }
+    const later = { ...decision, capture_before: '9999-12-31T23:59:59Z' }
+    expect((await opsPost('/ops/record/decisions', later)).body.field).toBe('capture_before')
+    expect((await opsPost('/ops/record/decisions', decision)).status).toBe(200)
+    const { rows } = await shop.service.pool.query(
+      `SELECT capture_before BETWEEN now() AND now() + interval '8 days' AS soon FROM payments.payments WHERE account = $1`,
+      [record.account],
+    )
+    expect(rows).toEqual([{ soon: true }])
+  })
+
+  it('that two operators decide at once is decided by one of them', async () => {
+    for (const what of ['refunds', 'capture'] as const) {
+      const { record } = await parked(what, { amount: 300 })
+      const gateway_id = what === 'refunds' ? await refundOf(sandbox.client, shop, record) : undefined
+      const { pool } = shop.service
+      const held = await pool.connect()
+      await held.query('BEGIN')
+      await held.query('SELECT FROM payments.payments WHERE account = $1 FOR UPDATE', [record.account])
+      const both = ['executed', 'not_executed'].map((decision) =>
+        opsPost('/ops/record/decisions', {
+          ...record,
+          ...SIGNED,
+          decision,
+          ...(decision === 'executed' && { gateway_id }),
+        }),
+      )
+      await waitUntil('both wait for the payment', async () => {
+        const { rows } = await pool.query(
+          `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+        )
+        return rows.length === 2
+      })
+      await held.query('COMMIT')
+      held.release()
+      const told = (await Promise.all(both)).map(({ status, body }) => `${status} ${body.code ?? body.state}`)
+      expect(told.sort()).toEqual(['200 completed', '409 not_resolvable'])
+    }
   })
 
   it('gets the reply that the operator gives, and is settled all the same', async () => {

@@ -1,9 +1,9 @@
 /** What nobody asks for: the workers behind payments. */
-import { notExecuted } from 'onlyonce'
+import { notExecuted, operator } from 'onlyonce'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { makeId } from '../ids.ts'
 import { LIMITS } from '../limits.ts'
-import { expirer, marker, sweeper } from '../payments/index.ts'
+import { decide, expirer, marker, sweeper } from '../payments/index.ts'
 import { backgroundOf } from '../workers.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { openTestService, type TestService } from './service.ts'
@@ -184,6 +184,51 @@ describe('the marker', () => {
     await marker(shop.service).runOnce()
     const { data } = (await shop.ask('/v1/payments')).body
     expect(data.map(({ status }: { status: string }) => status)).toEqual(['requires_capture', 'failed'])
+  })
+})
+
+describe('a charge that another one has', () => {
+  it('parks its record with the name of that one, and cannot be declared not executed', async () => {
+    const id = await pay({ capture_method: 'automatic' })
+    const [{ gateway_id: pi }] = (await find(id)).attempts
+    await shop.post(`/v1/payments/${id}/refunds`, { amount: 100 })
+    const { rows } = await shop.service.pool.query('SELECT id, gateway_id FROM payments.refunds')
+    // A processor that says of the next payment, and of the next refund, that they are those.
+    const money = { amount: 100, currency: 'EUR', capture_before: null }
+    const test = {
+      ...sandbox.client,
+      authorize: async () => ({ ...money, status: 'captured' as const, gateway_id: pi }),
+      refund: async () => ({ ...money, status: 'refunded' as const, gateway_id: rows[0].gateway_id }),
+    }
+    const twice = await openTestService({ database: shop.database, gateways: { test } })
+    const { api_key, account } = shop
+    for (const { operation, path, owner, worker } of [
+      { operation: 'payments.create', path: '/v1/payments', owner: id, worker: marker(shop.service) },
+      {
+        operation: 'refunds.create',
+        path: `/v1/payments/${id}/refunds`,
+        owner: rows[0].id,
+        worker: sweeper(shop.service),
+      },
+    ]) {
+      const record = { account, operation, key: `taken-${operation}` }
+      const body =
+        operation === 'payments.create'
+          ? { ...HELD, capture_method: 'automatic', amount: 100 }
+          : { amount: 100 }
+      const first = await twice.post(path, body, { api_key, key: record.key })
+      expect(first.body).toMatchObject({ executed: 'unknown' })
+      expect(first.text).not.toContain(owner)
+      await age(0.01)
+      await worker.runOnce()
+      const { state, record: parked, audit } = await operator(shop.service.once).show(record)
+      expect([state, parked!.failure!.code]).toEqual(['parked', 'gateway_id_taken'])
+      expect(audit).toMatchObject([
+        { action: 'park', why: expect.stringContaining(`${owner} of ${account}`) },
+      ])
+      const late = decide(shop.service, record, { decision: 'not_executed', by: 'ann', why: 'a guess' })
+      await expect(late).rejects.toMatchObject({ code: 'not_resolvable' })
+    }
   })
 })
 

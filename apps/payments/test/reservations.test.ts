@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { verify } from '../ledger/index.ts'
 import { type Decision, decide, sweeper } from '../payments/index.ts'
 import { verifyLedger } from './books.ts'
+import { refundOf } from './charges.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { openTestService, type TestService } from './service.ts'
 
@@ -188,7 +189,8 @@ describe('an operator', () => {
     const { id, record, codeOf } = await parked('refunds', { amount: 300 })
     const since = await watchBooks()
     await expect(decideOn(record, { decision: 'executed' })).rejects.toThrow('gateway_id')
-    await decideOn(record, { decision: 'executed', gateway_id: 're_found' })
+    const gateway_id = await refundOf(sandbox.client, shop, record)
+    await decideOn(record, { decision: 'executed', gateway_id })
     expect(await since()).toEqual([-300, 0])
     expect(await find(id)).toMatchObject({ amount_refunded: 300 })
     expect((await codeOf(shop))[0]).toBe(201)

@@ -26,4 +26,6 @@ export const STRIPE_LIMITS = {
   message_length_max: 500,
   /** Where Stripe does not say until when it holds the money: what it promises for cards. */
   hold_ms: 7 * 24 * 60 * 60 * 1_000,
+  /** Extended authorizations are held for up to 30 days; a day more, for clocks. */
+  hold_max_ms: 31 * 24 * 60 * 60 * 1_000,
 } as const

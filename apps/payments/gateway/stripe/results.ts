@@ -82,7 +82,7 @@ function authorized(intent: Intent, status: 'authorized' | 'captured'): Authoriz
   }
 }
 
-function captureBefore({ latest_charge, created }: Intent): string {
+export function captureBefore({ latest_charge, created }: Intent): string {
   const card = typeof latest_charge === 'object' ? latest_charge?.payment_method_details?.card : undefined
   const at_ms = card?.capture_before ? card.capture_before * 1_000 : created * 1_000 + STRIPE_LIMITS.hold_ms
   return new Date(at_ms).toISOString()

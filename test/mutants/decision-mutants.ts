@@ -1,0 +1,68 @@
+import type { Mutant } from './mutants.ts'
+
+const OPS = 'apps/payments/test/api-ops-records.test.ts'
+const WORKERS = 'apps/payments/test/payments-workers.test.ts'
+const FOUND = 'apps/payments/payments/found.ts'
+const DECISIONS = 'apps/payments/payments/decisions.ts'
+
+/** Faults in what the payment service makes of the word of an operator: money that is posted twice, or to the wrong payment. */
+export const DECISION_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'operator: take any text for what the processor calls a charge',
+    file: FOUND,
+    edits: [{ from: 'if (gateway.ids[kind].test(gateway_id)) return', to: 'if (gateway.name) return' }],
+    tests: [OPS],
+    only: 'is not decided while the processor',
+  },
+  {
+    name: 'operator: take the charge of one payment for that of another',
+    file: FOUND,
+    edits: [{ from: 'told === null || told === own', to: 'told === null || own !== null' }],
+    tests: [OPS],
+    only: 'is executed as what the processor',
+  },
+  {
+    name: 'operator: take a charge of another amount',
+    file: FOUND,
+    edits: [{ from: 'if (amount !== held.amount || ', to: 'if (' }],
+    tests: [OPS],
+    only: 'is executed as what the processor',
+  },
+  {
+    name: 'operator: decide about a charge that the processor could not be asked about',
+    file: FOUND,
+    edits: [{ from: 'if (unchecked) return null', to: 'return null' }],
+    tests: [OPS],
+    only: 'is not decided while the processor',
+  },
+  {
+    name: 'operator: hold money without an end',
+    file: FOUND,
+    edits: [{ from: 'if (told !== null) return told', to: 'return told' }],
+    tests: [OPS],
+    only: 'is not decided while the processor',
+  },
+  {
+    name: 'operator: declare not executed what the processor has answered durably',
+    file: DECISIONS,
+    edits: [{ from: `decision === 'not_executed' &&`, to: `decision === 'park' &&` }],
+    tests: [WORKERS],
+    only: 'parks its record with the name',
+  },
+  {
+    name: 'operator: settle a capture or a refund that another decision has settled meanwhile',
+    file: 'apps/payments/payments/sql-unsettled.ts',
+    edits: [{ from: `'p, h',`, to: `'p',` }],
+    tests: [OPS],
+    only: 'that two operators decide at once',
+  },
+  {
+    name: 'payments: try for ever to settle a charge that another payment has',
+    file: 'apps/payments/payments/workers.ts',
+    edits: [
+      { from: `if (state === 'unknown') await parkTaken(desk, pool, record, 'payments.marker')\n`, to: '\n' },
+    ],
+    tests: [WORKERS],
+    only: 'parks its record with the name',
+  },
+]
