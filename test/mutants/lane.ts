@@ -33,8 +33,8 @@ async function run({ changed, tests, only }: Asked): Promise<Answer> {
   changed_before = changed
   if (only === undefined) vitest.resetGlobalTestNamePattern()
   else vitest.setGlobalTestNamePattern(only)
-  const project = vitest.getRootProject()
-  const wanted = tests.map((file) => project.createSpecification(join(root, file)))
+  // Files, and folders of them.
+  const wanted = await vitest.globTestSpecifications(tests.map((path) => join(root, path)))
   tried = []
   const { unhandledErrors } = await vitest.runTestSpecifications(wanted)
   const failure = failureIn(tried)

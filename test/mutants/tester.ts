@@ -32,11 +32,16 @@ export class Tester {
     this.#database_url = database_url
   }
 
-  /** The first test that fails, or null. Throws where the tests could not be run, or took too long. */
+  /**
+   * The first test that fails, or null. Throws where the tests could not be run, or took too long. A run may be spoilt by what
+   * an earlier one has left in the process, so it is tried once more in a fresh one.
+   */
   async firstFailure(config: string | undefined, asked: Asked): Promise<Failure | null> {
-    const lane = await this.#open(config ?? '')
-    lane.send(asked)
-    const answer = await this.#answer(lane)
+    let answer = await this.#ask(config ?? '', asked)
+    if ('error' in answer) {
+      await this.close()
+      answer = await this.#ask(config ?? '', asked)
+    }
     if ('error' in answer) throw new Error(answer.error)
     return answer.failure
   }
@@ -51,6 +56,12 @@ export class Tester {
     const killer = setTimeout(() => lane.kill('SIGKILL'), 10_000)
     await ended
     clearTimeout(killer)
+  }
+
+  async #ask(config: string, asked: Asked): Promise<Answer> {
+    const lane = await this.#open(config)
+    lane.send(asked)
+    return await this.#answer(lane)
   }
 
   async #open(config: string): Promise<ChildProcess> {
