@@ -62,8 +62,7 @@ export const BACKGROUND_MUTANTS: readonly Mutant[] = [
     edits: [
       { from: `if (code === INSUFFICIENT_PRIVILEGE) this.#planned`, to: `if (code === '') this.#planned` },
     ],
-    tests: ['test/contract/no-delete.test.ts'],
-    only: 'is told so once',
+    tests: ['src/background.test.ts'],
   },
   {
     name: 'remove what is in progress',

@@ -33,18 +33,6 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     only: 'has thrown',
   },
   {
-    name: 'operation: forget what an operator has settled before the other side forgets its call',
-    file: 'src/store/postgres/sql/operations.ts',
-    edits: [
-      {
-        from: `looks = $10, retention_ms = greatest(retention_ms, $12::bigint),`,
-        to: `looks = $10, retention_ms = least(retention_ms, $12::bigint),`,
-      },
-    ],
-    tests: ['test/operations/basics.test.ts'],
-    only: 'an operator ends what is unknown',
-  },
-  {
     name: 'operation: take over what has been taken since it was seen',
     file: SQL,
     edits: [
@@ -93,10 +81,11 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         from: `WHERE look_at <= now() AND state = 'unknown'
-  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[]))`,
+  AND (operation, version) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND \${KIND} = 'o'`,
         to: `WHERE (look_at IS NULL OR look_at <= now()) AND state = 'unknown'
   AND (operation = ANY ($1::text[]) OR version = ANY ($2::text[]))`,
       },
+      { from: `OR \${PREVIOUS_KIND} = 'o')`, to: `OR true)` },
     ],
     tests: [TAKEN],
     only: 'plain handler',

@@ -100,16 +100,23 @@ describe.each([
     expect(await keptHours(call.key)).toBe(lifetime_h)
   })
 
-  test('a retry that asks for less, and does not come to the call, does not shorten it', async () => {
-    const { once, call, id } = await vanishInCall(named('retry'), lifetime_h, 24 * HOUR_MS)
-    await letHoursPass(call.key, 10)
-    const pay = operation(id.operation, async (op) => {
-      await op.atomic('created', async () => 1)
-      throw new Error('not now')
-    })
-    const again = shop.open({ retention_ms: HOUR_MS, reconcile_after_ms: [] })
-    await again.run(pay, call).catch(() => {})
-    await operator(once).resolve(id, GIVEN)
-    expect(await keptHours(call.key)).toBe(lifetime_h)
-  })
+  test.each([
+    ['parked', []],
+    ['unknown', [HOUR_MS]],
+  ])(
+    'a retry that asks for less, does not come to the call and leaves it %s does not shorten it',
+    async (state, reconcile_after_ms) => {
+      const { once, call, id } = await vanishInCall(named(`retry_${state}`), lifetime_h, 24 * HOUR_MS)
+      await letHoursPass(call.key, 10)
+      const pay = operation(id.operation, async (op) => {
+        await op.atomic('created', async () => 1)
+        throw new Error('not now')
+      })
+      const again = shop.open({ retention_ms: HOUR_MS, reconcile_after_ms })
+      await again.run(pay, call).catch(() => {})
+      expect((await once.explain(id)).state).toBe(state)
+      await operator(once).resolve(id, GIVEN)
+      expect(await keptHours(call.key)).toBe(lifetime_h)
+    },
+  )
 })
