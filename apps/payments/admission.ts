@@ -28,16 +28,22 @@ export interface ServiceLimits {
   refuseWhenStalled(): void
   /** Throws where too many requests of the account are under way; else counts this one until what it returns is called, once. */
   limitAtOnce(caller: Caller): () => void
-  /** For work that would begin: so much in a second, and in a day. Replays are not asked about. */
-  readonly admitWork: (asked: Pick<Asked, 'account'>) => Promise<Admission>
-  /** The same for a payment, and how often its card and its account were charged. `check` is called where the rate allows it, and may throw. */
+  /**
+   * For work that would begin: so much in a second, and in a day. Replays are not asked about. `check` is called where the rate allows it,
+   * and may throw: then the request does not count for the day.
+   */
+  readonly admitWork: (asked: Named, check?: () => Promise<void>) => Promise<Admission>
+  /** The same for a payment, and how often its card and its account were charged. */
   readonly admitPayment: (asked: Asked, check: () => Promise<void>) => Promise<Admission>
-  /** A payment that was admitted has come to nothing before its processor was asked: then it does not count for its card and its account. */
-  readonly cameToNothing: (payment: Pick<Asked, 'account' | 'key'>) => Promise<void>
+  /** What was admitted began nothing, and asked no processor: then it does not count for the day, nor for its card and its account. */
+  readonly cameToNothing: (asked: Named) => Promise<void>
   /** Counts one more request under way in this process, until what it returns is called. */
   countRequest(): () => void
   stop(): void
 }
+
+/** A key is one of its operation: the same text may name a payment and an endpoint. */
+type Named = Pick<Asked, 'account' | 'operation' | 'key'>
 
 interface LimitsOptions extends Pick<LimiterOptions, 'pool' | 'pooler' | 'on_trouble'> {
   /** The one that requests wait for; `pool` is that of the limits alone. */
@@ -77,10 +83,15 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
     const rate = await rates[modeOf(account)].take(account)
     orRefuse(admissionOf(rate, { code: 'rate_limited', reason: 'account-rate' }))
   }
-  const admitLoad = async ({ account }: Pick<Asked, 'account'>) => {
+  /** The day comes last: what is refused before it does not count. */
+  const admitLoad = async (asked: Named, check: () => Promise<void>) => {
+    await admitRate(asked)
     orRefuse(load.admit())
-    const quota = await quotas[modeOf(account)].take(account)
-    return orRefuse(admissionOf(quota, { code: 'quota_exceeded', reason: 'daily-quota' }))
+    await check()
+    const limit = quotas[modeOf(asked.account)]
+    const quota = await limit.take(asked.account)
+    const admission = orRefuse(admissionOf(quota, { code: 'quota_exceeded', reason: 'daily-quota' }))
+    return { admission, giveBack: () => limit.giveBack(quota) }
   }
   return {
     async start() {
@@ -105,28 +116,28 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
         else at_once.set(account, left)
       }
     },
-    async admitWork(asked) {
-      await admitRate(asked)
-      return await admitLoad(asked)
+    async admitWork(asked, check = async () => {}) {
+      const { admission, giveBack } = await admitLoad(asked, check)
+      tries.counted(asked, giveBack)
+      return admission
     },
     async admitPayment(asked, check) {
-      await admitRate(asked)
-      await check()
-      await admitLoad(asked)
+      const day = await admitLoad(asked, check)
       const { payment_method } = asked.body() as { payment_method: string }
       const card = await cards.take(asked.account, payment_method)
+      if (!card.allowed) await day.giveBack()
       orRefuse(admissionOf(card, { code: 'velocity_limited', reason: 'card-velocity' }))
       const account = await accounts.take(asked.account, asked.account)
-      if (!account.allowed) await cards.giveBack(card)
+      if (!account.allowed) await Promise.all([cards.giveBack(card), day.giveBack()])
       const admission = orRefuse(
         admissionOf(account, { code: 'velocity_limited', reason: 'account-velocity' }),
       )
-      tries.counted(asked.account, asked.key, () =>
-        Promise.all([cards.giveBack(card), accounts.giveBack(account)]),
+      tries.counted(asked, () =>
+        Promise.all([cards.giveBack(card), accounts.giveBack(account), day.giveBack()]),
       )
       return admission
     },
-    cameToNothing: (payment) => tries.cameToNothing(payment),
+    cameToNothing: (asked) => tries.cameToNothing(asked),
     countRequest: () => load.enter(),
     stop: () => load.stop(),
   }

@@ -4,8 +4,9 @@ export const LIMITS = {
   duplicate_window_ms: 24 * 3_600_000,
   /** Records are removed a little later than their retention says, and clocks are read at different moments. */
   duplicate_margin_ms: 3_600_000,
-  /** How many earlier payments that are no more in the way one payment clears away. */
+  /** How often one payment looks for earlier ones that are no more in the way, and how many of them it clears away at each look. */
   duplicate_looks_max: 5,
+  duplicates_cleared_max: 200,
   /** How far clocks of processes may be from that of the database: ids are searched so much beyond a time. */
   clock_difference_ms: 24 * 3_600_000,
   /** Payments that one run of a worker takes. */
@@ -42,7 +43,7 @@ export const LIMITS = {
   /** New writes of one account in a day: what it can have us keep. */
   quota_live: 1_000_000,
   quota_test: 50_000,
-  /** Payments of which one process knows what to give back where no processor was asked for them. Each costs about 300 bytes. */
+  /** Writes of which one process knows what to give back where they began nothing. Each costs about 300 bytes. */
   tries_max: 10_000,
   /** Connections of one process that only count. Takes of one subject share a statement, so a few serve thousands a second. */
   limits_pool_size: 4,

@@ -28,6 +28,11 @@ export interface RateLimit {
   start(): Promise<void>
   /** Takes points of the account's window, or none where they do not fit. Does not throw when the store is away. */
   take(account: string, points?: number): Promise<Verdict>
+  /**
+   * Gives back what a take has taken, to the window that it was taken of: for a request that began nothing. `taken` is the very verdict of
+   * `take`; a second time gives nothing. Best effort, and does not throw: where the store is away, the points stay taken.
+   */
+  giveBack(taken: Verdict): Promise<void>
   /** Looks without taking. Throws when the store is away. */
   peek(account: string): Promise<Window>
   /** Ends the window of an account at once; other processes notice within a tenth of a second. */
@@ -59,6 +64,10 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   })
   const takes = new Takes(windows, rest.wait_max_ms)
   const known = new KnownWindows(rule)
+  const granted = new WeakMap<
+    Verdict,
+    { readonly key: string; readonly points: number; readonly window: string }
+  >()
   // A digest has one length for every name of an account.
   const keyOf = (account: string) =>
     createHash('sha256')
@@ -76,7 +85,16 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
           : blindVerdict(name, [{ rule, known }], key, points)
       }
       known.note(key, take)
-      return verdictOf(name, rule, take)
+      const verdict = verdictOf(name, rule, take)
+      if (take.granted) granted.set(verdict, { key, points, window: take.window })
+      return verdict
+    },
+    async giveBack(taken) {
+      const found = granted.get(taken)
+      if (found === undefined) return
+      granted.delete(taken)
+      await windows.giveBack(found.key, found.points, found.window).catch(() => {})
+      takes.ask(found.key)
     },
     async peek(account) {
       const key = keyOf(account)

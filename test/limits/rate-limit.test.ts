@@ -41,6 +41,16 @@ describe('a rate limit', () => {
     })
   })
 
+  it('takes back the points of a request that began nothing, once', async () => {
+    const [one, two] = both({ points: 2, per_ms: 60_000 })
+    const [began, nothing] = [await one!.take('acct_1'), await one!.take('acct_1')]
+    const refused = await one!.take('acct_1')
+    expect([began.allowed, nothing.allowed, refused.allowed]).toEqual([true, true, false])
+    for (const verdict of [refused, nothing, nothing, { ...began }]) await one!.giveBack(verdict)
+    expect((await two!.peek('acct_1')).remaining).toBe(1)
+    expect((await one!.take('acct_1')).allowed).toBe(true)
+  })
+
   it('does so also where transactions are serializable, and those of two processes collide', async () => {
     const name = `limit_${++names}`
     const told: unknown[] = []

@@ -117,7 +117,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   {
     name: 'count a payment against its card that its account may not make',
     file: 'apps/payments/admission.ts',
-    edits: [{ from: `      if (!account.allowed) await cards.giveBack(card)\n`, to: `` }],
+    edits: [{ from: `Promise.all([cards.giveBack(card), day.giveBack()])`, to: `day.giveBack()` }],
     tests: ['apps/payments/test/limits.test.ts'],
     only: 'where the account is charged too often',
   },
@@ -138,7 +138,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   {
     name: 'let payments begin faster than the rate of their account',
     file: 'apps/payments/admission.ts',
-    edits: [{ from: `      await admitRate(asked)\n      await check()\n`, to: `      await check()\n` }],
+    edits: [{ from: `    await admitRate(asked)\n`, to: `` }],
     tests: ['apps/payments/test/limits.test.ts'],
     only: 'refuses a payment before its key is claimed',
   },

@@ -3,6 +3,7 @@ import type { Mutant } from './mutants.ts'
 const RESERVATIONS = 'apps/payments/test/reservations.test.ts'
 const OPS = 'apps/payments/test/api-ops-records.test.ts'
 const DUPLICATES = 'apps/payments/test/duplicates.test.ts'
+const STORAGE = 'apps/payments/test/hostile-storage.test.ts'
 
 /** Faults in the payment service: what would charge twice, or keep others out for nothing. */
 export const PAYMENT_MUTANTS: readonly Mutant[] = [
@@ -21,6 +22,43 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     ],
     tests: [DUPLICATES],
     only: 'by its unique_reference',
+  },
+  {
+    name: 'duplicates: let one that refuses overlook one that is being made and does not',
+    file: 'apps/payments/payments/sql.ts',
+    edits: [{ from: 'SELECT CASE WHEN $8::text IS NOT NULL', to: 'SELECT CASE WHEN $8::text IS NULL' }],
+    tests: [DUPLICATES],
+    only: 'wait for one that is being made and refuses no others',
+  },
+  {
+    name: 'duplicates: clear away one earlier payment at each look',
+    file: 'apps/payments/limits.ts',
+    edits: [{ from: 'duplicates_cleared_max: 200', to: 'duplicates_cleared_max: 1' }],
+    tests: [DUPLICATES],
+    only: 'makes room together with all others',
+  },
+  {
+    name: 'quota: count a write whose handler has refused it',
+    file: 'apps/payments/api/index.ts',
+    edits: [
+      { from: 'if (request.once !== undefined && didNothing(error))', to: 'if (request.once === null)' },
+    ],
+    tests: [STORAGE],
+    only: 'counts what begins a write',
+  },
+  {
+    name: 'quota: count a payment whose card was tried too often',
+    file: 'apps/payments/admission.ts',
+    edits: [{ from: 'if (!card.allowed) await day.giveBack()\n', to: '\n' }],
+    tests: [STORAGE],
+    only: 'counts what begins a write',
+  },
+  {
+    name: 'quota: count a payment that the operation refuses as a duplicate',
+    file: 'apps/payments/admission.ts',
+    edits: [{ from: 'accounts.giveBack(account), day.giveBack()]', to: 'accounts.giveBack(account)]' }],
+    tests: [STORAGE],
+    only: 'counts what begins a write',
   },
   {
     name: 'let one charge at the processor belong to two payments',

@@ -47,8 +47,9 @@ export function answerError(
 }
 
 /** Nothing was started: where a key was claimed for the request, the key is free again. */
-function sendRefusal({ code, details }: Refused, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (PROBLEMS[code].status < 500) request.once?.invalid()
+function sendRefusal(error: Refused, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { code, details } = error
+  if (didNothing(error)) request.once?.invalid()
   return sendProblem(request, reply, code, details)
 }
 
@@ -78,10 +79,16 @@ const ENDPOINT_REFUSALS: ReadonlySet<string> = new Set<ErrorCode>([
   'webhook_message_unknown',
 ])
 
+/** Whether the handler of a write has refused its request before it did anything. */
+export function didNothing(error: Error): boolean {
+  if (error instanceof Refused) return PROBLEMS[error.code].status < 500
+  return error instanceof OnlyonceError && ENDPOINT_REFUSALS.has(error.code)
+}
+
 /** The library's sentences are made for clients; those about options of ours are not. */
 function answerLibrary(error: OnlyonceError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { code, status, retryable, message, retry_after_ms } = error
-  const did_nothing = ENDPOINT_REFUSALS.has(code)
+  const did_nothing = didNothing(error)
   if (did_nothing) request.once?.invalid()
   const executed = did_nothing ? 'not_by_this_request' : error.executed
   if (status >= 500) request.log.error({ err: error }, 'a request failed')

@@ -7,7 +7,7 @@ import type { Service } from '../service.ts'
 import { callerOf, type Door, requireApiKey, requireOpsToken } from './auth.ts'
 import { refuseCardNumbers } from './cards.ts'
 import { closeConnectionsWhenDone } from './closing.ts'
-import { answerError } from './errors.ts'
+import { answerError, didNothing } from './errors.ts'
 import { healthRoutes } from './health.ts'
 import { readJsonOnly, refuseUnasked } from './json.ts'
 import { mayBeReplay, requireKey } from './key.ts'
@@ -99,9 +99,11 @@ async function countWrong({ limits }: Service, error: Error, request: FastifyReq
 async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
   const { keys } = service.config
   v1.addHook('onRequest', door)
-  v1.setErrorHandler(async (error: Error, request, reply) =>
-    answerError(await countWrong(service, error, request, reply), request, reply),
-  )
+  v1.setErrorHandler(async (error: Error, request, reply) => {
+    // Only the request that has claimed its key has this context: no other one's points are given back.
+    if (request.once !== undefined && didNothing(error)) await service.limits.cameToNothing(request.once)
+    return answerError(await countWrong(service, error, request, reply), request, reply)
+  })
   v1.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')
     done()
@@ -116,7 +118,7 @@ async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
     account: (request) => callerOf(request).account,
     methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
     // For routes that ask nothing more: under overload no write begins, and replays are served.
-    admit: service.limits.admitWork,
+    admit: (asked) => service.limits.admitWork(asked),
     lease_ms: service.config.timing.lease_ms,
     key: keys.issued === 'required' ? 'issued' : 'required',
     ...(keys.deadline_header !== null && { deadline_header: keys.deadline_header }),

@@ -227,14 +227,13 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
  * not asked about.
  */
 function ofPayment({ limits, pool }: Service): Admit {
-  return async (asked) => {
-    const admission = await limits.admitWork(asked)
-    const currency = await findCurrency(bounded(pool), asked.account, asked.path_params.payment!)
-    if (currency === null) throw new Refused('not_found')
-    const { amount } = asked.body() as { amount?: unknown }
-    if (amount !== undefined) parseAmount(amount, currency)
-    return admission
-  }
+  return (asked) =>
+    limits.admitWork(asked, async () => {
+      const currency = await findCurrency(bounded(pool), asked.account, asked.path_params.payment!)
+      if (currency === null) throw new Refused('not_found')
+      const { amount } = asked.body() as { amount?: unknown }
+      if (amount !== undefined) parseAmount(amount, currency)
+    })
 }
 
 /**

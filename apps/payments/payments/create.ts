@@ -5,7 +5,7 @@ import { authorizationLines, captureLines, post } from '../ledger/index.ts'
 import { LIMITS } from '../limits.ts'
 import { problemReply } from '../problems.ts'
 import type { PaymentDoors } from './doors.ts'
-import { type Earlier, findEarlier, makeRoom, refuseDuplicate, windowOf } from './duplicates.ts'
+import { findEarlier, makeRoomOf, refuseDuplicate, windowOf } from './duplicates.ts'
 import { boundsOf, gatewayOf } from './gateways.ts'
 import type { Settling } from './reservations.ts'
 import { type Metadata, type PaymentRow, presentPayment, viewDecline, withoutMetadata } from './rows.ts'
@@ -76,16 +76,16 @@ async function insertPayment(tx: Queryable, op: Op, input: CreatePayment, doors:
   const id = makeId('pay')
   const window_ms = windowMs(doors, op)
   let guarded = await tryInsert(tx, op, id, input, doors)
-  let earlier: Earlier | null = null
   for (let looks = 0; looks < LIMITS.duplicate_looks_max; looks += 1) {
     if (guarded === false) return { id }
-    earlier = await findEarlier(tx, op, id, input, window_ms)
-    if (earlier === null && guarded === true) return { id }
-    if (earlier !== null && !(await makeRoom(tx, op, doors.desk, earlier))) return refuseDuplicate(earlier)
+    const earlier = await findEarlier(tx, op, id, input, window_ms)
+    if (earlier.length === 0 && guarded === true) return { id }
+    const stays = await makeRoomOf(tx, op, doors.desk, earlier)
+    if (stays !== null) return refuseDuplicate(stays)
     guarded ??= await tryInsert(tx, op, id, input, doors)
   }
-  if (earlier !== null) return refuseDuplicate(earlier)
-  throw notExecuted(new Error('Other payments with the same intent come and go.'))
+  // None of them is known to stay in the way, so none can be named as the payment that exists.
+  throw notExecuted(new Error('Too many payments with the same intent were left, or come and go.'))
 }
 
 /** Whether it refuses others with its intent, and so has to look for those that were made without asking; null: one is in the way. */

@@ -19,14 +19,14 @@ export interface Earlier {
   readonly over: boolean
 }
 
-/** Null where there is none. */
+/** A page of them: requests that were not executed may have left any number. */
 export async function findEarlier(
   tx: Queryable,
   { account }: Pick<Op, 'account'>,
   id: string,
   input: CreatePayment,
   window_ms: number,
-): Promise<Earlier | null> {
+): Promise<readonly Earlier[]> {
   const { rows } = await tx.query(FIND_EARLIER, [
     account,
     id,
@@ -37,12 +37,24 @@ export async function findEarlier(
     input.payer ?? input.payment_method,
     input.duplicates,
     Math.ceil(window_ms / 60_000),
+    LIMITS.duplicates_cleared_max,
   ])
-  return (rows[0] as Earlier | undefined) ?? null
+  return rows as Earlier[]
+}
+
+/** Makes room as below, for all of them. Null, or else the first that stays in the way. */
+export async function makeRoomOf(
+  tx: Queryable,
+  op: Op,
+  desk: Operator,
+  all: readonly Earlier[],
+): Promise<Earlier | null> {
+  for (const earlier of all) if (!(await makeRoom(tx, op, desk, earlier))) return earlier
+  return null
 }
 
 /** Makes room for the same order, if nothing became of the earlier one or its time is over. False: it stays in the way. */
-export async function makeRoom(tx: Queryable, op: Op, desk: Operator, earlier: Earlier): Promise<boolean> {
+async function makeRoom(tx: Queryable, op: Op, desk: Operator, earlier: Earlier): Promise<boolean> {
   const { account } = op
   const { id, status, idempotency_key: key } = earlier
   if (earlier.over) {

@@ -22,15 +22,24 @@ const refuses = (asked: string) =>
 
 /**
  * No row where a unique index has another payment with the same intent, or the same unique reference.
+ *
+ * Payments with one intent are made one after the other, also those that refuse no others: FIND_EARLIER, which comes afterwards, sees what
+ * was committed, and one that is being made is in no index of those that refuse. The lock comes before the row, and so before every
+ * wait for an index.
  * 1 account, 2 id, 3 amount, 4 currency, 5 capture method, 6 payment method, 7 payer, 8 reference, 9 metadata, 10 key, 11 gateway,
  * 12 unique reference, 13 what becomes of duplicates.
  */
 export const INSERT_PAYMENT = `
-WITH payment AS (
+WITH locked AS MATERIALIZED (
+  SELECT CASE WHEN $8::text IS NOT NULL THEN pg_advisory_xact_lock(hashtextextended(
+    jsonb_build_array('payments of one intent', $1::text, $8::text, $3::bigint, $4::text, coalesce($7::text, $6::text))::text, 0)) END
+), payment AS (
   INSERT INTO payments.payments
     (account, id, amount, currency, capture_method, payment_method, payer, reference, metadata, idempotency_key, gateway,
      unique_reference, refuses_duplicates)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $8::text IS NOT NULL AND ${refuses('$13')})
+  SELECT $1, $2::text, $3, $4, $5::text, $6, $7, $8, $9::jsonb, $10::text, $11::text, $12::text,
+    $8::text IS NOT NULL AND ${refuses('$13')}
+  FROM locked
   ON CONFLICT DO NOTHING
   RETURNING id, refuses_duplicates
 ), attempt AS (
@@ -41,9 +50,10 @@ SELECT refuses_duplicates FROM payment`
 const LIVE = `p.status NOT IN ('failed', 'canceled', 'expired')`
 
 /**
- * What is in the way of a payment, the oldest first: one with its unique reference; and, where duplicates are refused, one with its
+ * What is in the way of a payment, those that cannot make room first, then the oldest: one with its unique reference; and, where duplicates are refused, one with its
  * payer, amount and reference, whether that one refuses others or not. One whose time is over counts only while it is in the index.
- * 1 account, 2 id, 3 unique reference, 4 reference, 5 amount, 6 currency, 7 payer or method, 8 what becomes of duplicates, 9 minutes.
+ * 1 account, 2 id, 3 unique reference, 4 reference, 5 amount, 6 currency, 7 payer or method, 8 what becomes of duplicates, 9 minutes,
+ * 10 how many.
  */
 export const FIND_EARLIER = `
 SELECT id, status, idempotency_key, field, over FROM (
@@ -61,7 +71,7 @@ SELECT id, status, idempotency_key, field, over FROM (
   WHERE p.account = $1 AND p.reference = $4 AND p.amount = $5 AND p.currency = $6
     AND coalesce(p.intent_payer, p.payer, p.payment_method) = $7 AND p.id <> $2 AND ${LIVE} AND ${refuses('$8')}
 ) AS earlier
-WHERE counts ORDER BY id LIMIT 1`
+WHERE counts ORDER BY over OR status IN ('processing', 'unknown'), id LIMIT $10`
 
 /** Others with its intent may begin. 1 account, 2 payment. */
 export const FORGET_INTENT = `

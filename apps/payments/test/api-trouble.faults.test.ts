@@ -199,7 +199,7 @@ function isStalled({ limits }: Pick<Service, 'limits'>): boolean {
 
 async function isOverloaded({ limits }: Pick<Service, 'limits'>): Promise<boolean> {
   try {
-    await limits.admitWork({ account: 'acct_nobody:test' })
+    await limits.admitWork({ account: 'acct_nobody:test', operation: 'o', key: 'a-key-of-nobody' })
     return false
   } catch (error) {
     return (error as { code?: unknown }).code === 'overloaded'

@@ -2,7 +2,9 @@
 import { notExecuted } from 'onlyonce'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitUntil } from '../../../test/setup/wait.ts'
+import { makeId } from '../ids.ts'
 import { expirer, forgetter } from '../payments/index.ts'
+import { INSERT_PAYMENT } from '../payments/sql.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { type Answer, openTestService, send, TEST_OPS_TOKEN, type TestService } from './service.ts'
 
@@ -103,6 +105,28 @@ describe('twelve keys for one order, at two servers at once', () => {
       await waits
     },
   )
+
+  it('wait for one that is being made and refuses no others', async () => {
+    const { account, body, pay } = await newOrder()
+    const admin = shop.database.direct({ max: 2 })
+    const own = await admin.connect()
+    await own.query('BEGIN')
+    const { amount, currency, payment_method, payer, reference } = body
+    const id = makeId('pay')
+    const made = [account, id, amount, currency, 'automatic', payment_method, payer, reference]
+    await own.query(INSERT_PAYMENT, [...made, '{}', id, 'stripe', null, 'warn'])
+    const asking = pay()
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+    const waits = waitUntil('it waits', async () => (await admin.query(waiting)).rowCount === 1)
+    await Promise.race([waits, asking])
+    await own.query(`UPDATE payments.payments SET status = 'succeeded', captured = amount WHERE id = $1`, [
+      id,
+    ])
+    await own.query('COMMIT')
+    own.release()
+    expect((await asking).body).toMatchObject({ code: 'duplicate_intent', payment: id })
+    await waits
+  })
 
   it('are twelve where nobody asks for more than a warning', async () => {
     const { account_id, account, pay } = await newOrder()
@@ -224,6 +248,14 @@ describe('an earlier payment that was proved not to have been executed', () => {
       [account],
     )
     expect(rows).toEqual([{ told: 1 }])
+  })
+
+  it('makes room together with all others, of more than one look', async () => {
+    const { pay, account } = await newOrder()
+    const left = Array.from({ length: 7 }, () => pay({ duplicates: 'warn' }, undefined, cut_off))
+    expect((await Promise.all(left)).map(({ status }) => status)).toEqual(Array(7).fill(503))
+    expect((await pay()).status).toBe(201)
+    expect(await chargesOf(account)).toHaveLength(1)
   })
 
   it('and comes back at the same moment is charged, or the other one is: never both', async () => {

@@ -73,6 +73,36 @@ describe('the quota of a day', () => {
   })
 })
 
+describe('the quota of a day', () => {
+  it('counts what begins a write, and nothing that is refused', async () => {
+    const small = await open({ QUOTA_TEST: '3', VELOCITY_CARD: '1/3600' })
+    const order = { ...TEA, unique_reference: 'once' }
+    const paid = await small.post('/v1/payments', order)
+    expect(paid.status).toBe(201)
+    for (let round = 0; round < 2; round += 1) {
+      const refused = [
+        await small.post('/v1/payments/pay_00000000000070008000000000000000/capture', {}),
+        await small.post(`/v1/payments/${paid.body.id}/refunds`, { amount: 0.5 }),
+        await small.post('/v1/payments', TEA),
+        await small.post('/v1/payments', { ...order, payment_method: 'pm_card_mastercard' }),
+        await small.post('/v1/webhook-endpoints', { url: 'https://127.0.0.1/' }),
+      ]
+      expect(refused.map(({ body }) => body.code)).toEqual([
+        'not_found',
+        'invalid_request',
+        'velocity_limited',
+        'duplicate_intent',
+        'webhook_url_refused',
+      ])
+    }
+    for (const amount of [1, 2]) {
+      expect((await small.post(`/v1/payments/${paid.body.id}/refunds`, { amount })).status).toBe(201)
+    }
+    const { body } = await small.post(`/v1/payments/${paid.body.id}/refunds`, { amount: 3 })
+    expect(body.code).toBe('quota_exceeded')
+  })
+})
+
 describe('what only reads', () => {
   const { reads } = calm.service
 

@@ -48,7 +48,7 @@ it('a payment is compared with those of its intent, and not with all of its refe
   const first = firstIdAt('pay', Date.now() - 2 * minutes * MINUTE_MS)
   const values = [ACCOUNT, NEW, 'succeeded', 'pi_1', 8, 0, null, null, 'captured', minutes, first]
   expect(await read(SETTLE_PAYMENT, values)).toBeLessThan(10)
-  const intent = [ACCOUNT, NEW, 'unique', 'always-the-same', 8, 'EUR', 'pm', 'refuse', minutes]
+  const intent = [ACCOUNT, NEW, 'unique', 'always-the-same', 8, 'EUR', 'pm', 'refuse', minutes, 200]
   expect(await read(FIND_EARLIER, intent)).toBeLessThan(10)
 })
 
