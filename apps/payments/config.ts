@@ -6,7 +6,7 @@ import { type Env, Reader } from './environment.ts'
 import type { Mode } from './gateway/index.ts'
 import { type KeySettings, readKeySettings } from './key-settings.ts'
 import { LIMITS as SERVICE_LIMITS } from './limits.ts'
-import { refuseDevelopment, refuseShared, secretsOf, whyProduction } from './production.ts'
+import { isDecodable, refuseDevelopment, refuseShared, secretsOf, whyProduction } from './production.ts'
 
 export { ConfigError } from './environment.ts'
 
@@ -205,6 +205,9 @@ function readDatabase(read: Reader): Database {
   const pool_size = read.whole('DATABASE_POOL_SIZE', 3, POOL_SIZE_MAX) ?? POOL_SIZE_DEFAULT
   const reads_pool_size = read.whole('READS_POOL_SIZE', 2, POOL_SIZE_MAX) ?? SERVICE_LIMITS.reads_pool_size
   const pooler = read.oneOf('DATABASE_POOLER', POOLERS) ?? 'none'
+  if (url !== null && !isDecodable(url)) {
+    read.wrong('DATABASE_URL', 'has a percent sign that begins no character: write %25 for the sign itself.')
+  }
   return url === null ? { kind: 'embedded' } : { kind: 'url', url, pool_size, reads_pool_size, pooler }
 }
 

@@ -77,6 +77,9 @@ export type ProblemCode = keyof typeof PROBLEMS
  */
 const EXECUTED: Partial<Readonly<Record<ProblemCode, Executed>>> = {
   invalid_request: 'not_by_this_request',
+  card_number: 'not_by_this_request',
+  mode_unavailable: 'not_by_this_request',
+  not_found: 'not_by_this_request',
   unauthorized: 'not_by_this_request',
   method_not_allowed: 'not_by_this_request',
   request_timeout: 'not_by_this_request',
@@ -85,9 +88,11 @@ const EXECUTED: Partial<Readonly<Record<ProblemCode, Executed>>> = {
   expectation_failed: 'not_by_this_request',
   headers_too_large: 'not_by_this_request',
   duplicate_intent: 'not_by_this_request',
-  request_given_up: 'not_by_this_request',
+  // The stored outcome of the key: it is final that nothing happened.
+  request_given_up: 'no',
   rate_limited: 'not_by_this_request',
   velocity_limited: 'not_by_this_request',
+  quota_exceeded: 'not_by_this_request',
   overloaded: 'not_by_this_request',
   limits_unavailable: 'not_by_this_request',
   unavailable: 'unknown',

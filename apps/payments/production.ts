@@ -58,14 +58,31 @@ export function isLoopback(host: string): boolean {
 
 /** Every secret that this process is given, by its variable. */
 export function secretsOf({ secret, encryption, ops_token, stripe, webhook_secrets, database }: Config) {
-  const given = database.kind === 'url' && URL.canParse(database.url) ? new URL(database.url).password : ''
   return {
     ONLYONCE_SECRET: valuesOf(secret),
     ENCRYPTION_KEY: valuesOf(encryption),
     OPS_TOKEN: ops_token === null ? [] : [ops_token],
     STRIPE_SECRET_KEY: stripe === null ? [] : [stripe.secret_key],
     STRIPE_WEBHOOK_SECRET: webhook_secrets,
-    DATABASE_URL: given === '' ? [] : [decodeURIComponent(given)],
+    DATABASE_URL: database.kind === 'url' ? passwordsOf(database.url) : [],
+  }
+}
+
+/** A password stands before the host, or in the query, where drivers read it too. Of what cannot be read there is none. */
+function passwordsOf(text: string): readonly string[] {
+  if (!URL.canParse(text) || !isDecodable(text)) return []
+  const { password, searchParams } = new URL(text)
+  const all = [decodeURIComponent(password), ...searchParams.getAll('password')]
+  return [...new Set(all)].filter((one) => one !== '')
+}
+
+/** Whether a driver can read what its address writes with percent signs. */
+export function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -61,6 +61,10 @@ export function checkUrl(given: unknown, { allow_private }: Pick<TargetRules, 'a
     refuse('It must begin with https.')
   if (url.username !== '' || url.password !== '') refuse('It must not hold a user or a password.')
   if (url.hash !== '') refuse('It must not hold a fragment.')
+  if (url.port === '0') refuse('Port 0 is none.')
+  // An empty fragment and an empty query name the same receiver as no fragment and no query: one spelling, so that it is one endpoint.
+  url.hash = ''
+  if (url.search === '') url.search = ''
   if (allow_private) return url
   const port = url.port === '' ? 443 : Number(url.port)
   if (port < 1_024 && port !== 443 && port !== 80) refuse(`Port ${port} is that of another service.`)

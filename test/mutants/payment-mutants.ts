@@ -61,6 +61,27 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     only: 'counts what begins a write',
   },
   {
+    name: 'processor: let wrong signatures be as many as an address likes',
+    file: 'apps/payments/api/gateway-webhooks.ts',
+    edits: [{ from: 'const giveBack = strangers.take(request)', to: 'const giveBack = () => {}' }],
+    tests: ['apps/payments/test/gateway-webhooks.test.ts'],
+    only: 'whose signature is wrong',
+  },
+  {
+    name: 'webhooks: two endpoints for one receiver, by an empty fragment',
+    file: 'src/webhooks/target.ts',
+    edits: [{ from: `  url.hash = ''\n`, to: '' }],
+    tests: ['test/webhooks/addresses.test.ts'],
+    only: 'has one spelling',
+  },
+  {
+    name: 'start: overlook a password of the database that stands in the query',
+    file: 'apps/payments/production.ts',
+    edits: [{ from: `, ...searchParams.getAll('password')]`, to: `, ...searchParams.getAll('')]` }],
+    tests: ['apps/payments/test/config.test.ts'],
+    only: 'refuses one value for two secrets',
+  },
+  {
     name: 'let one charge at the processor belong to two payments',
     file: 'apps/payments/migrations/0008_gateway_ids.sql',
     edits: [{ from: 'CREATE UNIQUE INDEX payments_gateway_id', to: 'CREATE INDEX payments_gateway_id' }],

@@ -71,7 +71,14 @@ describe('an address is refused by its letters', () => {
     'https://größe.example/ü',
     'https://localhost.example/',
     'https://shop.example:80/',
+    'https://shop.example/hooks#',
   ])('but not %s', (url) => expect(checkUrl(url, strict).protocol).toBe('https:'))
+  it('has one spelling without a fragment and a query, and a port that there is', () => {
+    for (const end of ['', '#', '?', '?#'])
+      expect(checkUrl(`https://shop.example/hooks${end}`, strict).href).toBe('https://shop.example/hooks')
+    expect(checkUrl('https://shop.example/hooks?a#', strict).href).toBe('https://shop.example/hooks?a')
+    expect(() => checkUrl('http://127.0.0.1:0/', { allow_private: true })).toThrow(refused)
+  })
 })
 
 describe('a name is refused by what it resolves to', () => {

@@ -120,6 +120,7 @@ const OWN: Readonly<Record<string, readonly Code[]>> = {
     'media_type_unsupported',
     'unavailable',
     'store_unavailable',
+    'rate_limited',
     'webhook_unsigned',
     'webhook_timestamp_invalid',
     'webhook_signature_invalid',

@@ -13,7 +13,7 @@ const EVENT_ID = /^[!-~]{1,255}$/
  * is heard, so no API key is asked for.
  */
 export async function gatewayWebhookRoutes(app: Api, service: Service): Promise<void> {
-  const { webhook_secrets: secrets, once } = service
+  const { webhook_secrets: secrets, once, strangers } = service
   if (secrets.length === 0) return
   app.removeAllContentTypeParsers()
   const options = { parseAs: 'buffer', bodyLimit: API_LIMITS.gateway_webhook_max_bytes } as const
@@ -29,12 +29,15 @@ export async function gatewayWebhookRoutes(app: Api, service: Service): Promise<
     },
     async (request, reply) => {
       const body = request.body as Buffer | undefined
+      // What is signed costs nothing: the processor sends as many as there are.
+      const giveBack = strangers.take(request)
       const { id, payload } = verifyWebhook({
         scheme: 'stripe',
         headers: request.headers,
         body: body ?? Buffer.alloc(0),
         secrets,
       })
+      giveBack()
       // Signed or not: what cannot be kept under its id would fail at every attempt.
       if (!EVENT_ID.test(id)) throw new OnlyonceError('webhook_payload_invalid')
       await receiveWebhook(once, { ...GATEWAY_EVENTS, id, payload })

@@ -1,4 +1,4 @@
-import { LIMITS, type Onlyonce, operator, type PostgresTx, type RecordId } from 'onlyonce'
+import { LIMITS, type Onlyonce, operator, type PostgresTx, parseKeyHeader, type RecordId } from 'onlyonce'
 import { Type } from 'typebox'
 import { callerOf } from './auth.ts'
 import { Nullable, Timestamp } from './schemas.ts'
@@ -101,16 +101,31 @@ export const idempotencyKeyRoutes: Routes = async (app, { once, config, reads })
       const { key } = request.params
       const { account } = callerOf(request)
       const operations = request.query.operation === undefined ? KEY_OPERATIONS : [request.query.operation]
-      const uses = await reads.turn(account, () =>
-        usesOf(
-          once,
-          operations.map((operation) => ({ account, operation, key })),
-        ),
-      )
-      const known = uses.length > 0
-      return { key, known, detail: known ? KNOWN : NOT_KNOWN, uses }
+      const find = (key: string) =>
+        reads.turn(account, () =>
+          usesOf(
+            once,
+            operations.map((operation) => ({ account, operation, key })),
+          ),
+        )
+      const uses = await find(key)
+      // A key may itself begin with a quotation mark, so the header's form of another one comes second.
+      const unquoted = uses.length > 0 ? null : unquote(key)
+      const found = unquoted === null ? { key, uses } : { key: unquoted, uses: await find(unquoted) }
+      const known = found.uses.length > 0
+      return { ...(known ? found : { key, uses }), known, detail: known ? KNOWN : NOT_KNOWN }
     },
   )
+}
+
+/** The key of what stands in its header between quotation marks; null where it is none. */
+function unquote(text: string): string | null {
+  if (!text.startsWith('"')) return null
+  try {
+    return parseKeyHeader(text)
+  } catch {
+    return null
+  }
 }
 
 const KNOWN = 'The key was used; see uses.'

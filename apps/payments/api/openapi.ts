@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifySchema, RouteOptions } from 'fastify'
 import type { Config } from '../config.ts'
+import { METADATA_NAME } from '../payments/schemas.ts'
 import { isKeyed } from './answers.ts'
 import { describeAnswers } from './openapi-answers.ts'
 import { Problem } from './schemas.ts'
@@ -45,6 +46,7 @@ export async function describeRoutes(app: Api, { docs }: Pick<Config, 'docs'>): 
     transformObject: (described) => {
       if (!('openapiObject' in described)) return described.swaggerObject
       described.openapiObject.paths?.['/v1/payments']?.get?.parameters?.push(METADATA_FILTER)
+      for (const path of Object.values(described.openapiObject.paths ?? {})) nameMetadata(path?.post)
       return described.openapiObject
     },
     transform: ({ schema, url, route }) => ({ url, schema: completed(schema, url, route) }),
@@ -74,6 +76,16 @@ function completed(
   }
 }
 
+/** A pattern of names, by which requests are checked, is lost on the way into the document. */
+const METADATA_NAMES = { pattern: `^${METADATA_NAME}$` }
+
+function nameMetadata(operation: unknown): void {
+  type Body = { content?: Record<string, { schema?: { properties?: { metadata?: object } } }> }
+  const { requestBody } = (operation ?? {}) as { requestBody?: Body }
+  const metadata = requestBody?.content?.['application/json']?.schema?.properties?.metadata
+  if (metadata !== undefined) Object.assign(metadata, { propertyNames: METADATA_NAMES })
+}
+
 /** The filter is read by a pattern of names, which no schema of a query tells the document. */
 const METADATA_FILTER = {
   name: 'metadata',
@@ -82,7 +94,11 @@ const METADATA_FILTER = {
   style: 'deepObject',
   explode: true,
   description: 'Payments with this metadata: metadata[color]=red. Several names are all asked for.',
-  schema: { type: 'object', additionalProperties: { type: 'string', maxLength: 500 } },
+  schema: {
+    type: 'object',
+    propertyNames: METADATA_NAMES,
+    additionalProperties: { type: 'string', maxLength: 500 },
+  },
 } as const
 
 const IDEMPOTENCY_KEY = {

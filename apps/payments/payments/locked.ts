@@ -18,7 +18,9 @@ export async function lockPayment(
 /** How a payment names who is letting go of its rest. */
 export const closingBy = (op: Pick<Op, 'operation' | 'key'>) => `${op.operation} ${op.key}`
 
-export const paymentNotFound = () => problemReply('not_found', { detail: 'There is no such payment.' })
+/** As the stored outcome of an operation: it is final that nothing happened. */
+export const paymentNotFound = () =>
+  problemReply('not_found', { detail: 'There is no such payment.', more: { executed: 'no' } })
 
 /** Whether anything is held that could be captured or let go of. */
 export function isOpen({ status }: PaymentRow): boolean {

@@ -123,6 +123,7 @@ describe('what became of a key', () => {
     const quoted = `"${key.replaceAll('"', '\\"')}"`
     const paid = await shop.post('/v1/payments', TEA, { key: quoted })
     expect(paid.status).toBe(201)
+    expect((await ask(shop, quoted)).body).toMatchObject({ key, known: true })
     await shop.post(
       '/v1/payments',
       { ...TEA, payment_method: 'pm_card_chargeDeclined' },

@@ -111,6 +111,13 @@ it('tells the names of metadata, how to filter by it, and every limit that can b
     schema: { type: 'object' },
   })
   const { metadata } = post.requestBody.content['application/json'].schema.properties
+  const refunds = document.paths['/v1/payments/{payment}/refunds'].post.requestBody.content
+  for (const named of [metadata, refunds['application/json'].schema.properties.metadata, filter.schema]) {
+    const names = new RegExp(named.propertyNames.pattern)
+    expect(['color', 'a.b-c_1', 'a b', '', '__proto__'].map((name) => names.test(name))).toEqual([
+      ...[true, true, false, false, false],
+    ])
+  }
   expect(metadata.description).toContain('1 to 40 of the characters A-Z, a-z, 0-9, _, . and -')
   const { description } = post.responses['429'].headers['Stripe-Rate-Limited-Reason']
   for (const reason of REASONS) expect(description).toContain(reason)

@@ -113,11 +113,21 @@ describe('the configuration', () => {
     ['STRIPE_WEBHOOK_SECRET', 'OPS_TOKEN', { OPS_TOKEN: PRODUCTION.STRIPE_WEBHOOK_SECRET }],
     ['DATABASE_URL', 'ONLYONCE_SECRET', { DATABASE_URL: `postgres://a:${SECRET}@127.0.0.1/b` }],
     ['DATABASE_URL', 'ONLYONCE_SECRET', { DATABASE_URL: `postgres://a:%61${SECRET.slice(1)}@127.0.0.1/b` }],
+    ['DATABASE_URL', 'ONLYONCE_SECRET', { DATABASE_URL: `postgres://a@127.0.0.1/b?password=${SECRET}` }],
   ])('refuses one value for two secrets: %s and %s', (name, other, env) => {
     const told = messageOf(() => readConfig({ ...PRODUCTION, ...env }))
     expect(told).toContain(`${name} is the same secret as ${other}`)
     expect(told).not.toContain(SECRET)
   })
+
+  it.each(['postgres://a:100%@127.0.0.1/b', 'postgres://a:%ff@127.0.0.1/b', 'postgres://a@127.0.0.1/%zz'])(
+    'tells of an address of the database that no driver can read: %s',
+    (DATABASE_URL) => {
+      const told = messageOf(() => readConfig({ ...PRODUCTION, DATABASE_URL }))
+      expect(told).toContain('DATABASE_URL has a percent sign that begins no character')
+      expect(told).not.toContain(DATABASE_URL)
+    },
+  )
 
   it('refuses a ring that has one secret twice', () => {
     const env = { ...PRODUCTION, ENCRYPTION_KEY: ringOf({ a: `${SECRET}a`, b: `${SECRET}a` }) }

@@ -120,3 +120,31 @@ describe('what the processor tells', () => {
     await workers.stop()
   })
 })
+
+it('whose signature is wrong costs its address a try, and one that is signed costs none', async () => {
+  const strict = await openTestService({
+    database: shop.database,
+    gateways: {},
+    config: { webhook_secrets: [SECRET], limits: { ...shop.service.config.limits, strangers_per_minute: 2 } },
+  })
+  const send = async (secret: string) => {
+    const body = JSON.stringify({
+      id: 'evt_1',
+      object: 'event',
+      type: 'charge.updated',
+      data: { object: {} },
+    })
+    const signature = signWebhook({
+      scheme: 'stripe',
+      body: Buffer.from(body),
+      secrets: [secret],
+      timestamp: Date.now(),
+    })
+    const headers = signature as Record<string, string>
+    return (await strict.post('/webhooks/stripe', body, { api_key: null, key: '', headers })).status
+  }
+  for (let n = 0; n < 5; n += 1) expect(await send(SECRET)).toBe(204)
+  const forged = []
+  for (let n = 0; n < 5; n += 1) forged.push(await send('whsec_of_nobody_who_is_known_here'))
+  expect(forged.filter((status) => status === 429).length).toBeGreaterThanOrEqual(2)
+})

@@ -87,6 +87,7 @@ describe('the quota of a day', () => {
         await small.post('/v1/payments', { ...order, payment_method: 'pm_card_mastercard' }),
         await small.post('/v1/webhook-endpoints', { url: 'https://127.0.0.1/' }),
       ]
+      for (const { body } of refused) expect(body).toMatchObject({ executed: 'not_by_this_request' })
       expect(refused.map(({ body }) => body.code)).toEqual([
         'not_found',
         'invalid_request',
@@ -99,7 +100,7 @@ describe('the quota of a day', () => {
       expect((await small.post(`/v1/payments/${paid.body.id}/refunds`, { amount })).status).toBe(201)
     }
     const { body } = await small.post(`/v1/payments/${paid.body.id}/refunds`, { amount: 3 })
-    expect(body.code).toBe('quota_exceeded')
+    expect(body).toMatchObject({ code: 'quota_exceeded', executed: 'not_by_this_request' })
   })
 })
 

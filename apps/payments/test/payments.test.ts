@@ -108,6 +108,7 @@ describe('a payment', () => {
     for (const payment_method of ['4242424242424242', 'card_4242424242424242', '378282246310005']) {
       const { status, body, text } = await shop.post('/v1/payments', { ...TEA, payment_method })
       expect([status, body.code, body.field]).toEqual([400, 'card_number', 'payment_method'])
+      expect(body.executed).toBe('not_by_this_request')
       expect(text).not.toContain(payment_method)
     }
   })
@@ -116,6 +117,7 @@ describe('a payment', () => {
     const { account, api_key } = await shop.addCaller('live')
     const { status, body } = await shop.post('/v1/payments', TEA, { api_key })
     expect([status, body.code, body.retryable]).toEqual([403, 'mode_unavailable', false])
+    expect(body.executed).toBe('not_by_this_request')
     const { rows } = await shop.service.pool.query('SELECT FROM onlyonce.records WHERE account = $1', [
       account,
     ])
