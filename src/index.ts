@@ -133,6 +133,7 @@ export {
   type CompleterOptions,
   completer,
   type Evidence,
+  type EvidenceTold,
   type ReaperOptions,
   type RecovererOptions,
   type RunningWorkers,

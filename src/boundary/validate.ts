@@ -1,39 +1,15 @@
 import { formatPointer } from '../fingerprint/pointer.ts'
 import type { InvalidIssue } from '../invalid.ts'
 import { maskCardNumbers } from '../key/index.ts'
+import type { SchemaIssue, StandardSchema } from '../standard-schema.ts'
 
-/**
- * What checks a body: a schema of zod, valibot, arktype or any other library that follows Standard Schema, version 1. A copy of the
- * part of its interface that is used here.
- */
-export interface StandardSchema {
-  readonly '~standard': {
-    readonly version: 1
-    readonly vendor: string
-    readonly validate: (value: unknown) => SchemaResult | Promise<SchemaResult>
-  }
-}
-
-type SchemaResult =
-  | { readonly value: unknown; readonly issues?: undefined }
-  | { readonly issues: readonly SchemaIssue[] }
-
-interface SchemaIssue {
-  readonly message: string
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
-}
+export { isStandardSchema, type StandardSchema } from '../standard-schema.ts'
 
 /** One thing that is wrong with a body. */
 export type BodyIssue = InvalidIssue
 
 /** What a schema made of a body: the value, or what is wrong with it. */
 export type Validated = { readonly value: unknown } | { readonly issues: readonly BodyIssue[] }
-
-export function isStandardSchema(given: unknown): given is StandardSchema {
-  if (given === null || (typeof given !== 'object' && typeof given !== 'function')) return false
-  const standard = (given as Partial<StandardSchema>)['~standard']
-  return standard?.version === 1 && typeof standard.validate === 'function'
-}
 
 /** What the schema itself throws goes to the framework, like what a handler throws; nothing has been claimed. */
 export async function validate(schema: StandardSchema, value: unknown): Promise<Validated> {

@@ -72,16 +72,20 @@ export function resolutionStep(seen: SeenWithin | null, given: Resolution, reten
 }
 
 /** The call that can be declared void: the one that the record waits for. */
-function callInDoubt({ waits_for, void_calls }: SeenWithin): string {
+function callInDoubt({ record, waits_for, void_calls }: SeenWithin): string {
   const why = (detail: string) => new OnlyonceError('not_resolvable', { detail })
-  if (waits_for === null)
-    throw why('No call of it is known to be in doubt. Unpark it, and decide when it was looked at.')
+  if (waits_for === null) throw why(record.kind === 'operation' ? NO_CALL : NO_OPERATION)
   if (void_calls.includes(waits_for))
     throw why('The call that it waits for is declared void already, and the other side does not say so yet.')
   if (void_calls.length >= LIMITS.void_calls_max)
     throw why(`${void_calls.length} of its calls are void already: settle it with a reply.`)
   return waits_for
 }
+
+const NO_CALL =
+  'No call of it is in doubt, so none can be void: the results of its calls are durable, or it does not know which call it is. A look finds that out anew: unpark it. Where it is parked again without a call in doubt (in_doubt of show is null), its code has to be repaired, or it is settled with a reply.'
+const NO_OPERATION =
+  'It is no operation, so it has no call that could be void. Settle it with a reply, or with allow_retry alone.'
 
 /** Null where it is not retryable: others may have done something, or may be about to. */
 export function givingUpStep(seen: Seen | null, given: GivingUp, retention_ms: number): Step | null {

@@ -3,6 +3,7 @@ import { OnlyonceError } from '../errors.ts'
 import type { Failure } from '../record/index.ts'
 import type { CrashPoint } from '../store/contract.ts'
 import type { CallContext, ForeignStep, Found } from './operation.ts'
+import { checkResult } from './result-check.ts'
 
 /** What is known about the place that a call is made from. */
 export interface CallSite {
@@ -27,7 +28,11 @@ export interface CallSite {
   /** Makes sure that the lease outlasts the call. Throws where the record has another owner. */
   holdFor(ms: number): Promise<void>
   /** What others have told about the call that has this key. */
-  evidence(call_key: string): Promise<{ readonly result: unknown } | null>
+  evidence(call_key: string): Promise<{ readonly result: unknown; readonly received_at: string } | null>
+  /** What was told then counts no more, and other evidence may take its place. */
+  refuseEvidence(call_key: string, received_at: string): Promise<void>
+  /** Why evidence was refused here, for operators. */
+  readonly refusals: string[]
 }
 
 export type CallEnd =
@@ -58,15 +63,16 @@ export interface Known {
 
 /** What is known about a call that may have been made: by others first, for they come unasked and cost nothing. */
 export async function learn<T>(
-  { find }: ForeignStep<T>,
+  step: ForeignStep<T>,
   site: CallSite,
   call_key: string,
   timeout_ms: number,
 ): Promise<Found<unknown> | null> {
   site.crashPoint('operation.evidence.before')
-  const evidence = await site.evidence(call_key)
+  const evidence = await evidenceThatPasses(step, site, call_key, timeout_ms)
   site.crashPoint('operation.evidence.after')
   if (evidence !== null) return { status: 'found', result: evidence.result }
+  const { find } = step
   if (find === undefined) return null
   await site.holdFor(timeout_ms)
   try {
@@ -78,6 +84,24 @@ export async function learn<T>(
     // No way to ask: that is not "not found".
     return null
   }
+}
+
+/** Null where there is none, or none of the form that the step expects: that would be its durable result for ever. */
+async function evidenceThatPasses<T>(
+  step: ForeignStep<T>,
+  site: CallSite,
+  call_key: string,
+  timeout_ms: number,
+): Promise<{ readonly result: unknown } | null> {
+  const told = await site.evidence(call_key)
+  if (told === null || step.result === undefined) return told
+  await site.holdFor(timeout_ms)
+  const checked = await inTime(timeout_ms, site, call_key, () => checkResult(step, told.result))
+  if ('value' in checked) return { result: checked.value }
+  // It would be looked at again at once, without end, if it were still there.
+  await site.refuseEvidence(call_key, told.received_at)
+  site.refusals.push(checked.refused)
+  return null
 }
 
 export function doubtful(code: string, message: string): Extract<CallEnd, { end: 'in_doubt' }> {

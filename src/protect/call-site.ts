@@ -37,8 +37,11 @@ export function callSiteOf<Tx>(
     holdFor: (ms) => hold.holdFor(ms),
     evidence: async (call_key) => {
       const told = await house.operations.evidence(id, call_key)
-      return told === null ? null : { result: JSON.parse(told.bytes.toString('utf8')) }
+      if (told === null) return null
+      return { result: JSON.parse(told.bytes.toString('utf8')), received_at: told.received_at }
     },
+    refuseEvidence: (call_key, received_at) => house.operations.refuseEvidence(id, call_key, received_at),
+    refusals: [],
   }
 }
 

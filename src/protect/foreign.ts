@@ -6,13 +6,23 @@ import type { Failure } from '../record/index.ts'
 import { type CallEnd, type CallSite, doubtful, inTime, type Known, learn } from './asking.ts'
 import type { ForeignStep, Found } from './operation.ts'
 import { provesNothingDone } from './proof.ts'
+import { checkedStep } from './result-check.ts'
 import { voidAfter, voidBefore } from './void-calls.ts'
 
 /**
  * Brings a call to its end, as far as that can be known now. The rule of all of it: a call that may have been sent is
  * asked about first, and is sent again only where the other side does the same key once, and still remembers it.
  */
-export async function callForeign<T>(step: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
+export async function callForeign<T>(given: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
+  const end = await callToItsEnd(checkedStep(given), site)
+  const refused = site.refusals[0]
+  if (end.end !== 'in_doubt' || refused === undefined) return end
+  const said = `Evidence about the call was refused, because it does not pass the check of the step: ${refused}`
+  const { code, message } = end.failure
+  return { ...end, failure: { code, message: both(said, message) } }
+}
+
+async function callToItsEnd<T>(step: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
   const known: Known = { in_doubt: site.maybe_sent, sent_here: false }
   try {
     const short = tooShortFor(step, site)
@@ -113,8 +123,7 @@ function describe(known: Known, last: unknown, said = 'The last call said'): str
 function besides({ why }: Known, text: string): string {
   if (why === undefined) return text
   const began = `An earlier call may have been carried out; it said: ${why.code}: ${why.message}`
-  // Both are to be read: a long one does not push the other out.
-  return cut(`${began.slice(0, LIMITS.error_message_length_max / 2).replace(/\.?$/, '.')} ${text}`)
+  return both(began, text)
 }
 
 /** Of a call that was not executed its author's reason is told: the usual sentence would be read as one about the request. */
@@ -123,6 +132,11 @@ function saidBy(error: unknown): string {
   if (!provesNothingDone(error)) return `${code}: ${message}`
   const { cause } = error as Error
   return cause === undefined ? `${code}.` : `${code}: ${failureOf(cause).message}`
+}
+
+/** Both are to be read: a long one does not push the other out. */
+function both(first: string, second: string): string {
+  return cut(`${first.slice(0, LIMITS.error_message_length_max / 2).replace(/\.?$/, '.')} ${second}`)
 }
 
 function isSame(one: Failure, other: Failure): boolean {

@@ -3,6 +3,7 @@ import { brandAcrossCopies } from '../copies.ts'
 import { OnlyonceError } from '../errors.ts'
 import { operationName, operationVersion } from '../key/index.ts'
 import type { Reply } from '../record/index.ts'
+import type { StandardSchema } from '../standard-schema.ts'
 import type { Isolation, OpenTransaction, Queryable } from '../store/contract.ts'
 import { encodeValue, HTTP_SCHEMA, type Stored } from '../value.ts'
 import { whyNotSendable } from './sendable.ts'
@@ -81,6 +82,12 @@ export interface CallContext {
  */
 export interface ForeignStep<T> {
   readonly call: (context: CallContext) => Promise<T>
+  /**
+   * Checks what `call`, `find` or evidence gave, before it becomes durable: a function that gives back the result, or throws, or a schema
+   * (zod, valibot, arktype). Evidence that does not pass is refused, and other evidence may take its place. What `call` gave and does not
+   * pass leaves the outcome in doubt, as a throw does.
+   */
+  readonly result?: ((value: unknown) => T | Promise<T>) | StandardSchema
   /** How to learn the truth when the answer was lost. */
   readonly find?: (context: CallContext) => Promise<Found<T>>
   /** Whether the other side does a call with the same key only once. Default: yes. Without that, nothing is ever sent twice. */

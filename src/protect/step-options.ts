@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
+import { isStandardSchema } from '../standard-schema.ts'
 import type { Isolation } from '../store/contract.ts'
 import type { ForeignStep } from './operation.ts'
 
@@ -11,6 +12,8 @@ export function checkForeign(name: string, step: ForeignStep<unknown>): void {
   refuseUnknown(`Step ${name}`, step, FOREIGN)
   if (typeof step.call !== 'function') refuse(name, 'call is a function that makes the call.')
   if (step.find !== undefined && typeof step.find !== 'function') refuse(name, 'find is a function.')
+  if (step.result !== undefined && typeof step.result !== 'function' && !isStandardSchema(step.result))
+    refuse(name, 'result is a function, or a schema.')
   if (step.dedupes !== undefined && typeof step.dedupes !== 'boolean')
     refuse(name, 'dedupes is true or false.')
   const { timeout_ms, settle_ms, key_lifetime_ms } = step
@@ -23,6 +26,7 @@ export function checkForeign(name: string, step: ForeignStep<unknown>): void {
 const FOREIGN: OptionNames<ForeignStep<unknown>> = {
   call: true,
   find: true,
+  result: true,
   dedupes: true,
   timeout_ms: true,
   settle_ms: true,

@@ -185,9 +185,26 @@ export interface OperationStore<Tx> {
 
   /**
    * Keeps what a webhook or an operator has told about a call, often before its answer came, and lets a worker look at once
-   * at the record that waits for it. The first word stays. Gives the record of which an operator has declared this very call void.
+   * at the record that waits for it. The first word stays.
    */
-  addEvidence(account: string, call_key: string, result: Sealed): Promise<RecordId | null>
+  addEvidence(account: string, call_key: string, result: Sealed): Promise<EvidenceEnd>
   /** What was told about a call in the present life of its record. */
-  evidence(id: RecordId, call_key: string): Promise<Sealed | null>
+  evidence(id: RecordId, call_key: string): Promise<ToldEvidence | null>
+  /** What was told then is not evidence any more: it is not read again, and the next word takes its place. */
+  refuseEvidence(id: RecordId, call_key: string, received_at: string): Promise<void>
+}
+
+/** What became of evidence. */
+export interface EvidenceEnd {
+  /** False where earlier evidence about the call stands. */
+  readonly kept: boolean
+  /** Whether a record waits for this call. */
+  readonly awaited: boolean
+  /** The record of which an operator has declared this very call void. */
+  readonly void_of: RecordId | null
+}
+
+export interface ToldEvidence extends Sealed {
+  /** As the store writes it: evidence that came later is another one. */
+  readonly received_at: string
 }

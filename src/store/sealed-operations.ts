@@ -77,8 +77,11 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
       inner.addEvidence(account, call_key, closing('evidence', evidenceId(account, call_key), result)),
     async evidence(id, call_key) {
       const found = await inner.evidence(id, call_key)
-      return found === null ? null : opening('evidence', evidenceId(id.account, call_key), found)
+      if (found === null) return null
+      const { received_at } = found
+      return { ...opening('evidence', evidenceId(id.account, call_key), found), received_at }
     },
+    refuseEvidence: (id, call_key, received_at) => inner.refuseEvidence(id, call_key, received_at),
   }
 }
 

@@ -3,6 +3,7 @@ import { OnlyonceError } from '../errors.ts'
 import { scopeOf } from '../key/index.ts'
 import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
+import type { EvidenceEnd } from '../store/operations.ts'
 import { encodeValue } from '../value.ts'
 
 /** What was told about a call, for example by a webhook. */
@@ -16,14 +17,29 @@ export interface Evidence {
 
 const NAMES: OptionNames<Evidence> = { account: true, key: true, result: true }
 
+/** What became of evidence. */
+export interface EvidenceTold {
+  /** False where it was left out: it changes nothing. */
+  readonly accepted: boolean
+  /**
+   * - `record_waits`: it is kept, and a record waits for this very call.
+   * - `no_record_waits`: it is kept, and no record waits for such a call now. It may have come before the answer of the call, or behind it; but a
+   *   wrong key or account looks the same.
+   * - `call_is_void`: it is kept, and an operator has declared this call void: the signal `void_call_happened` is raised.
+   * - `earlier_evidence_stands`: the first evidence about the call is kept, and this one is not.
+   */
+  readonly why: 'record_waits' | 'no_record_waits' | 'call_is_void' | 'earlier_evidence_stands'
+}
+
 /**
  * Keeps what was told about a call of an operation, often before its answer came. It is read before anybody asks
  * `find`, and acts only where the outcome is in doubt: then a worker looks at once. Telling it again changes nothing.
+ * What is given back says what became of it.
  *
  * @example
- * await addEvidence(once, { account, key: event.metadata.key, result: { id: event.charge.id } })
+ * const { accepted, why } = await addEvidence(once, { account, key: event.metadata.key, result: { id: event.charge.id } })
  */
-export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): Promise<void> {
+export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): Promise<EvidenceTold> {
   refuseUnknown('addEvidence()', evidence, NAMES)
   const { account, key, result } = evidence
   const engine = engineOf(once)
@@ -36,7 +52,15 @@ export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): P
   await engine.start()
   const { body } = encodeValue(result)
   const bytes = body!.length === 0 ? Buffer.from('null') : body!
-  const id = await engine.durable.store.addEvidence(owner, key, { bytes, sealed_by: null })
+  const end = await engine.durable.store.addEvidence(owner, key, { bytes, sealed_by: null })
   // Told every time: of what is told once, a crash in this moment would leave nothing.
-  if (id !== null) engine.observers.emit({ signal: 'void_call_happened', id, call_key: key })
+  if (end.void_of !== null)
+    engine.observers.emit({ signal: 'void_call_happened', id: end.void_of, call_key: key })
+  return { accepted: end.kept, why: whyOf(end) }
+}
+
+function whyOf({ kept, awaited, void_of }: EvidenceEnd): EvidenceTold['why'] {
+  if (!kept) return 'earlier_evidence_stands'
+  if (void_of !== null) return 'call_is_void'
+  return awaited ? 'record_waits' : 'no_record_waits'
 }

@@ -15,7 +15,7 @@ import { type RecovererOptions, recoverer } from './recoverer.ts'
 import type { TakerOptions } from './take.ts'
 
 export { type CompleterOptions, completer } from './completer.ts'
-export { addEvidence, type Evidence } from './evidence.ts'
+export { addEvidence, type Evidence, type EvidenceTold } from './evidence.ts'
 export { type ReaperOptions, reaper } from './reaper.ts'
 export { reconciler } from './reconciler.ts'
 export { type RecovererOptions, recoverer } from './recoverer.ts'

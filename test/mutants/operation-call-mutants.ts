@@ -191,7 +191,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operation: let a later word about a call replace the first',
-    file: SQL,
+    file: 'src/store/postgres/sql/evidence.ts',
     edits: [
       {
         from: `WHERE e.received_at < clock_timestamp() - `,
@@ -261,5 +261,28 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['test/operations/worker-lease.test.ts'],
     only: 'undoes nothing',
+  },
+  {
+    name: 'take evidence for the result of a call without the check of its step',
+    file: 'src/protect/asking.ts',
+    edits: [
+      { from: `told === null || step.result === undefined`, to: `told === null || step.result !== null` },
+    ],
+    tests: ['test/operations/result-check.test.ts'],
+    only: 'can be corrected',
+  },
+  {
+    name: 'let evidence that was refused keep its correction out',
+    file: 'src/protect/asking.ts',
+    edits: [{ from: `  await site.refuseEvidence(call_key, told.received_at)\n`, to: `` }],
+    tests: ['test/operations/result-check.test.ts'],
+    only: 'can be corrected',
+  },
+  {
+    name: 'make the result of a call durable without the check of its step',
+    file: 'src/protect/foreign.ts',
+    edits: [{ from: `callToItsEnd(checkedStep(given), site)`, to: `callToItsEnd(given, site)` }],
+    tests: ['test/operations/result-check.test.ts'],
+    only: 'does not become durable',
   },
 ]

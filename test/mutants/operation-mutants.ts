@@ -282,13 +282,13 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'settle a request with the evidence of an earlier life of its key',
-    file: 'src/store/postgres/sql/operations.ts',
+    file: 'src/store/postgres/sql/evidence.ts',
     edits: [{ from: `e.call_key = $4 AND e.received_at >= \${lifeOf(schema, 'r')}`, to: 'e.call_key = $4' }],
     tests: ['test/operations/evidence.test.ts'],
   },
   {
     name: 'keep evidence out because an earlier life of the key had some',
-    file: 'src/store/postgres/sql/operations.ts',
+    file: 'src/store/postgres/sql/evidence.ts',
     edits: [{ from: 'e.received_at < clock_timestamp() - ', to: 'e.received_at < now() - 9999 * ' }],
     tests: ['test/operations/evidence.test.ts'],
   },

@@ -116,7 +116,7 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'void call: raise the alarm for a request of a later life',
-    file: SQL,
+    file: 'src/store/postgres/sql/evidence.ts',
     edits: [{ from: `(v.call_key = ANY (r.void_calls)) IS NOT TRUE`, to: `false` }],
     tests: [HAPPENED],
     only: 'later life',

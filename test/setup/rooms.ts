@@ -3,7 +3,7 @@
 /** Which room of src/ may import which. A room that is not named here has no place yet: give it one. */
 const BASE = ['thrown', 'copies', 'errors', 'limits', 'options']
 const PURE = [...BASE, 'key', 'ring', 'fingerprint', 'record', 'seal']
-const PLUMBING = [...PURE, 'failure', 'invalid', 'retry', 'value']
+const PLUMBING = [...PURE, 'failure', 'invalid', 'retry', 'standard-schema', 'value']
 const FRONT = [...PLUMBING, 'store', 'observe', 'protect', 'explain', 'issuer', 'door', 'door-options']
 const BACKGROUND = ['worker', 'outbox', 'lock', 'operator', 'workers']
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -18,6 +18,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'limits-of-webhooks': [],
   options: BASE,
   invalid: BASE,
+  'standard-schema': [],
   key: BASE,
   ring: [...BASE, 'key'],
   fingerprint: [...BASE, 'key', 'ring'],

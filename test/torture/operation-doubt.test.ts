@@ -85,7 +85,9 @@ async function startListener() {
 async function sceneWithWebhooks(look_every_ms?: number) {
   const { webhook_url, listenFor } = await startListener()
   const here = await scene({ webhook_url }, look_every_ms)
-  listenFor(({ key, charge }) => addEvidence(here.once, { account: ACCOUNT, key, result: charge }))
+  listenFor(async ({ key, charge }) => {
+    await addEvidence(here.once, { account: ACCOUNT, key, result: charge })
+  })
   const untilAnnounced = () =>
     waitUntil('the webhook is delivered', async () => (await here.gateway.state()).webhooks.delivered === 1)
   return { ...here, untilAnnounced }

@@ -1,6 +1,7 @@
 import { LIMITS } from '../../limits.ts'
 import type { RecordId } from '../../record/index.ts'
 import type { Sealed } from '../../seal/index.ts'
+import type { EvidenceEnd, ToldEvidence } from '../operations.ts'
 import type { Connections } from './connections.ts'
 import { bind } from './flush.ts'
 import type { Statements } from './statements.ts'
@@ -11,19 +12,33 @@ import type { Statements } from './statements.ts'
  */
 export async function addEvidence(
   connections: Connections,
-  { insertEvidence, hurry, findVoidCall, hurryRecord }: Statements,
+  { insertEvidence, hurry, findWaiting, findVoidCall, hurryRecord }: Statements,
   account: string,
   call_key: string,
   { bytes, sealed_by }: Sealed,
-): Promise<RecordId | null> {
-  await connections.run(
+): Promise<EvidenceEnd> {
+  const inserted = await connections.run(
     bind(insertEvidence, account, call_key, bytes, sealed_by, `${LIMITS.evidence_first_ms}`),
   )
   await connections.runBounded(bind(hurry, account, call_key))
+  const waiting = await connections.run(bind(findWaiting, account, call_key))
+  const end = { kept: inserted.rows[0]!.length > 0, awaited: waiting.rows[0]!.length > 0 }
   const { rows } = await connections.run(bind(findVoidCall, account, call_key))
   const row = rows[0]![0]
-  if (row === undefined) return null
+  if (row === undefined) return { ...end, void_of: null }
   const id = { account, operation: row[0]!, key: row[1]! }
   await connections.runBounded(bind(hurryRecord, account, id.operation, id.key))
-  return id
+  return { ...end, void_of: id }
+}
+
+export async function readEvidence(
+  connections: Connections,
+  { findEvidence }: Statements,
+  { account, operation, key }: RecordId,
+  call_key: string,
+): Promise<ToldEvidence | null> {
+  const { rows } = await connections.run(bind(findEvidence, account, operation, key, call_key))
+  const row = rows[0]![0]
+  if (row === undefined) return null
+  return { bytes: Buffer.from(row[0]!, 'hex'), sealed_by: row[1] ?? null, received_at: row[2]! }
 }

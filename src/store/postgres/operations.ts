@@ -6,6 +6,7 @@ import type { CrashPoint, Owned, TransactionEnd } from '../contract.ts'
 import type {
   Beginning,
   Claimed,
+  EvidenceEnd,
   Known,
   NextLook,
   OperationStore,
@@ -13,12 +14,13 @@ import type {
   StepBounds,
   Takable,
   TakeOver,
+  ToldEvidence,
   Waiting,
   Written,
 } from '../operations.ts'
 import { classify } from './classify.ts'
 import type { Connections } from './connections.ts'
-import { addEvidence } from './evidence.ts'
+import { addEvidence, readEvidence } from './evidence.ts'
 import { type Bound, bind, type Row, type Statement } from './flush.ts'
 import type { Value } from './messages.ts'
 import { arrayLiteral, readResumed, replyValues } from './rows.ts'
@@ -173,16 +175,16 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return await this.#find(bind(findLongestWaiting, `${overdue_ms}`, arrayLiteral(except)))
   }
 
-  addEvidence(account: string, call_key: string, result: Sealed): Promise<RecordId | null> {
+  addEvidence(account: string, call_key: string, result: Sealed): Promise<EvidenceEnd> {
     return addEvidence(this.#connections, this.#statements, account, call_key, result)
   }
 
-  async evidence({ account, operation, key }: RecordId, call_key: string): Promise<Sealed | null> {
-    const { rows } = await this.#connections.run(
-      bind(this.#statements.findEvidence, account, operation, key, call_key),
-    )
-    const row = rows[0]![0]
-    return row === undefined ? null : { bytes: Buffer.from(row[0]!, 'hex'), sealed_by: row[1] ?? null }
+  evidence(id: RecordId, call_key: string): Promise<ToldEvidence | null> {
+    return readEvidence(this.#connections, this.#statements, id, call_key)
+  }
+
+  async refuseEvidence({ account }: RecordId, call_key: string, received_at: string): Promise<void> {
+    await this.#connections.run(bind(this.#statements.refuseEvidence, account, call_key, received_at))
   }
 
   #transact(

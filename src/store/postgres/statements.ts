@@ -2,6 +2,7 @@ import { LIMITS } from '../../limits.ts'
 import { type Statement, statement } from './flush.ts'
 import * as claim from './sql/claim.ts'
 import * as decisions from './sql/decisions.ts'
+import * as evidence from './sql/evidence.ts'
 import * as finish from './sql/finish.ts'
 import * as group from './sql/group.ts'
 import * as keyIds from './sql/key-ids.ts'
@@ -96,10 +97,12 @@ function texts(schema: string) {
     findAbandoned: operations.findAbandoned(schema),
     findDue: operations.findDue(schema),
     findLongestWaiting: operations.findLongestWaiting(schema),
-    insertEvidence: operations.insertEvidence(schema),
-    findVoidCall: operations.findVoidCall(schema),
-    hurryRecord: operations.hurryRecord(schema),
-    hurry: operations.hurry(schema),
-    findEvidence: operations.findEvidence(schema),
+    insertEvidence: evidence.insertEvidence(schema),
+    findVoidCall: evidence.findVoidCall(schema),
+    hurryRecord: evidence.hurryRecord(schema),
+    hurry: evidence.hurry(schema),
+    findEvidence: evidence.findEvidence(schema),
+    refuseEvidence: evidence.refuseEvidence(schema),
+    findWaiting: evidence.findWaiting(schema),
   }
 }
