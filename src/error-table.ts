@@ -82,7 +82,7 @@ export const TABLE = {
   }),
   ...retryable(503, 'unknown', {
     lease_lost:
-      'Another owner has taken this record over, so the result of this attempt was not stored. Retry with the same key to get the outcome.',
+      'This attempt no longer owns its record: it took too long, or another owner has taken the record over. Its result was not stored. Retry with the same key to get the outcome.',
   }),
   ...retryable(503, 'not_by_this_request', {
     serialization_failed:

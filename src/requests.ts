@@ -120,11 +120,8 @@ export class Requests {
     return this.leased(this.transaction(call), call)
   }
 
-  /**
-   * A request for a handler: with a lease in place of a transaction. `answer_max_ms` bounds how long its caller waits for
-   * the work; a caller from code waits as long as it likes.
-   */
-  leased(request: TransactionRequest, call: Leases, answer_max_ms: number | null = null): HandlerRequest {
+  /** A request for a handler: with a lease in place of a transaction. */
+  leased(request: TransactionRequest, call: Leases): HandlerRequest {
     const { id, owner, fingerprint, trace, matches, lapsed, retention_ms, deadline_ms } = request
     const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = call
     return {
@@ -139,7 +136,6 @@ export class Requests {
       // A lease that outlasts the time for the work would only keep others waiting.
       lease_ms: Math.min(positive('lease_ms', lease_ms), positive('in_progress_max_ms', in_progress_max_ms)),
       in_progress_max_ms,
-      answer_max_ms,
       save_wait_ms: positive('deadline_ms', call.deadline_ms ?? this.deadline_ms),
       rerunnable: call.rerunnable === true,
     }
@@ -158,7 +154,7 @@ export class Requests {
     notNow: (status: number) => boolean,
     client_deadline: Deadline | null = null,
   ): OperationRequest {
-    const { rerunnable: _, save_wait_ms: __, answer_max_ms: ___, ...rest } = leased
+    const { rerunnable: _, save_wait_ms: __, ...rest } = leased
     return { ...rest, input, deadline_given_ms, notNow, client_deadline }
   }
 

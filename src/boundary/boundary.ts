@@ -1,7 +1,6 @@
 import type { Onlyonce } from '../door.ts'
 import type { Engine } from '../engine.ts'
 import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
 import type { HandlerContext, WorkEnd } from '../protect/handler.ts'
 import { provesNothingDone, saysInvalid } from '../protect/proof.ts'
@@ -230,9 +229,7 @@ export class Boundary<Tx> {
     }
     // Named by its route alone, it is known from the first request on.
     if (this.policy.recover !== null) this.#recovers.add(request.id.operation, this.policy.recover)
-    const { in_progress_max_ms = LIMITS.in_progress_max_ms } = bounds
-    // A handler that never answers would keep its client, and its duplicates in this process, waiting for ever.
-    const leased = this.#engine.requests.leased(claimInTime(prepared), bounds, in_progress_max_ms)
+    const leased = this.#engine.requests.leased(claimInTime(prepared), bounds)
     const work = async (owner: HandlerContext) =>
       lateStart(deadline) ?? this.#end(new Context<Tx>(request.id, null, owner), run, ran)
     return this.#engine.handler(leased, work, asItIs, 'refuse')

@@ -9,6 +9,7 @@ import type { CrashPoint, Owned, Store } from '../store/contract.ts'
 import { failureOfReply } from '../value.ts'
 import { claim, confirm, giveBack, kindOf } from './handler-claim.ts'
 import { Heartbeat } from './heartbeat.ts'
+import { inTime, leaveInDoubt, NO_ANSWER, TIMED_OUT } from './in-time.ts'
 import { refuseNewWork } from './lapsed.ts'
 import { claimsNothingDone, forgetOrRelease, inDoubt, proveOr, releaseProved, unproved } from './proof.ts'
 import { handlerKey } from './recover.ts'
@@ -23,9 +24,8 @@ export interface HandlerRequest
     'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'lapsed' | 'retention_ms' | 'deadline_ms'
   > {
   readonly lease_ms: number
+  /** How long the owner is presumed alive, and how long the caller waits for the work. */
   readonly in_progress_max_ms: number
-  /** How long the caller waits for the work; null: as long as it takes. */
-  readonly answer_max_ms: number | null
   /** How long the caller waits for the reply to be saved. Not cut by a deadline of the client: that bounds the start. */
   readonly save_wait_ms: number
   /** Its author says that running it again does no harm: then a crash or a throw makes it retryable. */
@@ -107,12 +107,14 @@ export async function runHandler<Tx>(
   const ended = endOfWork(work, new Ownership(owned, heartbeat), crashPoint)
   let end: WorkEnd
   try {
-    end = await (request.answer_max_ms === null ? ended : inTime(ended, request.answer_max_ms, NO_ANSWER))
+    // Work that never settles would keep its caller, and its duplicates in this process, waiting for ever.
+    const { in_progress_max_ms: max_ms } = request
+    end = await inTime(ended, max_ms, NO_ANSWER, (timer) => running.waitsBy(owned, timer))
     working = false
   } catch (error) {
     over()
     if (error instanceof OnlyonceError && error.cause === TIMED_OUT) {
-      leaveInDoubt(store, owned, recovery.grace_ms, heartbeat)
+      leaveInDoubt(store, owned, recovery.grace_ms, heartbeat, request.rerunnable)
       // No caller waits for it any more. Where it cannot be stored, the record says what it said before.
       ended
         .then((late) => running.saving(saveLate(store, request, claimed, late, crashPoint, signals)))
@@ -122,7 +124,7 @@ export async function runHandler<Tx>(
     throw claimsNothingDone(error) ? inDoubt(error) : error
   }
   const saving = save(store, request, claimed, end, crashPoint, signals)
-  const saved = await inTime(running.saving(saving.finally(over)), request.save_wait_ms, NOT_SAVED)
+  const saved = await inTime(running.saving(saving.finally(over)), request.save_wait_ms, {})
   if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
   throw answerOf(end, saved, request.rerunnable)
 }
@@ -151,40 +153,6 @@ async function endOfWork(
   const end = await work(context)
   crashPoint('handler.work.after')
   return end
-}
-
-const TIMED_OUT: Failure = {
-  code: 'handler_timed_out',
-  message: 'The handler had not answered when its time (in_progress_max_ms) was over.',
-}
-
-/** What a caller is told that did not wait any longer. */
-const NO_ANSWER = { detail: 'The handler did not answer in time.', cause: TIMED_OUT }
-const NOT_SAVED = {}
-
-/** The caller waits no longer than it may; what it waited for goes on without it, for the next to find. */
-function inTime<T>(
-  awaited: Promise<T>,
-  max_ms: number,
-  told: { readonly detail?: string; readonly cause?: unknown },
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = () => reject(new OnlyonceError('outcome_unknown', told))
-    const timer = setTimeout(late, Math.min(max_ms, LIMITS.timer_max_ms))
-    awaited.then(resolve, reject).then(() => clearTimeout(timer))
-  })
-}
-
-/**
- * The owner lives and has no outcome: the record says so, as far as it can be written. Otherwise its lease runs out. A sign of life
- * that is still under way would take that word back, so it is waited for: timers fire early on a busy process, and the last
- * sign of life is sent in the same moment.
- */
-function leaveInDoubt<Tx>(store: Store<Tx>, owned: Owned, grace_ms: number, heartbeat: Heartbeat<Tx>): void {
-  heartbeat
-    .timeIsOver()
-    .then(() => store.doubt(owned, TIMED_OUT, grace_ms))
-    .catch(() => {})
 }
 
 /**

@@ -20,8 +20,7 @@ import { Steps } from './steps.ts'
 import { busyFor, type Outcome, outcomeOf } from './transaction.ts'
 
 /** An operation with everything that decides about it. */
-export interface OperationRequest
-  extends Omit<HandlerRequest, 'rerunnable' | 'save_wait_ms' | 'answer_max_ms'> {
+export interface OperationRequest extends Omit<HandlerRequest, 'rerunnable' | 'save_wait_ms'> {
   /** As JSON; the function is given what it says. */
   readonly input: Buffer
   /** Until when a worker that finishes it in the background may still begin calls; null where the caller gave none. */

@@ -5,6 +5,7 @@ import type { Heartbeat } from './heartbeat.ts'
 /** The handlers of this process that own a record right now, until the process is closed. */
 export class Running<Tx> {
   readonly #at_work = new Map<Owned, Heartbeat<Tx>>()
+  readonly #waits = new Map<Owned, NodeJS.Timeout>()
   readonly #saves = new Set<Promise<unknown>>()
   readonly #give_backs = new GiveBacks()
   #over = false
@@ -16,8 +17,14 @@ export class Running<Tx> {
     return true
   }
 
+  /** Notes the timer by which the caller of this work is told that it is waited for no longer. */
+  waitsBy(owned: Owned, timer: NodeJS.Timeout): void {
+    this.#waits.set(owned, timer)
+  }
+
   end(owned: Owned): void {
     this.#at_work.delete(owned)
+    this.#waits.delete(owned)
   }
 
   /** Notes work that no caller waits for, so that closing does. */
@@ -45,12 +52,14 @@ export class Running<Tx> {
 
   /**
    * Ends the leases of what still runs, so that others need not wait for them. Best effort: they end anyway. The signs
-   * of life stop first, or the next would take the lease back.
+   * of life stop first, or the next would take the lease back. Callers may wait on; a process that
+   * has nothing else to do does not stay for them.
    */
   async handOver(store: Store<Tx>): Promise<void> {
     this.#over = true
     const left = [...this.#at_work]
     for (const [, heartbeat] of left) heartbeat.stop()
+    for (const timer of this.#waits.values()) timer.unref()
     await Promise.allSettled(left.map(([owned]) => store.extend(owned, 0)))
   }
 }

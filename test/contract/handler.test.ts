@@ -139,7 +139,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
       return told !== 'in_progress'
     })
     expect(told).toBe('executed')
-    expect(await first).toMatchObject({ code: 'lease_lost' })
+    expect(await first).toMatchObject({ code: 'outcome_unknown' })
     expect(await other.handler(call, async () => '')).toEqual({ outcome: 'replayed', value: 'in time' })
   })
 

@@ -9,7 +9,7 @@ const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'signal: let a handler that is given up go on without a word',
-    file: 'src/protect/handler.ts',
+    file: 'src/protect/in-time.ts',
     edits: [{ from: `    .timeIsOver()\n`, to: `    .quiet()\n` }],
     tests: ['test/contract/time-over.test.ts'],
   },

@@ -9,6 +9,18 @@ const EDGES = 'test/contract/handler-edges.test.ts'
 /** Faults in handlers, their leases, and the commits that they share. */
 export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
+    name: 'let the caller of a handler that never ends wait for ever',
+    file: 'src/protect/handler.ts',
+    edits: [
+      {
+        from: `end = await inTime(ended, max_ms, NO_ANSWER, (timer) => running.waitsBy(owned, timer))`,
+        to: `end = await (max_ms > 0 ? ended : inTime(ended, max_ms, NO_ANSWER))`,
+      },
+    ],
+    tests: [EDGES],
+    only: 'keeps nobody in its own process waiting',
+  },
+  {
     name: 'give signs of life for a record of another owner',
     file: 'src/store/postgres/sql/finish.ts',
     edits: [

@@ -51,8 +51,8 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/handler.ts',
     edits: [
       {
-        from: `leaveInDoubt(store, owned, recovery.grace_ms, heartbeat)`,
-        to: `leaveInDoubt(store, owned, 30_000, heartbeat)`,
+        from: `leaveInDoubt(store, owned, recovery.grace_ms, heartbeat, request.rerunnable)`,
+        to: `leaveInDoubt(store, owned, 30_000, heartbeat, request.rerunnable)`,
       },
     ],
     tests: ['test/contract/late-reply.test.ts'],
@@ -80,7 +80,7 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'replies: let a last sign of life take back that a handler was given up',
-    file: 'src/protect/handler.ts',
+    file: 'src/protect/in-time.ts',
     edits: [{ from: `  heartbeat\n    .timeIsOver()\n    .then(`, to: `  Promise.resolve()\n    .then(` }],
     tests: ['test/contract/late-reply.test.ts'],
     only: 'sign of life',

@@ -40,7 +40,9 @@ describe('what observers hear of operations', () => {
       return reply(201)
     })
     const call = { account: 'acct_1', key: randomUUID(), input: null }
-    await expect(once.run(pay, { ...call, lease_ms: 50, in_progress_max_ms: 100 })).rejects.toThrow()
+    // No other owner has it yet, and the error does not say so.
+    const late = once.run(pay, { ...call, lease_ms: 50, in_progress_max_ms: 100 })
+    await expect(late).rejects.toThrow(/^This attempt no longer owns its record: it took too long, or/)
     const worker = completer(once, { grace_ms: 1 })
     await waitUntil('a worker has taken it', async () => (await worker.runOnce()).done === 1)
     expect(heard.of('reconcile_resolved')).toMatchObject([{ id: { key: call.key }, state: 'completed' }])
