@@ -101,7 +101,8 @@ brandAcrossCopies(OnlyonceError, 'error', [
 
 /**
  * What a handler throws when it knows that nothing happened: the same request may then run again. It speaks for the
- * attempt that throws it; onlyonce finds out whether it is true of the key.
+ * attempt that throws it; onlyonce finds out whether it is true of the key. `cause` says why: it is for the log and for operators, and
+ * no client is told it.
  *
  * @example
  * if (!(await stock.has(item))) throw notExecuted(new Error('out of stock'))

@@ -30,6 +30,8 @@ export interface CallSignals {
   doubted(failure: Failure): void
   /** The work failed, and that is stored as its reply. */
   failed(failure: Failure, status: number): void
+  /** An operation stopped in this step, and may run again. */
+  stopped(failure: Failure, step: string | null): void
   leaseLost(): void
   /** It waits for a flight of this process that was there before. */
   joined(flight_trace: string | null): void
@@ -45,6 +47,7 @@ export const NO_SIGNALS: CallSignals = {
   decided() {},
   doubted() {},
   failed() {},
+  stopped() {},
   leaseLost() {},
   joined() {},
   landed() {},

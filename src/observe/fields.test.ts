@@ -76,6 +76,16 @@ const SIGNALS: readonly [Signal, object][] = [
     },
     { status: 500, fence: 1, error_code: 'c', error_message: 'm' },
   ],
+  [
+    {
+      signal: 'operation_failed',
+      protection: 'operation',
+      id,
+      step: 'paid by 4242424242424242',
+      failure: { code: '42501', message: 'm' },
+    },
+    { step: 'paid by [card number]', error_code: '42501', error_message: 'm' },
+  ],
   [{ signal: 'herd', protection: 'handler', id, size: 7 }, { size: 7 }],
   [{ signal: 'not_admitted', protection: 'handler', id, code: 'overloaded' }, { code: 'overloaded' }],
   [

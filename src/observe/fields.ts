@@ -55,6 +55,10 @@ export function logFields(signal: Signal): LogFields {
       const { fence, status } = signal
       return { signal: signal.signal, ...callFields(signal), fence, status, ...failureFields(signal.failure) }
     }
+    case 'operation_failed': {
+      const step = signal.step === null ? null : showText(signal.step)
+      return { signal: signal.signal, ...callFields(signal), step, ...failureFields(signal.failure) }
+    }
     case 'tx_unused':
       return { signal: signal.signal, ...callFields(signal), first: signal.first }
     case 'tx_error_ignored': {

@@ -68,6 +68,10 @@ export class LiveCall implements CallSignals {
     this.#observers.emit({ signal: 'handler_failed', ...this.#call, failure, status, fence: this.#fence })
   }
 
+  stopped(failure: Failure, step: string | null): void {
+    this.#observers.emit({ signal: 'operation_failed', ...this.#call, step, failure })
+  }
+
   /** The heartbeat may notice, and the save after it once more. */
   leaseLost(): void {
     if (this.#lease_lost) return

@@ -64,6 +64,11 @@ function lineOf(signal: Signal): Line | null {
       ]
     case 'handler_failed':
       return ['error', 'a handler failed and is not run again: whether it took effect is not known']
+    case 'operation_failed':
+      return [
+        isOfDatabase(signal.failure.code) ? 'error' : 'warn',
+        'an operation stopped before its end; the same request may run again',
+      ]
     case 'lease_lost':
       return ['warn', 'an owner found that its record has another owner']
     case 'herd':
@@ -123,6 +128,11 @@ function lineOf(signal: Signal): Line | null {
     default:
       return signal satisfies never
   }
+}
+
+/** PostgreSQL's five characters. Collisions pass by themselves. */
+function isOfDatabase(code: string): boolean {
+  return /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('40')
 }
 
 const FAILED: Readonly<Record<Extract<Signal, { signal: 'outbox_failed' }>['kind'], Line>> = {

@@ -51,6 +51,11 @@ const TABLE = {
     OF_CALL,
     'Handlers that threw or replied with 5xx: whether they took effect is not known.',
   ),
+  operation_failed: counter(
+    'operation.failed',
+    OF_CALL,
+    'Calls of operations that stopped before their end: the same request may run again.',
+  ),
   ttl_pruned: counter('ttl_pruned', [], 'Records removed after their retention.'),
   mistake: counter('mistake', ['code'], 'Requests that met a mistake of the service itself.'),
   reconcile_scheduled: counter('reconcile.scheduled', ['operation'], 'Records that became unknown.'),
@@ -214,6 +219,7 @@ export function measure(signal: Signal): readonly Measurement[] {
     case 'tx_error_ignored':
     case 'lease_lost':
     case 'handler_failed':
+    case 'operation_failed':
       return [{ metric: signal.signal, value: 1, labels: labelsOf(signal) }]
     case 'herd':
       return [{ metric: 'herd_size', value: signal.size, labels: labelsOf(signal) }]

@@ -131,6 +131,16 @@ export type Signal =
       readonly status: number
       readonly fence: number | null
     })
+  /**
+   * A call of an operation ended without an answer of its function, and the same request may run again: a step failed by an error of the
+   * database, a call was not executed, or the function threw. `step` is the one that the function had come to; null before the first.
+   * `failure` is the reason, which clients are not told.
+   */
+  | (OfCall & {
+      readonly signal: 'operation_failed'
+      readonly step: string | null
+      readonly failure: Failure
+    })
   /** An owner found that another has its record. */
   | (OfCall & { readonly signal: 'lease_lost'; readonly fence: number | null })
   /**

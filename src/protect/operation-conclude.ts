@@ -1,5 +1,5 @@
 /** How the record of an operation is left when an attempt is over, and what its caller hears then. */
-import type { OnlyonceError, Proof } from '../errors.ts'
+import { OnlyonceError, type Proof } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { keptInvalid } from '../invalid.ts'
 import { LIMITS } from '../limits.ts'
@@ -37,6 +37,8 @@ export async function conclude<Tx>(
     case 'failed': {
       await keep(hold, steps)
       const left = await leave(hold, steps, stoppedBy(end.error), unproved, signals)
+      // Doubt and parking are told as such, with the same reason.
+      if (left.why === 'left') signals.stopped(reasonFor(end.error), steps.at)
       return left.why === 'left'
         ? { why: 'failed', error: toldAs(end.error, hold, left.proof) }
         : told(end, left)
@@ -80,6 +82,19 @@ function stoppedBy(error: unknown): Failure {
   const { code } = failureOf(error)
   const why = error.cause === undefined ? '' : ` ${failureOf(error.cause).message}`
   return { code, message: `The attempt stopped here.${why}`.slice(0, LIMITS.error_message_length_max) }
+}
+
+/**
+ * Why an attempt stopped, for operators: what the database said stands behind our own error, and so does the cause that
+ * `notExecuted(cause)` was given.
+ */
+function reasonFor(error: unknown): Failure {
+  const own = failureOf(error)
+  if (!(error instanceof OnlyonceError) || error.cause === undefined) return own
+  const behind = reasonFor(error.cause)
+  if (error.code === 'not_applied') return behind
+  const message = `${own.message} ${behind.code}: ${behind.message}`
+  return { code: own.code, message: message.slice(0, LIMITS.error_message_length_max) }
 }
 
 /** The record may run again, or it is in doubt, or an operator has to decide. */

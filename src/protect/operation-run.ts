@@ -264,6 +264,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if ('why' in left) return left
     try {
       for (const { name, undo } of left) {
+        this.#steps.at = name
         if (typeof undo === 'function') await this.#atomic(name, 'undo_atomic', undo, 'serializable')
         else await this.#foreign(name, 'undo_foreign', undo)
       }

@@ -22,6 +22,7 @@ export class Steps {
   /** Forward steps that were there when the attempt began. */
   readonly #forward: number
   #position = 0
+  #at: string | null = null
   readonly #given: number
   #durable: number
   readonly #names = new Set<string>()
@@ -44,6 +45,15 @@ export class Steps {
         text: result.length === 0 ? '' : JSON.stringify(result[0]),
       })),
     )
+  }
+
+  /** The step that the function, or the undoing, has come to; null before the first. */
+  get at(): string | null {
+    return this.#at
+  }
+
+  set at(name: string) {
+    this.#at = name
   }
 
   get count(): number {
@@ -97,6 +107,7 @@ export class Steps {
   /** What is durable of the step that the function asks for next, or null where it is new. */
   enter(name: string, kind: StepKind): Entry | null {
     this.reserve(name)
+    this.#at = name
     if (this.#position >= this.#forward) return null
     const entry = this.#entries[this.#position]!
     if (entry.name !== name || entry.kind !== kind) {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/adapters/fetch/index.ts'
-import { completer, invalid, type Op, operation, reply } from '../../src/index.ts'
-import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
+import { completer, invalid, notExecuted, type Op, operation, reply } from '../../src/index.ts'
+import { catchError, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 
 let shop: Shop
@@ -46,6 +46,37 @@ describe('what observers hear of operations', () => {
     const worker = completer(once, { grace_ms: 1 })
     await waitUntil('a worker has taken it', async () => (await worker.runOnce()).done === 1)
     expect(heard.of('reconcile_resolved')).toMatchObject([{ id: { key: call.key }, state: 'completed' }])
+  })
+})
+
+describe('an operation that stops', () => {
+  const call = () => ({ account: 'acct_1', key: randomUUID(), input: null })
+
+  test('at an error of the database tells observers which step and why, and its caller only that nothing was applied', async () => {
+    const heard = makeRecorder()
+    const once = shop.open({ observe: heard })
+    const pay = operation('told.refused', async (op: Op) => {
+      await op.atomic('created', async () => 1)
+      await op.atomic('booked', (tx) => tx.query('INSERT INTO told_no_such_table VALUES (4242424242424242)'))
+    })
+    const asked = call()
+    const error = await catchError(once.run(pay, asked))
+    expect(`${error} ${JSON.stringify(error)}`).not.toContain('told_no_such_table')
+    const failure = { code: '42P01', message: expect.stringContaining('"told_no_such_table"') }
+    const id = { operation: 'told.refused', key: asked.key }
+    expect(heard.of('operation_failed')).toMatchObject([{ id, step: 'booked', failure }])
+  })
+
+  test('because a call was not executed tells the cause', async () => {
+    const heard = makeRecorder()
+    const once = shop.open({ observe: heard })
+    const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    const pay = operation('told.not_executed', (op: Op) =>
+      op.foreign('charged', { call: () => Promise.reject(notExecuted(refused)) }),
+    )
+    await catchError(once.run(pay, { ...call(), deadline_ms: 300 }))
+    expect(heard.of('operation_failed')).toMatchObject([{ step: 'charged' }])
+    expect(heard.of('operation_failed')[0]!.failure.message).toContain('ECONNREFUSED')
   })
 })
 
