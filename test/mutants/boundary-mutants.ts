@@ -190,8 +190,8 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: BOUNDARY,
     edits: [
       {
-        from: `const { in_progress_max_ms = LIMITS.in_progress_max_ms } = bounds`,
-        to: `const in_progress_max_ms = Math.ceil(deadline?.left_ms ?? LIMITS.in_progress_max_ms)`,
+        from: `leased(claimInTime(prepared), bounds)`,
+        to: `leased(claimInTime(prepared), deadline === null ? bounds : { ...bounds, in_progress_max_ms: Math.ceil(deadline.left_ms) })`,
       },
     ],
     tests: ['test/contract/deadline-header.test.ts'],

@@ -129,7 +129,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'say that nothing happened when the save failed',
-    file: 'src/protect/handler.ts',
+    file: 'src/protect/in-time.ts',
     edits: [
       {
         from: `reject(new OnlyonceError('outcome_unknown', told))`,
