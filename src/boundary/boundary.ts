@@ -247,7 +247,7 @@ export class Boundary<Tx> {
       if (context.nothing_done || this.policy.final(reply.status) === 'retry') {
         return { end: 'not_executed', error: new NotFinal(reply.status), by_status: !context.nothing_done }
       }
-      return { end: 'reply', reply: storedReply(reply, this.policy) }
+      return { end: 'reply', reply: storedReply(reply, this.policy), thrown: context.thrown }
     } catch (error) {
       if (saysInvalid(error)) return { end: 'invalid', error }
       if (provesNothingDone(error)) return { end: 'not_executed', error }

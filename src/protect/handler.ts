@@ -47,7 +47,8 @@ export interface HandlerContext {
 
 /** How work ended, as it is to be stored. */
 export type WorkEnd =
-  | { readonly end: 'reply'; readonly reply: Reply }
+  /** `thrown`: a framework has made the reply of what the work threw, as far as that is known. */
+  | { readonly end: 'reply'; readonly reply: Reply; readonly thrown?: { readonly error: unknown } | null }
   /** It threw. `reply` is what stands for that from now on. */
   | { readonly end: 'threw'; readonly error: unknown; readonly reply: Reply }
   /** The work says that nothing happened; `by_status`: only the rules of its route do, which let a reply with such a status run again. */
@@ -229,8 +230,11 @@ function failedFor(
   end: WorkEnd,
 ): { readonly failure: Failure; readonly status: number } | null {
   if (end.end === 'threw' && !rerunnable) return { failure: failureOf(end.error), status: end.reply.status }
-  const failure = end.end === 'reply' ? failureOfReply(end.reply, 'handler') : null
-  return failure === null ? null : { failure, status: (end as { reply: Reply }).reply.status }
+  if (end.end !== 'reply') return null
+  const failure = failureOfReply(end.reply, 'handler')
+  if (failure === null) return null
+  const { thrown } = end
+  return { failure: thrown ? failureOf(thrown.error) : failure, status: end.reply.status }
 }
 
 /** What the attempt owns, and what was there before. */

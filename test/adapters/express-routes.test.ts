@@ -1,11 +1,18 @@
 import { createServer } from 'node:http'
-import express5, { type Express, type Request, type RequestHandler, type Response } from 'express'
+import express5, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express'
 import express4 from 'express4'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/adapters/express/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
+import { makeRecorder } from '../setup/recorder.ts'
 import { hearWarnings } from '../setup/warnings.ts'
 import { Client } from './client.ts'
 import { expectProblem, expectReplay } from './expectations.ts'
@@ -63,6 +70,29 @@ describe.each([
     expect(await operationAt(client, '/files/x')).toBe('POST /^\\/files\\/(\\w+)$/')
     expect(await operationAt(client, '/ROUTED')).toBe('POST /routed')
     expect(await operationAt(client, '/all')).toBe('POST /all')
+  })
+
+  test('what a handler threw is told to observers, whichever error handler answered it', async () => {
+    const heard = makeRecorder()
+    const once = shop.open({ observe: heard })
+    const layer = idempotent(once, { account }) as unknown as RequestHandler
+    const { client } = await start((app) => {
+      const broken = () => {
+        throw Object.assign(new TypeError('no till 4242424242424242'), { code: 'E_TILL' })
+      }
+      app.post('/own', layer, broken, ((_error, _request, response, _next) => {
+        response.status(500).json({ sorry: true })
+      }) as ErrorRequestHandler)
+      app.post('/plain', layer, broken)
+      app.post('/said', layer, (_, response) => void response.status(500).json({}))
+    })
+    for (const path of ['/own', '/plain', '/said']) expect((await client.send({ path })).status).toBe(500)
+    const failure = { code: 'E_TILL', message: 'no till [card number]' }
+    expect(heard.of('handler_failed')).toMatchObject([
+      { id: { operation: 'POST /own' }, failure, status: 500 },
+      { id: { operation: 'POST /plain' }, failure, status: 500 },
+      { id: { operation: 'POST /said' }, failure: { code: 'http_500' } },
+    ])
   })
 
   test('a list of paths, and a regular expression: each path is a request of its own', async () => {

@@ -8,6 +8,13 @@ const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 /** Faults in what adapters make of a request before its handler, and in what they tell of it. */
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
+    name: 'express: tell only that a handler answered 500, and not what it threw',
+    file: 'src/adapters/said.ts',
+    edits: [{ from: `  context?.hear?.(error)\n`, to: `` }],
+    tests: ['test/adapters/express-routes.test.ts'],
+    only: 'what a handler threw is told',
+  },
+  {
     name: 'signal: let a handler that is given up go on without a word',
     file: 'src/protect/in-time.ts',
     edits: [{ from: `    .timeIsOver()\n`, to: `    .quiet()\n` }],

@@ -5,7 +5,7 @@ import { accountAndPolicy, accountOf } from '../account.ts'
 import { responseOf } from '../fetch/response.ts'
 import { requestOf, serve } from '../fetch/serve.ts'
 import { PatternsSeen } from '../patterns-seen.ts'
-import { saysWhatBecomes } from '../said.ts'
+import { passOn, saysWhatBecomes } from '../said.ts'
 import { bodyOf } from './body.ts'
 import { lateResponse } from './late.ts'
 import { routeOf } from './route.ts'
@@ -68,7 +68,11 @@ export function idempotent<Tx, E extends Env = any>(
       const error = await runAndCatch(c, next).finally(() => {
         is_running = false
       })
-      if (error === null || isReply(boundary, error)) return c.res
+      if (error === null) return c.res
+      if (isReply(boundary, error)) {
+        passOn(context, error)
+        return c.res
+      }
       answered = error
       throw error
     }
