@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ERRORS, type ErrorCode, OnlyonceError, type PlainCode } from './errors.ts'
-import { failureOf } from './failure.ts'
+import { failureOf, withoutRequest } from './failure.ts'
 import { LIMITS } from './limits.ts'
 
 const CARD = '4242424242424242'
@@ -36,6 +36,16 @@ describe('failureOf', () => {
       const { message } = failureOf(new OnlyonceError(code as PlainCode, { detail: 'More of it.' }))
       expect(message, code).toMatch(/[^ ] More of it\.$/)
       expect(message, code).not.toMatch(/with the same key|a new key|Contact support/)
+    }
+  })
+
+  it('says nothing of a request: the work that met the error may be a save, or a look', () => {
+    for (const code of ['store_unavailable', 'pool_exhausted', 'overloaded', 'closed'] as const) {
+      const { message } = failureOf(new OnlyonceError(code))
+      expect(message, code).not.toMatch(/request started|one started|nothing was started/)
+      const told = withoutRequest(new OnlyonceError(code, { detail: 'Why.', cause: 1 })) as OnlyonceError
+      expect(told, code).toMatchObject({ code, message: `${message} Why.`, cause: 1 })
+      expect(`${told.stack}`, code).not.toMatch(/with the same key/)
     }
   })
 

@@ -1,4 +1,4 @@
-import { ERRORS, OnlyonceError } from './errors.ts'
+import { ERRORS, OnlyonceError, type PlainCode } from './errors.ts'
 import { maskBeginning } from './key/index.ts'
 import { LIMITS } from './limits.ts'
 import type { Failure } from './record/index.ts'
@@ -33,8 +33,29 @@ function wordsOf(error: Error): string {
   const text = `${error.message}`
   if (!(error instanceof OnlyonceError)) return text
   const { message, developer } = ERRORS[error.code]
-  if (developer !== undefined || !text.startsWith(message)) return text
-  return `${message.split(/(?<=\.) /, 1)[0]}${text.slice(message.length)}`
+  // What the error means for the request that met it is not true of the work that was asked for: a beat, a save, or a worker's look.
+  if (developer !== undefined) return text.replace(', so nothing was started.', '.')
+  if (!text.startsWith(message)) return text
+  const happened = message.split(/(?<=\.) /, 1)[0]!.replace(/; this (?:request|one) started nothing\.$/, '.')
+  return `${happened}${text.slice(message.length)}`
+}
+
+/** An error of code that has no request to send again, such as a start or an operator's look: it says what happened, and no more. */
+export function withoutRequest(error: unknown): unknown {
+  if (!(error instanceof OnlyonceError)) return error
+  const message = wordsOf(error)
+  if (message === error.message) return error
+  const { cause, status } = error
+  const told = new OnlyonceError(error.code as PlainCode, { cause, status })
+  const stack = `${error.stack}`.replace(error.message, () => message)
+  return Object.defineProperties(told, {
+    message: { value: message, configurable: true, writable: true },
+    stack: { value: stack, configurable: true, writable: true },
+  })
+}
+
+export function throwWithoutRequest(error: unknown): never {
+  throw withoutRequest(error)
 }
 
 /** PostgreSQL's text holds no NUL. */

@@ -13,6 +13,7 @@ import { CALLS } from './door-options.ts'
 import { Engine } from './engine.ts'
 import { OnlyonceError } from './errors.ts'
 import type { Explanation } from './explain.ts'
+import { throwWithoutRequest } from './failure.ts'
 import type { IssuedKey } from './issuer.ts'
 import { LIMITS } from './limits.ts'
 import { refuseStray, refuseUnknown } from './options.ts'
@@ -59,6 +60,7 @@ function otherVersion(version: string): string {
 /** Calls with typed values. */
 class FrontDoor<Tx> implements Onlyonce<Tx> {
   readonly #engine: Engine<Tx>
+  readonly #missing = new Set<string>()
 
   constructor(options: OnlyonceOptions<Tx>) {
     this.#engine = new Engine(options)
@@ -107,7 +109,19 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     refuseStray('once.run()', call, CALLS.run, 'operation')
     requireOperation(operation)
     const request = this.#engine.requests.operation(operation.name, call)
-    return await this.#engine.run(request, operation as Operation<unknown, unknown>, runResultOf<T>)
+    const running = this.#engine.run(request, operation as Operation<unknown, unknown>, runResultOf<T>)
+    return await running.catch((error) => {
+      if (error instanceof OnlyonceError && error.code === 'operation_unknown')
+        this.#tellMissing(operation.name, error)
+      throw error
+    })
+  }
+
+  /** This process was deployed without code that a record needs. Names of operations: there are only so many. */
+  #tellMissing(name: string, error: OnlyonceError): void {
+    const first = !this.#missing.has(name)
+    this.#missing.add(name)
+    this.#engine.observers.mistake(`once.run() of ${name}`, error, first)
   }
 
   issueKey(call: IssueKeyCall): IssuedKey {
@@ -126,7 +140,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
   }
 
   start(): Promise<void> {
-    return this.#engine.start()
+    return this.#engine.start().catch(throwWithoutRequest)
   }
 
   async close(options: { readonly max_ms?: number } = {}): Promise<void> {

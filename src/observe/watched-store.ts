@@ -178,6 +178,8 @@ const OF_THE_CALLER: readonly string[] = [
   'transaction_required',
   'fence_stale',
   'fingerprint_key_unknown',
+  // A mistake of the deployment, which is told as such.
+  'operation_unknown',
 ]
 
 /** An error of the work, unless it says that the store was not there for it. */

@@ -3,6 +3,7 @@ import type { Onlyonce, ProtectedCall } from '../door.ts'
 import type { Engine } from '../engine.ts'
 import { OnlyonceError } from '../errors.ts'
 import { type Explanation, explain } from '../explain.ts'
+import { throwWithoutRequest } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
@@ -122,6 +123,10 @@ class Desk<Tx> implements Operator {
 
   async list(options: ListOptions = {}): Promise<Page> {
     const request = listRequestOf(options)
+    return await this.#list(request).catch(throwWithoutRequest)
+  }
+
+  async #list(request: ReturnType<typeof listRequestOf>): Promise<Page> {
     await this.#engine.startToLook()
     // One more than is shown tells whether there is a next page.
     const found = await this.#store.list({ ...request, limit: request.limit + 1 })
@@ -136,12 +141,16 @@ class Desk<Tx> implements Operator {
   async show(id: Id, options: { readonly reply?: boolean } = {}): Promise<Shown> {
     refuseUnknown('operator.show()', options, { reply: true })
     const checked = this.#engine.requests.idToLookAt(id)
+    return await this.#show(checked, options.reply === true).catch(throwWithoutRequest)
+  }
+
+  async #show(checked: RecordId, with_reply: boolean): Promise<Shown> {
     await this.#engine.startToLook()
     const [told, record, audit, seen] = await Promise.all([
       explain(this.#engine.store, checked),
       this.#store.summary(checked),
       this.#store.audit(checked),
-      options.reply === true ? this.#engine.store.look(checked) : null,
+      with_reply ? this.#engine.store.look(checked) : null,
     ])
     return { ...told, record, audit, reply: seen?.record.state === 'completed' ? seen.record.reply : null }
   }

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { completer, derivedKey, type Op, operation, reply } from '../../src/index.ts'
 import { catchError, leaveEffect, openShop, SECRET, type Shop, waitUntil } from '../contract/shop.ts'
+import { makeRecorder } from '../setup/recorder.ts'
 import { abandonAt, makeTill, payment, payWith, SHORT } from './till.ts'
 
 let shop: Shop
@@ -107,9 +108,14 @@ describe('versions', () => {
     const call = { ...payment(), ...SHORT }
     await catchError(shop.open().run(first, call))
     const again = { ...call, lease_ms: 5_000, in_progress_max_ms: 5_000 }
-    const once = shop.open()
+    const heard = makeRecorder()
+    const once = shop.open({ observe: heard })
     const error = await waitForError(() => once.run(second, again))
     expect(error).toMatchObject({ code: 'operation_unknown', retryable: true })
+    // A mistake of the deployment, and none of the store.
+    expect(heard.of('store_error')).toEqual([])
+    const route = 'once.run() of payments.gone'
+    expect(heard.of('mistake')).toMatchObject([{ route, code: 'operation_unknown', first: true }])
     expect(till.calls).toBe(0)
     const knowing = shop.open({ operations: [first] })
     await waitUntil('it is finished', async () => (await completer(knowing, NOW).runOnce()).done > 0)
