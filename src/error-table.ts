@@ -210,7 +210,7 @@ export const TABLE = {
     'No database connection became free in time; this request started nothing. An earlier request with this key may have. Send the same request with the same key again.',
     {
       pool_exhausted:
-        'No database connection became free in time, so nothing was started. Inside a transaction use tx, or once.within, and enlarge the pool if this persists.',
+        'No database connection became free in time, so nothing was started. Inside a transaction use tx, or once.within, and enlarge the pool if this persists while the database answers. A database that is silent (stopped, overloaded, or cut off) keeps all connections busy, and looks the same.',
     },
   ),
 

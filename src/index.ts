@@ -77,6 +77,10 @@ export {
   type RecordSummary,
   type Resolution,
   type Shown,
+  type ShownEvidence,
+  type ShownResults,
+  type ShownStep,
+  type ShowOptions,
   type Signature,
 } from './operator/index.ts'
 export {

@@ -11,6 +11,7 @@ import type { RecordId, Reply } from '../record/index.ts'
 import { positive } from '../requests.ts'
 import type { Queryable } from '../store/contract.ts'
 import type { AuditEntry, DecisionStore, RecordSummary, SeenWithin } from '../store/decisions.ts'
+import { orMissingRight } from '../store/missing-right.ts'
 import {
   type GivenUp,
   type GivingUp,
@@ -24,11 +25,13 @@ import {
   unparkingStep,
 } from './decide.ts'
 import { cursorOf, type ListOptions, listRequestOf, type Page } from './list.ts'
+import { resultsOf, type ShownResults } from './results.ts'
 
 export type { GivenReply } from '../protect/given-reply.ts'
 export type { AuditEntry, RecordSummary } from '../store/decisions.ts'
 export type { GivenUp, GivingUp, Resolution, Signature } from './decide.ts'
 export type { ListOptions, Page } from './list.ts'
+export type { ShownEvidence, ShownResults, ShownStep } from './results.ts'
 
 type Id = Pick<ProtectedCall, 'account' | 'operation' | 'key'>
 
@@ -40,6 +43,14 @@ export interface Shown extends Explanation {
   readonly audit: readonly AuditEntry[]
   /** Only if it was asked for. */
   readonly reply: Reply | null
+  /** Only if it was asked for; null where the record is of no operation. */
+  readonly results: ShownResults | null
+}
+
+/** What is shown besides. Both may hold what customers have sent. */
+export interface ShowOptions {
+  readonly reply?: boolean
+  readonly results?: boolean
 }
 
 export interface Operator {
@@ -52,12 +63,13 @@ export interface Operator {
   list(options?: ListOptions): Promise<Page>
 
   /**
-   * One record, its attempts and the decisions about it; its reply only if it is asked for.
+   * One record, its attempts and the decisions about it. Its reply, and with `results` what the steps of an unfinished operation have
+   * brought and what was told about its calls, only if it is asked for.
    *
    * @example
    * const { state, why, attempts, audit } = await operator(once).show({ account, operation, key })
    */
-  show(id: Id, options?: { readonly reply?: boolean }): Promise<Shown>
+  show(id: Id, options?: ShowOptions): Promise<Shown>
 
   /**
    * Settles what is unknown or parked: with the reply that every retry then gets, or, where you have made sure that
@@ -129,7 +141,7 @@ class Desk<Tx> implements Operator {
   async #list(request: ReturnType<typeof listRequestOf>): Promise<Page> {
     await this.#engine.startToLook()
     // One more than is shown tells whether there is a next page.
-    const found = await this.#store.list({ ...request, limit: request.limit + 1 })
+    const found = await orMissingRight(() => this.#store.list({ ...request, limit: request.limit + 1 }))
     const shown = found.slice(0, request.limit)
     const last = found.length > request.limit ? shown.at(-1)! : null
     return {
@@ -138,21 +150,24 @@ class Desk<Tx> implements Operator {
     }
   }
 
-  async show(id: Id, options: { readonly reply?: boolean } = {}): Promise<Shown> {
-    refuseUnknown('operator.show()', options, { reply: true })
+  async show(id: Id, options: ShowOptions = {}): Promise<Shown> {
+    refuseUnknown('operator.show()', options, { reply: true, results: true })
     const checked = this.#engine.requests.idToLookAt(id)
-    return await this.#show(checked, options.reply === true).catch(throwWithoutRequest)
+    return await orMissingRight(() => this.#show(checked, options)).catch(throwWithoutRequest)
   }
 
-  async #show(checked: RecordId, with_reply: boolean): Promise<Shown> {
+  async #show(checked: RecordId, options: ShowOptions): Promise<Shown> {
     await this.#engine.startToLook()
     const [told, record, audit, seen] = await Promise.all([
       explain(this.#engine.store, checked),
       this.#store.summary(checked),
       this.#store.audit(checked),
-      with_reply ? this.#engine.store.look(checked) : null,
+      options.reply === true ? this.#engine.store.look(checked) : null,
     ])
-    return { ...told, record, audit, reply: seen?.record.state === 'completed' ? seen.record.reply : null }
+    const reply = seen?.record.state === 'completed' ? seen.record.reply : null
+    const asked = options.results === true && record !== null && record.version !== null
+    const results = asked ? await resultsOf(this.#engine.durable.store, record) : null
+    return { ...told, record, audit, reply, results }
   }
 
   async resolve(id: Id, resolution: Resolution): Promise<void> {
@@ -213,13 +228,14 @@ class Desk<Tx> implements Operator {
     const { tx } = signature
     this.#engine.refuseWhenClosing()
     await this.#engine.start()
-    const seen = await this.#look(checked, tx)
+    const seen = await orMissingRight(() => this.#look(checked, tx))
     if (fence !== undefined && seen !== null && seen.record.fence !== fence) {
       throw new OnlyonceError('record_changed')
     }
     const step = stepOf(seen)
     if (step === null) return false
-    const done = await this.#store.decide({ id: checked, void_call: null, ...step, by, why }, tx)
+    const request = { id: checked, void_call: null, ...step, by, why }
+    const done = await orMissingRight(() => this.#store.decide(request, tx))
     if (!done) throw new OnlyonceError('record_changed')
     const { state } = step.to
     // Whether a transaction of the caller's commits is for the caller to know.

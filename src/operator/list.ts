@@ -21,7 +21,7 @@ export interface ListOptions {
   readonly older_than_ms?: number
   readonly limit?: number
   /** Of the page before. */
-  readonly cursor?: string
+  readonly cursor?: string | null
 }
 
 export interface Page {
@@ -70,7 +70,7 @@ export function listRequestOf(options: ListOptions): ListRequest {
     operation: operation === undefined ? null : operationName(operation),
     older_than_ms,
     limit,
-    after: options.cursor === undefined ? null : readCursor(options.cursor),
+    after: options.cursor == null ? null : readCursor(options.cursor),
   }
 }
 

@@ -56,6 +56,11 @@ export class Steps {
     this.#at = name
   }
 
+  /** All that is there, in order. */
+  get entries(): readonly Entry[] {
+    return this.#entries
+  }
+
   get count(): number {
     return this.#entries.length
   }

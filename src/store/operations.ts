@@ -188,6 +188,8 @@ export interface OperationStore<Tx> {
    * at the record that waits for it. The first word stays.
    */
   addEvidence(account: string, call_key: string, result: Sealed): Promise<EvidenceEnd>
+  /** The results of the steps of an unfinished operation; null where there are none. Changes nothing. */
+  progress(id: RecordId): Promise<Sealed | null>
   /** What was told about a call in the present life of its record. */
   evidence(id: RecordId, call_key: string): Promise<ToldEvidence | null>
   /** What was told then is not evidence any more: it is not read again, and the next word takes its place. */

@@ -75,6 +75,10 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     longestWaiting: (overdue_ms, except) => inner.longestWaiting(overdue_ms, except),
     addEvidence: (account, call_key, result) =>
       inner.addEvidence(account, call_key, closing('evidence', evidenceId(account, call_key), result)),
+    async progress(id) {
+      const found = await inner.progress(id)
+      return found === null ? null : opening('progress', id, found)
+    },
     async evidence(id, call_key) {
       const found = await inner.evidence(id, call_key)
       if (found === null) return null

@@ -3,6 +3,7 @@ import { OnlyonceError } from '../errors.ts'
 import { scopeOf } from '../key/index.ts'
 import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
+import { orMissingRight } from '../store/missing-right.ts'
 import type { EvidenceEnd } from '../store/operations.ts'
 import { encodeValue } from '../value.ts'
 
@@ -52,7 +53,8 @@ export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): P
   await engine.start()
   const { body } = encodeValue(result)
   const bytes = body!.length === 0 ? Buffer.from('null') : body!
-  const end = await engine.durable.store.addEvidence(owner, key, { bytes, sealed_by: null })
+  const told = { bytes, sealed_by: null }
+  const end = await orMissingRight(() => engine.durable.store.addEvidence(owner, key, told))
   // Told every time: of what is told once, a crash in this moment would leave nothing.
   if (end.void_of !== null)
     engine.observers.emit({ signal: 'void_call_happened', id: end.void_of, call_key: key })

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { invalid, onlyonce, postgres } from '../../src/index.ts'
+import { addEvidence, invalid, onlyonce, operator, postgres } from '../../src/index.ts'
 import { LIMITS } from '../../src/limits.ts'
+import { migrate } from '../../src/store/postgres/migrate.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { makeRecorder } from '../setup/recorder.ts'
@@ -136,4 +137,38 @@ test.each([
   let runs = 0
   await catchError(once.handler(makeCall(), async () => ++runs))
   expect(runs).toBe(0)
+})
+
+/** Takes rights from a role that has those of a service. */
+async function roleLacking(taken: string): Promise<string> {
+  const url = await roleWithoutDelete()
+  await shop.observer.query(`REVOKE ${taken} FROM ${new URL(url).username}`)
+  return url
+}
+
+test('a start names the table of migrations, where the role may not read it', async () => {
+  const pool = shop.database.pool({
+    connectionString: await roleLacking('SELECT ON onlyonce.migrations'),
+    max: 1,
+  })
+  const refused = await catchError(migrate(pool, { schema: 'onlyonce', mode: 'verify' }))
+  expect(refused).toMatchObject({ code: 'store_misconfigured' })
+  expect(`${refused}`).toContain('onlyonce.migrations')
+})
+
+test('evidence and decisions tell a missing right as what it is', async () => {
+  const once = await openAs(await roleLacking('SELECT, INSERT ON onlyonce.audit, onlyonce.evidence'))
+  const id = { account: 'acme', operation: 'payments.create', key: 'key-of-a-request-that-is-none' }
+  const missing = { code: 'store_misconfigured' }
+  expect(await catchError(addEvidence(once, { account: 'acme', key: 'k', result: 1 }))).toMatchObject(missing)
+  const refused = await catchError(operator(once).show(id))
+  expect(refused).toMatchObject(missing)
+  expect(`${refused}`).toContain('audit')
+})
+
+test('what a migration has applied is told, and a page without a next one is asked for again', async () => {
+  expect(await migrate(shop.observer, { schema: 'onlyonce', mode: 'apply' })).toEqual({ applied: [] })
+  const desk = operator(shop.open())
+  const { cursor } = await desk.list({ limit: 1 })
+  expect(await desk.list({ limit: 1, cursor })).toHaveProperty('records')
 })

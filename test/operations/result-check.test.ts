@@ -116,6 +116,26 @@ test('a check that is none is refused', async () => {
   expect(await catchError(shop.open().run(pay, payment()))).toMatchObject({ code: 'option_invalid' })
 })
 
+test('an operator is shown the results of steps and the evidence, where it is asked for', async () => {
+  // Records that are sealed keep processes without the key out of their database.
+  const own = await openShop()
+  const once = own.open({ encryption: { current: 'a', keys: { a: Buffer.alloc(32, 7) } } })
+  const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'pending' })
+  const call = payment()
+  await once.run(payWith(till, { name: 'payments.inside' }), call)
+  const id = { account: call.account, operation: 'payments.inside', key: call.key }
+  const key = derivedKey({ ...id, step: 'charged' })
+  await addEvidence(once, { account: call.account, key, result: { id: 'ch_7' } })
+  expect(await operator(once).show(id)).toMatchObject({ results: null })
+  const { results } = await operator(once).show(id, { results: true })
+  expect(results).toEqual({
+    steps: [{ name: 'payment_created', kind: 'atomic', result: { id: `pay_${call.key}` } }],
+    evidence: [{ key, received_at: expect.any(Number), result: { id: 'ch_7' } }],
+  })
+  const sealed = await own.observer.query('SELECT result FROM onlyonce.evidence WHERE call_key = $1', [key])
+  expect(sealed.rows[0].result.toString('utf8')).not.toContain('ch_7')
+})
+
 test('no circle is advised where no call is in doubt', async () => {
   const { once, id } = await parkedPayment(shop, 'payments.no_doubt', makeMemory())
   await shop.observer.query('UPDATE onlyonce.records SET waits_for = NULL WHERE key = $1', [id.key])

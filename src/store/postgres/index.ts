@@ -5,7 +5,7 @@ import { checkOptions, type PostgresOptions } from './options.ts'
 import { PostgresStore } from './store.ts'
 import type { PostgresTx } from './tx.ts'
 
-export { type MigrateOptions, migrate } from './migrate.ts'
+export { type Migrated, type MigrateOptions, migrate } from './migrate.ts'
 export type { PostgresOptions } from './options.ts'
 export type { PostgresTx } from './tx.ts'
 

@@ -4,7 +4,7 @@ import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 import { refuseUnknown } from '../../options.ts'
 import type { Queryable } from '../contract.ts'
-import { isAway } from './classify.ts'
+import { isAway, sqlState } from './classify.ts'
 import { hearPool } from './hear.ts'
 import { type Migration, readMigrations, shippedMigrations } from './migration-files.ts'
 import { checkSchema, oneOf } from './options.ts'
@@ -17,11 +17,17 @@ export interface MigrateOptions {
   /** `apply` brings the schema up to date, `verify` only checks that it is, and only reads. */
   readonly mode: 'apply' | 'verify'
   /**
-   * A folder of your own, with files named `0001_name.sql`; by default the migrations of the library. A file may begin with the line
+   * A folder of your own, as a URL (`new URL('./migrations/', import.meta.url)`), with files named `0001_name.sql`; by default the migrations of the library. A file may begin with the line
    * `-- requires: <version>`: a process that does not know this version refuses the schema once the file was applied. Without
    * the line, files that only a newer process knows are no trouble for an older one.
    */
   readonly folder?: URL
+}
+
+/** What `migrate` has done. */
+export interface Migrated {
+  /** The names of the migrations that this call applied, in order; none where the schema was up to date. */
+  readonly applied: readonly string[]
 }
 
 interface Applied {
@@ -40,9 +46,9 @@ interface Applied {
  * used; both say why in a sentence.
  *
  * @example
- * await migrate(pool, { schema: 'shop', mode: 'apply', folder: new URL('./migrations/', import.meta.url) })
+ * const { applied } = await migrate(pool, { schema: 'shop', mode: 'apply', folder: new URL('./migrations/', import.meta.url) })
  */
-export async function migrate(on: Pool | Queryable, options: MigrateOptions): Promise<void> {
+export async function migrate(on: Pool | Queryable, options: MigrateOptions): Promise<Migrated> {
   refuseUnknown('migrate()', options, { schema: true, mode: true, folder: true })
   const schema = checkSchema(options.schema)
   const mode = oneOf('mode', options.mode, ['apply', 'verify'])
@@ -54,7 +60,8 @@ export async function migrate(on: Pool | Queryable, options: MigrateOptions): Pr
   }
   try {
     const migrations = folder === undefined ? shippedMigrations() : await readMigrations(folder)
-    await withClient(on, (client) => bringUp(client, schema, migrations, mode))
+    const applied = await withClient(on, (client) => bringUp(client, schema, migrations, mode))
+    return { applied: applied.map(({ name }) => name) }
   } catch (error) {
     throw startTrouble(error)
   }
@@ -70,9 +77,9 @@ async function bringUp(
   schema: string,
   migrations: readonly Migration[],
   mode: MigrateOptions['mode'],
-): Promise<void> {
+): Promise<readonly Migration[]> {
   const pending = pendingOf(migrations, await readLedger(client, schema))
-  if (pending.length === 0) return
+  if (pending.length === 0) return []
   if (mode === 'verify') {
     throw new OnlyonceError(pending.length === migrations.length ? 'schema_missing' : 'schema_outdated', {
       detail: `Schema ${schema} lacks ${pending.map((m) => m.name).join(', ')}.`,
@@ -82,8 +89,9 @@ async function bringUp(
   // before, and the migrations would be applied twice.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   try {
-    await applyPending(client, schema, migrations)
+    const applied = await applyPending(client, schema, migrations)
     await client.query('COMMIT')
+    return applied
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {})
     throw error
@@ -94,12 +102,12 @@ async function applyPending(
   client: Queryable,
   schema: string,
   migrations: readonly Migration[],
-): Promise<void> {
+): Promise<readonly Migration[]> {
   await client.query(`SET LOCAL lock_timeout = ${LIMITS.migration_wait_max_ms}`)
   // The lock comes before the ledger is read again: a process that waited here finds the work done.
   await client.query('SELECT pg_advisory_xact_lock($1::bigint)', [lockOf(schema)])
   const pending = pendingOf(migrations, await readLedger(client, schema))
-  if (pending.length === 0) return
+  if (pending.length === 0) return []
   // Not IF NOT EXISTS: that asks for the right to create schemas even where one is there already.
   const { rows } = await client.query('SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1', [schema])
   if (rows.length === 0) await client.query(`CREATE SCHEMA ${schema}`)
@@ -122,6 +130,7 @@ async function applyPending(
       requires,
     ])
   }
+  return pending
 }
 
 /** What is still to be applied, after checking that what was applied is what we know. */
@@ -162,7 +171,9 @@ async function readLedger(client: Queryable, schema: string): Promise<readonly A
     [schema],
   )
   if (rows.length === 0) return []
-  const ledger = await client.query(`SELECT * FROM ${schema}.migrations ORDER BY version`)
+  const ledger = await client.query(`SELECT * FROM ${schema}.migrations ORDER BY version`).catch((error) => {
+    throw sqlState(error) === '42501' ? mayNotRead(schema, error) : error
+  })
   return ledger.rows.map(({ version, name, checksum, requires = 1 }) => ({
     version: wholeNumber(version, 'integers'),
     name: plainText(name),
@@ -171,19 +182,25 @@ async function readLedger(client: Queryable, schema: string): Promise<readonly A
   }))
 }
 
+function mayNotRead(schema: string, cause: unknown): OnlyonceError {
+  const detail = `The role of this process lacks USAGE on the schema ${schema}, or SELECT on ${schema}.migrations (42501).`
+  return new OnlyonceError('store_misconfigured', { detail, cause })
+}
+
 function lockOf(schema: string): string {
   return createHash('sha256').update(`onlyonce/migrate/${schema}`).digest().readBigInt64BE(0).toString()
 }
 
 /** One connection for all of it; a pool would give each statement to another. One that failed is not given back as sound. */
-async function withClient(on: Pool | Queryable, work: (client: Queryable) => Promise<void>): Promise<void> {
+async function withClient<T>(on: Pool | Queryable, work: (client: Queryable) => Promise<T>): Promise<T> {
   if (!isPool(on)) return await work(on)
   hearPool(on)
   let client: PoolClient | undefined
   try {
     client = await on.connect()
-    await work(client)
+    const done = await work(client)
     client.release()
+    return done
   } catch (error) {
     client?.release(true)
     if (error instanceof OnlyonceError || !isAway(error)) throw error

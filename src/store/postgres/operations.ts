@@ -179,6 +179,12 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return addEvidence(this.#connections, this.#statements, account, call_key, result)
   }
 
+  async progress({ account, operation, key }: RecordId): Promise<Sealed | null> {
+    const { rows } = await this.#connections.run(bind(this.#statements.lookProgress, account, operation, key))
+    const row = rows[0]![0]
+    return row === undefined ? null : { bytes: Buffer.from(row[0]!, 'hex'), sealed_by: row[1] ?? null }
+  }
+
   evidence(id: RecordId, call_key: string): Promise<ToldEvidence | null> {
     return readEvidence(this.#connections, this.#statements, id, call_key)
   }

@@ -90,6 +90,7 @@ function texts(schema: string) {
     finishOperation: operations.finishOperation(schema),
     lockToSettle: operations.lockToSettle(schema),
     takeOver: operations.takeOver(schema),
+    lookProgress: operations.lookProgress(schema),
     lookNeeds: operations.lookNeeds(schema),
     doubtOperation: operations.doubtOperation(schema),
     parkOperation: operations.parkOperation(schema),

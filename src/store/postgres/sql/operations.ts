@@ -241,6 +241,11 @@ UNION ALL
  ORDER BY attempted_at
  LIMIT 1)`
 
+/** Parameters: 1-3 id. */
+export const lookProgress = (schema: string) => `
+SELECT encode(progress, 'hex'), progress_key_id FROM ${schema}.records
+WHERE account = $1 AND operation = $2 AND key = $3 AND progress IS NOT NULL`
+
 /** Why a record was not taken, where its fence is not the reason. Parameters: 1-3 id, 4 fence seen, 5 state seen. */
 export const lookNeeds = (schema: string) => `
 SELECT version, input_key_id, progress_key_id FROM ${schema}.records
