@@ -25,6 +25,26 @@ function describe(error: unknown): Failure {
   }
 }
 
+/** The same, with what stands behind it: `fetch failed` alone says nothing, and its cause says that the connection was refused. */
+export function failureWithCause(error: unknown): Failure {
+  const { code, message } = failureOf(error)
+  const cause = causeOf(error)
+  if (cause === null) return { code, message }
+  const behind = failureOf(cause)
+  const text = `${message.replace(/\.?$/, '')} (${behind.code}: ${behind.message})`
+  return { code, message: text.slice(0, LIMITS.error_message_length_max) }
+}
+
+/** Errors of our own say by themselves what a reader needs. */
+function causeOf(error: unknown): Error | null {
+  try {
+    const cause = error instanceof Error && !(error instanceof OnlyonceError) ? error.cause : null
+    return cause instanceof Error ? cause : null
+  } catch {
+    return null
+  }
+}
+
 /**
  * Operators and developers read what is kept. The sentence of the table is for the client that sent the request: its first part says what
  * happened, and the rest tells the client what to do next.

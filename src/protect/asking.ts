@@ -1,5 +1,6 @@
 /** How a call is made, and how the other side and the evidence are asked what became of it. */
 import { OnlyonceError } from '../errors.ts'
+import { failureWithCause } from '../failure.ts'
 import type { Failure } from '../record/index.ts'
 import type { CrashPoint } from '../store/contract.ts'
 import type { CallContext, ForeignStep, Found } from './operation.ts'
@@ -33,6 +34,8 @@ export interface CallSite {
   refuseEvidence(call_key: string, received_at: string): Promise<void>
   /** Why evidence was refused here, for operators. */
   readonly refusals: string[]
+  /** How `find` failed here, each time that it did, for operators. */
+  readonly failed_finds: Failure[]
 }
 
 export type CallEnd =
@@ -80,7 +83,8 @@ export async function learn<T>(
     const found = await inTime(timeout_ms, site, call_key, find)
     site.crashPoint('operation.find.after')
     return found
-  } catch {
+  } catch (error) {
+    site.failed_finds.push(failureWithCause(error))
     // No way to ask: that is not "not found".
     return null
   }

@@ -42,6 +42,7 @@ export function callSiteOf<Tx>(
     },
     refuseEvidence: (call_key, received_at) => house.operations.refuseEvidence(id, call_key, received_at),
     refusals: [],
+    failed_finds: [],
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OnlyonceError } from '../errors.ts'
-import { failureOf } from '../failure.ts'
+import { failureOf, failureWithCause } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { Failure } from '../record/index.ts'
 import { type CallEnd, type CallSite, doubtful, inTime, type Known, learn } from './asking.ts'
@@ -15,6 +15,18 @@ import { voidAfter, voidBefore } from './void-calls.ts'
  */
 export async function callForeign<T>(given: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
   const end = await callToItsEnd(checkedStep(given), site)
+  const asked = site.failed_finds.length
+  if (end.end === 'in_doubt' && asked > 0) {
+    const last = site.failed_finds.at(-1)!
+    const times = asked === 1 ? 'once' : `${asked} times`
+    const { code, message } = end.failure
+    const said = `find was asked in vain, ${times} by this owner. The last time: ${last.code}: ${last.message}`
+    return refusedToo({ ...end, failure: { code, message: both(message, said) } }, site)
+  }
+  return refusedToo(end, site)
+}
+
+function refusedToo(end: CallEnd, site: CallSite): CallEnd {
   const refused = site.refusals[0]
   if (end.end !== 'in_doubt' || refused === undefined) return end
   const said = `Evidence about the call was refused, because it does not pass the check of the step: ${refused}`
@@ -82,7 +94,7 @@ async function bring<T>(
       if (!refused && !provesNothingDone(error)) {
         known.in_doubt = true
         known.sent_here = true
-        known.why ??= failureOf(error)
+        known.why ??= failureWithCause(error)
       }
       const lost = site.lost()
       if (lost !== null) throw lost
@@ -117,7 +129,7 @@ function describe(known: Known, last: unknown, said = 'The last call said'): str
   if (last === undefined) return besides(known, EARLIER)
   const heard = `${said}: ${saidBy(last)}`
   if (known.why === undefined) return cut(`${EARLIER} ${heard}`)
-  return isSame(known.why, failureOf(last)) ? cut(heard) : besides(known, heard)
+  return isSame(known.why, failureWithCause(last)) ? cut(heard) : besides(known, heard)
 }
 
 function besides({ why }: Known, text: string): string {
@@ -128,7 +140,7 @@ function besides({ why }: Known, text: string): string {
 
 /** Of a call that was not executed its author's reason is told: the usual sentence would be read as one about the request. */
 function saidBy(error: unknown): string {
-  const { code, message } = failureOf(error)
+  const { code, message } = failureWithCause(error)
   if (!provesNothingDone(error)) return `${code}: ${message}`
   const { cause } = error as Error
   return cause === undefined ? `${code}.` : `${code}: ${failureOf(cause).message}`

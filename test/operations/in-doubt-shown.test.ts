@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { operation, operator, reconciler } from '../../src/index.ts'
 import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
+import { makeRecorder } from '../setup/recorder.ts'
 import { LOOKS, lookUntilParked, makeMemory, parkedPayment, rowOf, VOID } from './remembered.ts'
 import { payment, payWith } from './till.ts'
 
@@ -35,6 +36,28 @@ describe('what operators are shown of a call in doubt', () => {
     expect(parked).toMatchObject({ state: 'parked', in_doubt })
     expect(parked.why).toMatch(/ about the call of step charged, in doubt for \d+ s: /)
     expect(await once.explain(id)).toMatchObject({ in_doubt })
+  })
+
+  test('how find failed, and what stood behind the error of the call', async () => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    const pay = operation('payments.find_broken', (op) =>
+      op.foreign('charged', {
+        dedupes: false,
+        call: () => Promise.reject(new TypeError('fetch failed', { cause: refused })),
+        find: () => Promise.reject(new TypeError('no client 4242424242424242')),
+      }),
+    )
+    const heard = makeRecorder()
+    const once = shop.open({ observe: heard })
+    const call = { account: 'acct_1', key: randomUUID(), input: null }
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
+    const { why } = await operator(once).show({ ...call, operation: pay.name })
+    for (const text of [why, heard.of('reconcile_scheduled')[0]!.failure.message]) {
+      expect(text).toContain('TypeError: fetch failed (ECONNREFUSED: connect ECONNREFUSED)')
+      expect(text).toContain(
+        'find was asked in vain, once by this owner. The last time: TypeError: no client [card',
+      )
+    }
   })
 
   test('its generation, and since when the new call is in doubt', async () => {
