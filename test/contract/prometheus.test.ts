@@ -89,3 +89,12 @@ test('every metric of the table is there, also those that only workers move', as
     'api_idempotency_reconcile_failed_total{operation="o"} 1',
   ])
 })
+
+test('the counters of alarms are there, at zero, since the first call of their operation', async () => {
+  const registry = new Registry()
+  const once = shop.open({ observe: prometheus({ registry }) })
+  await once.transaction(makeCall(), async () => 1)
+  expect(await linesOf(registry, 'parked_total')).toEqual([
+    'api_idempotency_parked_total{operation="transfers.create"} 0',
+  ])
+})
