@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
 
@@ -114,13 +115,15 @@ test.each([
 })
 
 describe.each(POOLERS)('COPY from the client, which tx cannot send, with pooler %s', (pooler) => {
-  const TEXTS: readonly [string, string | { name: string; text: string }][] = [
-    ['alone', 'COPY effects (note) FROM STDIN'],
-    ['behind another statement', 'SELECT 1; COPY effects (note) FROM STDIN'],
-    ['prepared', { name: 'copying', text: 'COPY effects (note) FROM STDIN' }],
-    ['behind a comment', { name: 'hidden', text: '/* a /* b */ */ COPY effects (note) FROM STDIN' }],
+  // Names of their own: connections behind a pooler keep what another client has prepared.
+  const prepared = (text: string) => () => ({ name: randomUUID(), text })
+  const TEXTS: readonly [string, () => string | { name: string; text: string }][] = [
+    ['alone', () => 'COPY effects (note) FROM STDIN'],
+    ['behind another statement', () => 'SELECT 1; COPY effects (note) FROM STDIN'],
+    ['prepared', prepared('COPY effects (note) FROM STDIN')],
+    ['behind a comment', prepared('/* a /* b */ */ COPY effects (note) FROM STDIN')],
   ]
-  describe.each(TEXTS)('%s', (_, text) => {
+  describe.each(TEXTS)('%s', (_, makeText) => {
     test.each([
       ['thrown on', false],
       ['ignored', true],
@@ -131,7 +134,7 @@ describe.each(POOLERS)('COPY from the client, which tx cannot send, with pooler 
       const error = await catchError(
         once.transaction(call, async (tx) => {
           await leaveEffect(tx, call.key)
-          const copied = tx.query(text)
+          const copied = tx.query(makeText())
           await (ignored ? copied.catch(() => {}) : copied)
         }),
       )
