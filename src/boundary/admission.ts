@@ -1,5 +1,5 @@
 import { ERRORS, OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
+import { inTime, LATE } from './in-time.ts'
 import { jsonOf } from './operation-input.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import { problemReply } from './problem.ts'
@@ -87,22 +87,7 @@ export async function ask(admit: Admit, asked: Asked, max_ms: number, ran: Ran):
   return refusalOf(given)
 }
 
-const LATE = Symbol('late')
 const NOT_DECIDED = 'Whether it may run was not decided in time.'
-
-/** An `admit` that never answers would keep its client waiting for ever. What it says later is dropped. */
-async function inTime(said: unknown, max_ms: number): Promise<unknown> {
-  if (typeof (said as PromiseLike<unknown> | undefined)?.then !== 'function') return said
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise((resolve) => {
-    timer = setTimeout(() => resolve(LATE), Math.min(max_ms, LIMITS.timer_max_ms))
-  })
-  try {
-    return await Promise.race([said, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
 
 /** Null where the request may run. What is no answer at all must not let anything through, nor pass for a refusal. */
 export function refusalOf(given: unknown): Refusal | null {

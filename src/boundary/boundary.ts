@@ -9,9 +9,10 @@ import { Deadline } from '../retry.ts'
 import { isOfClass } from '../thrown.ts'
 import { ask, NotAdmitted, refusedReply } from './admission.ts'
 import type { Answer, RunHandler } from './answer.ts'
-import { Context, type OnceContext } from './context.ts'
+import { bodyThatCounts } from './body.ts'
+import { Context } from './context.ts'
 import { alreadyAnswered, invalidReply, refusedBody } from './invalid.ts'
-import { type Asking, inside, isSameLayer, type Layer, layerAround } from './layers.ts'
+import { type Asking, layerAround, layerOf, type Met } from './layers.ts'
 import { Mistakes } from './mistakes.ts'
 import { begunBefore, claimInTime, lateStart } from './past.ts'
 import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './policy.ts'
@@ -20,7 +21,9 @@ import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
 import { errorOf, NotFinal, noting, type Ran, throwSaid } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply, thrownReply } from './reply.ts'
-import { type BoundaryRequest, headerOf, operationOf, patternOf, timeLeftMs } from './request.ts'
+import { type BoundaryRequest, nameIn, patternOf, timeLeftMs } from './request.ts'
+import { RouteThrew } from './route-threw.ts'
+import { isSame, maySkip, runInside } from './twice.ts'
 
 /** The HTTP contract of one route, free of any framework. */
 export class Boundary<Tx> {
@@ -62,8 +65,14 @@ export class Boundary<Tx> {
    */
   handle(request: BoundaryRequest, run: RunHandler<Tx>): Answer | Promise<Answer> {
     if (!this.protects(request)) return PASS
-    const outer = layerAround(request, this.policy.headers, () => this.#asking(request))
-    if (outer !== undefined) return this.#twice(outer, request)
+    const read = async () => bodyThatCounts(request, await request.body(), this.body_size_max_bytes)
+    const met = layerAround(request, this.policy.headers, () => this.#asking(request), read)
+    if (met instanceof Promise) return met.then((one) => this.#handle(request, run, one))
+    return this.#handle(request, run, met)
+  }
+
+  #handle(request: BoundaryRequest, run: RunHandler<Tx>, met: Met | undefined): Answer | Promise<Answer> {
+    if (met !== undefined) return this.#twice(met, request)
     let prepared: Prepared | Promise<Prepared>
     try {
       this.#engine.refuseWhenClosing()
@@ -71,37 +80,30 @@ export class Boundary<Tx> {
     } catch (error) {
       return this.#refusal(error, request)
     }
-    const marked: RunHandler<Tx> = (context) =>
-      inside(request.carriers ?? [], this.#layerOf(request, context), () => run(context))
-    if (!(prepared instanceof Promise)) return this.#decide(prepared, marked)
-    return prepared.then(
-      (whole) => this.#decide(whole, marked),
-      (error) => this.#refusal(error, request),
-    )
+    const failed = () => this.#problem(new OnlyonceError('handler_failed')).reply
+    const decide = (whole: Prepared) =>
+      this.#decide(whole, (context) => {
+        const layer = layerOf(this.#asking(request), this.policy, request, whole.body, context)
+        return runInside(layer, this.policy, () => run(context), failed)
+      })
+    if (!(prepared instanceof Promise)) return decide(prepared)
+    return prepared.then(decide, (error) => this.#refusal(error, request))
   }
 
-  /**
-   * A layer around this one has claimed the key for this very request, and would be met here as another request in progress. Its
-   * reply is what is answered here, so it is told not to keep that.
-   */
-  #twice(outer: Layer, request: BoundaryRequest): Answer {
-    try {
-      if (isSameLayer(outer, this.#asking(request))) return { answer: 'pass', context: outer.context }
-    } catch {
-      // It has no name: it is not the same.
-    }
-    outer.context.notExecuted()
-    return this.#problem(new OnlyonceError('layer_twice'), { at: patternOf(request) })
+  /** A layer around this one has claimed the key already, and would be met here as another request in progress. */
+  #twice(met: Met, request: BoundaryRequest): Answer {
+    const { layer } = met
+    const asking = this.#asking(request)
+    const same = isSame(met, asking, request)
+    if (same && maySkip(layer, asking)) return { answer: 'pass', context: layer.context }
+    const refused = this.#problem(new OnlyonceError('layer_twice'), { at: patternOf(request) })
+    layer.refusals.push({ body: refused.reply.body, same })
+    return refused
   }
 
   #asking(request: BoundaryRequest): Asking {
-    const operation = operationOf(request, this.policy)
-    return { engine: this.#engine, policy: this.#given, account: request.account, operation }
-  }
-
-  #layerOf(request: BoundaryRequest, context: OnceContext<Tx>): Layer {
-    const { headers } = this.policy
-    return { ...this.#asking(request), request, headers, key_header: headerOf(request, headers), context }
+    const operation = nameIn(request, this.policy)
+    return { by: this, engine: this.#engine, policy: this.#given, account: request.account, operation }
   }
 
   #decide(prepared: Prepared, run: RunHandler<Tx>): Answer | Promise<Answer> {
@@ -129,7 +131,7 @@ export class Boundary<Tx> {
   /** What else goes wrong before anything is decided is the connection's or the framework's: a body that never came whole. */
   #refusal(error: unknown, request: BoundaryRequest): Answer {
     if (error instanceof OnlyonceError) return this.#problem(error, { at: patternOf(request) })
-    throw error
+    throw isOfClass(error, RouteThrew) ? error.thrown : error
   }
 
   async #execute(prepared: Prepared, run: RunHandler<Tx>): Promise<Answer> {

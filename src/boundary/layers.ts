@@ -2,26 +2,48 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { isDeepStrictEqual } from 'node:util'
 import { acrossCopies } from '../copies.ts'
 import type { OnceContext } from './context.ts'
-import type { RoutePolicy } from './policy.ts'
-import { type BoundaryRequest, headerOf } from './request.ts'
+import type { ResolvedPolicy, RoutePolicy } from './policy.ts'
+import { type BoundaryRequest, headerOf, type RequestBody } from './request.ts'
 
 /** What a layer is asked for, by one request. */
 export interface Asking {
+  /** The layer itself. */
+  readonly by: object
   /** Whose keys it claims: one front door is one engine. */
   readonly engine: object
   readonly policy: RoutePolicy
   readonly account: string | null
-  readonly operation: string
+  /** Null where it has no name. */
+  readonly operation: string | null
 }
 
 /** What a layer around a handler leaves on its request, for a layer inside of it to find. */
 export interface Layer extends Asking {
-  readonly request: Pick<BoundaryRequest, 'method' | 'path' | 'query'>
+  readonly request: Pick<BoundaryRequest, 'method' | 'path' | 'query' | 'carriers'>
+  readonly body: RequestBody
   /** The headers that its key may be in, and what stands there. */
   readonly headers: readonly string[]
   readonly key_header: string | readonly string[] | undefined
   // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
   readonly context: OnceContext<any>
+  /** The layers inside that have let the request through. */
+  readonly passed: Set<object>
+  /** What layers inside have answered in place of their handlers. */
+  readonly refusals: Refusal[]
+}
+
+/** `layer_twice`, as an inner layer has answered it. */
+export interface Refusal {
+  readonly body: Buffer
+  /** It was answered to the request of the outer layer itself, and not to one that the handler has made. */
+  readonly same: boolean
+}
+
+/** A layer that was met around a request. */
+export interface Met {
+  readonly layer: Layer
+  /** It is the request of that layer, and not one that its handler has made. */
+  readonly same: boolean
 }
 
 /** Known to all copies of the package in a process: an application and a library of its own may bring one each. */
@@ -45,43 +67,62 @@ export function followLayers(): void {
   following.storage ??= new AsyncLocalStorage()
 }
 
-/** The layer that a request is inside of already; undefined for most. `asking` throws where the layer has no name. */
+/** The layer that a request is inside of already; undefined for most. Comes at once unless two bodies have to be compared. */
 export function layerAround(
   request: BoundaryRequest,
   headers: readonly string[],
   asking: () => Asking,
-): Layer | undefined {
+  read: () => RequestBody | Promise<RequestBody>,
+): Met | undefined | Promise<Met | undefined> {
   for (const carrier of request.carriers ?? []) {
     const layer = (carrier as Carrier)[LAYER]
-    if (layer !== undefined) return layer
+    if (layer !== undefined) return { layer, same: true }
   }
-  const around = following.storage?.getStore()?.layer ?? null
-  return around !== null && isOfSame(around, request, headers, asking) ? around : undefined
+  const layer = following.storage?.getStore()?.layer ?? null
+  return layer !== null && hasKeyOf(layer, request, headers)
+    ? metInside(layer, request, asking(), read)
+    : undefined
+}
+
+function hasKeyOf(layer: Layer, request: BoundaryRequest, headers: readonly string[]): boolean {
+  const hasKey = (names: readonly string[]) =>
+    layer.key_header !== undefined && isDeepStrictEqual(headerOf(request, names), layer.key_header)
+  return hasKey(headers) || hasKey(layer.headers)
 }
 
 /**
- * Whether a request that is made inside of a handler is the handler's own once more: it has the same key and goes to the same
- * place, or would claim the same record. A handler may make other requests, with keys of their own or to other places: those
- * are protected for themselves. What a sub-app is mounted at is taken off its path.
+ * Whether a request that is made inside of a handler, with its key, is the handler's own once more: it is the same in all that
+ * counts, or would claim the same record. A handler may make other requests, for other accounts or to other places: those are
+ * protected for themselves.
  */
-function isOfSame(
-  around: Layer,
+function metInside(
+  layer: Layer,
   request: BoundaryRequest,
-  headers: readonly string[],
-  asking: () => Asking,
-): boolean {
-  const hasKey = (names: readonly string[]) =>
-    around.key_header !== undefined && isDeepStrictEqual(headerOf(request, names), around.key_header)
-  if (!hasKey(headers) && !hasKey(around.headers)) return false
-  const { method, path, query } = around.request
-  const same_path = path.endsWith(request.path) || request.path === '/'
-  return (same_path && method === request.method && query === request.query) || wouldClaimSame(around, asking)
+  asking: Asking,
+  read: () => RequestBody | Promise<RequestBody>,
+): Met | undefined | Promise<Met | undefined> {
+  if (asking.account !== layer.account) return undefined
+  const claims_same = asking.engine === layer.engine && asking.operation === layer.operation
+  const other = claims_same ? { layer, same: false } : undefined
+  if (!isSamePlace(layer, request)) return other
+  return isSameBody(layer.body, read).then((same) => (same ? { layer, same } : other))
 }
 
-function wouldClaimSame(around: Layer, asking: () => Asking): boolean {
+/** What a sub-app is mounted at is taken off its path. */
+function isSamePlace({ request: { method, path, query } }: Layer, request: BoundaryRequest): boolean {
+  const same_path = path.endsWith(request.path) || request.path === '/'
+  return same_path && method === request.method && query === request.query
+}
+
+/** A body that cannot be read is none that could be compared: what is wrong with it is told where it is read again. */
+async function isSameBody(
+  body: RequestBody,
+  read: () => RequestBody | Promise<RequestBody>,
+): Promise<boolean> {
   try {
-    const { engine, account, operation } = asking()
-    return engine === around.engine && account === around.account && operation === around.operation
+    const other = await read()
+    if (body.kind === 'raw' && other.kind === 'raw') return Buffer.compare(body.bytes, other.bytes) === 0
+    return body.kind === other.kind && isDeepStrictEqual(body, other)
   } catch {
     return false
   }
@@ -107,12 +148,14 @@ export async function inside<T>(
   }
 }
 
-/** Whether an inner layer asks for nothing else than the outer one does: then the outer one has done all of it. */
-export function isSameLayer(outer: Layer, inner: Asking): boolean {
-  return (
-    outer.engine === inner.engine &&
-    outer.account === inner.account &&
-    outer.operation === inner.operation &&
-    isDeepStrictEqual(outer.policy, inner.policy)
-  )
+export function layerOf(
+  asking: Asking,
+  { headers }: Pick<ResolvedPolicy, 'headers'>,
+  request: BoundaryRequest,
+  body: RequestBody,
+  // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
+  context: OnceContext<any>,
+): Layer {
+  const key_header = headerOf(request, headers)
+  return { ...asking, request, body, headers, key_header, context, passed: new Set(), refusals: [] }
 }

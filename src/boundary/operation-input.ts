@@ -3,6 +3,7 @@ import { parseStrictJson, readMediaType } from '../fingerprint/index.ts'
 import { encodeInput } from '../value.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import { type BoundaryRequest, mediaTypeOf, type RequestBody } from './request.ts'
+import { RouteThrew } from './route-threw.ts'
 
 /** What the input of an operation can be made from. */
 export interface OperationSource {
@@ -36,17 +37,35 @@ export function operationInputOf(
     return encodeInput(exactJsonOf(request, body))
   }
   const { account, path, path_params, query } = request
+  let refused: unknown
   const source = {
     account: account!,
     get body() {
-      return exactJsonOf(request, body)
+      try {
+        return exactJsonOf(request, body)
+      } catch (error) {
+        refused = error
+        throw error
+      }
     },
     bytes,
     path,
     path_params,
     query,
   }
-  return encodeInput(policy.input(source))
+  return encodeInput(made(policy.input, source, (error) => refused !== undefined && error === refused))
+}
+
+function made<T>(
+  input: (source: OperationSource) => T,
+  source: OperationSource,
+  isOurs: (error: unknown) => boolean,
+): T {
+  try {
+    return input(source)
+  } catch (error) {
+    throw isOurs(error) ? error : new RouteThrew(error)
+  }
 }
 
 /** A body of another kind is told so, and is not taken for one that is missing. */

@@ -6,6 +6,7 @@ import type { Requests } from '../requests.ts'
 import { Deadline } from '../retry.ts'
 import { type Asked, askedOf } from './admission.ts'
 import { bodyThatCounts } from './body.ts'
+import { inTime, LATE } from './in-time.ts'
 import { jsonOf, operationInputOf, refuseNotJson } from './operation-input.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import {
@@ -16,11 +17,14 @@ import {
   preimageOf,
   type RequestBody,
 } from './request.ts'
+import { RouteThrew } from './route-threw.ts'
 import { type BodyIssue, type StandardSchema, type Validated, validate } from './validate.ts'
 
 /** A request that was read, and with which a key can be claimed. */
 export interface Prepared {
   readonly request: TransactionRequest
+  /** As it counts. */
+  readonly body: RequestBody
   /** How messages name the route; null where it has no pattern. */
   readonly at: string | null
   /** Of a durable operation. */
@@ -63,6 +67,7 @@ export function prepare(
     const asked = policy.admit === null ? null : askedOf(request, body, { account, operation, key })
     return {
       request: requests.identified(id, policy.bounds, preimage, false),
+      body,
       at: patternOf(request),
       input,
       asked,
@@ -78,7 +83,10 @@ export function prepare(
   return body instanceof Promise ? body.then((one) => identify(one)) : identify(body)
 }
 
-/** Fingerprinted first: what is malformed, or no JSON at all, is told so, and not by a schema. */
+/**
+ * Fingerprinted first: what is malformed, or no JSON at all, is told so, and not by a schema. A schema that does not answer in time
+ * is as a deadline that has passed: what was done before is answered as ever, and nothing begins.
+ */
 async function checked(
   schema: StandardSchema,
   request: BoundaryRequest,
@@ -86,7 +94,13 @@ async function checked(
   identify: (body: RequestBody, validated: Validated | null) => Prepared,
 ): Promise<Prepared> {
   const body = await given
-  identify(body, { issues: [] })
+  const unchecked = identify(body, { issues: [] })
   refuseNotJson(request, body)
-  return identify(body, await validate(schema, jsonOf(request, body)))
+  const { deadline_ms } = unchecked.request
+  const max_ms = Math.min(deadline_ms, unchecked.deadline?.left_ms ?? deadline_ms)
+  const validated = await inTime(validate(schema, jsonOf(request, body)), max_ms).catch((error) => {
+    throw new RouteThrew(error)
+  })
+  if (validated === LATE) return { ...unchecked, issues: null, deadline: new Deadline(0) }
+  return identify(body, validated)
 }

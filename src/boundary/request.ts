@@ -65,6 +65,15 @@ export function operationOf(
   return patternOf({ method, route, constraints })!
 }
 
+/** The same; null where it has no name. */
+export function nameIn(request: BoundaryRequest, policy: Pick<ResolvedPolicy, 'operation'>): string | null {
+  try {
+    return operationOf(request, policy)
+  } catch {
+    return null
+  }
+}
+
 /** How messages name the route of a request; null where it has no pattern. */
 export function patternOf({
   method,

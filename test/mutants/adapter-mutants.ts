@@ -1,6 +1,7 @@
 import type { Mutant } from './mutants.ts'
 
 const STREAM_TROUBLE = ['test/adapters/stream-trouble.test.ts']
+const OWN_REQUESTS = ['test/adapters/own-requests.test.ts']
 const NEW_REQUEST = ['test/adapters/new-request.test.ts']
 const SEVERAL_PATHS = ['test/adapters/several-paths.test.ts']
 const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
@@ -72,14 +73,49 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'twice: take every request that a handler makes for its own',
     file: 'src/boundary/layers.ts',
-    edits: [
-      {
-        from: `isOfSame(around, request, headers, asking) ? around`,
-        to: `around.context !== null ? around`,
-      },
-    ],
+    edits: [{ from: `layer !== null && hasKeyOf(layer, request, headers)`, to: `layer !== null` }],
     tests: NEW_REQUEST,
     only: 'protected for themselves',
+  },
+  {
+    name: 'twice: take a request for another account for the request of the handler',
+    file: 'src/boundary/layers.ts',
+    edits: [{ from: `if (asking.account !== layer.account) return undefined\n`, to: `` }],
+    tests: OWN_REQUESTS,
+    only: 'another account',
+  },
+  {
+    name: 'twice: let a layer inside speak for a handler that goes on',
+    file: 'src/boundary/twice.ts',
+    edits: [{ from: `refusal.body.equals(body)`, to: `refusal.body !== body` }],
+    tests: OWN_REQUESTS,
+    only: 'goes on after it',
+  },
+  {
+    name: 'twice: let a handler say that it has not begun',
+    file: 'src/boundary/twice.ts',
+    edits: [{ from: `if (has_begun && protect === 'handler')`, to: `if (has_begun && protect !== protect)` }],
+    tests: OWN_REQUESTS,
+    only: 'passes the answer on',
+  },
+  {
+    name: 'twice: let a request with another body through',
+    file: 'src/boundary/layers.ts',
+    edits: [{ from: `Buffer.compare(body.bytes, other.bytes) === 0`, to: `true` }],
+    tests: OWN_REQUESTS,
+    only: 'another body',
+  },
+  {
+    name: 'twice: let a handler ask itself without end',
+    file: 'src/boundary/twice.ts',
+    edits: [
+      {
+        from: ` && (layer.by !== by || carriers[0] === layer.request.carriers?.[0])`,
+        to: ` && carriers !== null`,
+      },
+    ],
+    tests: OWN_REQUESTS,
+    only: 'the same body',
   },
   {
     name: 'twice: take what a handler has left alone for a part of it',

@@ -82,16 +82,28 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
   {
     name: 'let two layers around one handler meet each other',
     file: 'src/boundary/boundary.ts',
-    edits: [{ from: `if (outer !== undefined) return this.#twice(outer, request)\n`, to: `` }],
+    edits: [{ from: `if (met !== undefined) return this.#twice(met, request)\n`, to: `` }],
     tests: ['test/adapters/twice.test.ts'],
     only: 'other policies are told',
   },
   {
     name: 'store what a second layer answers',
-    file: 'src/boundary/boundary.ts',
-    edits: [{ from: `outer.context.notExecuted()\n`, to: `` }],
+    file: 'src/boundary/twice.ts',
+    edits: [{ from: `layer.context.notExecuted()\n`, to: `` }],
     tests: ['test/adapters/twice.test.ts'],
     only: 'other policies are told',
+  },
+  {
+    name: 'answer what a schema throws as a fact about the key',
+    file: 'src/boundary/prepare.ts',
+    edits: [
+      {
+        from: `throw new RouteThrew(error)`,
+        to: `throw error instanceof OnlyonceError ? error : new RouteThrew(error)`,
+      },
+    ],
+    tests: ['test/adapters/node.test.ts'],
+    only: 'Validation',
   },
   {
     name: 'let a body that is not valid claim its key',

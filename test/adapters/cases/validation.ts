@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import type { RoutePolicy, StandardSchema } from '../../../src/boundary/index.ts'
-import { invalid, operation, reply } from '../../../src/index.ts'
+import { invalid, notExecuted, operation, reply } from '../../../src/index.ts'
 import { topic } from '../case.ts'
 import { expectProblem, expectReplay } from '../expectations.ts'
 import type { Result, RouteInput } from '../under-test.ts'
@@ -103,6 +103,42 @@ export const validation = topic('Validation', (one) => {
     } finally {
       least = 1
     }
+    expect(served.runs).toBe(1)
+  })
+
+  one('what a schema throws goes to the framework, and says nothing of the key', async (bench) => {
+    for (const made of [notExecuted, () => invalid({ status: 422, body: { error: 'mine' } })]) {
+      let throws = false
+      const validate = async (value: unknown) => {
+        if (throws) throw made()
+        return { value }
+      }
+      const throwing: StandardSchema = { '~standard': { version: 1, vendor: 'test', validate } }
+      const served = await bench.serve({ policy: { operation: 'things.thrown', validate: throwing } })
+      const sent = { key: randomUUID(), body: { amount: 5 } }
+      const first = await served.send(sent)
+      throws = true
+      const { headers, text } = await served.send(sent)
+      expect(headers['content-type']).not.toBe('application/problem+json')
+      expect(text).not.toMatch(/"executed"|mine/)
+      throws = false
+      expectReplay(first, await served.send(sent))
+      expect(served.runs).toBe(1)
+    }
+  })
+
+  one('a schema that never answers starts nothing, and takes no reply from a retry', async (bench) => {
+    let hangs = false
+    const validate = (value: unknown) => (hangs ? new Promise<never>(() => {}) : { value })
+    const hanging: StandardSchema = { '~standard': { version: 1, vendor: 'test', validate } }
+    const policy = { operation: 'things.hanging', validate: hanging, deadline_ms: 300 }
+    const served = await bench.serve({ policy })
+    const sent = { key: randomUUID(), body: { amount: 5 } }
+    const first = await served.send(sent)
+    hangs = true
+    const [again, other] = await Promise.all([served.send(sent), served.send({ body: { amount: 5 } })])
+    expectReplay(first, again)
+    expectProblem(other, 'deadline_exceeded')
     expect(served.runs).toBe(1)
   })
 
