@@ -110,6 +110,18 @@ describe.each(PROTECTS)('%s', (_, protect) => {
     expect(runs).toBe(1)
   })
 
+  test('a layer with equal options lets no request with another body through', async () => {
+    const once = shop.open()
+    let runs = 0
+    const inner = protect(once, '/charges', outer, () => Response.json({ runs: ++runs }))
+    const serve = protect(once, '/charges', outer, async (request) => {
+      const [, code] = await told(await post(inner, '/charges', keyOf(request), '{"a":2}'))
+      return Response.json({ code }, { status: 201 })
+    })
+    const answer = await post(serve, '/charges', randomUUID(), '{"a":1}')
+    expect([await told(answer), runs]).toEqual([[201, 'layer_twice', false], 0])
+  })
+
   test('a handler that asks itself and passes the answer on is not run again', async () => {
     const once = shop.open()
     let runs = 0
