@@ -183,7 +183,7 @@ async function readLedger(client: Queryable, schema: string): Promise<readonly A
 }
 
 function mayNotRead(schema: string, cause: unknown): OnlyonceError {
-  const detail = `The role of this process lacks USAGE on the schema ${schema}, or SELECT on ${schema}.migrations (42501).`
+  const detail = `The role of this process lacks a right: USAGE on the schema ${schema}, or SELECT on ${schema}.migrations (42501).`
   return new OnlyonceError('store_misconfigured', { detail, cause })
 }
 
