@@ -1,5 +1,5 @@
 /**
- * A function of the route has thrown before anything was claimed. That goes to the framework, whatever it is: an error of ours
+ * A function of the route has thrown before anything was claimed. The framework is given it, an error of ours too: that one
  * would be answered as a fact about the key, of which the function knows nothing.
  */
 export class RouteThrew extends Error {

@@ -74,7 +74,7 @@ export async function learn<T>(
   site.crashPoint('operation.evidence.before')
   const evidence = await evidenceThatPasses(step, site, call_key, timeout_ms)
   site.crashPoint('operation.evidence.after')
-  if (evidence !== null) return { status: 'found', result: evidence.result }
+  if (evidence !== null) return evidence
   const { find } = step
   if (find === undefined) return null
   await site.holdFor(timeout_ms)
@@ -90,21 +90,26 @@ export async function learn<T>(
   }
 }
 
-/** Null where there is none, or none of the form that the step expects: that would be its durable result for ever. */
+/**
+ * Null where there is none, or none of the form that the step expects: that would be its durable result for ever. About a call that was
+ * declared void it stands all the same: the call may have happened, and no new one is sent while that is unclear.
+ */
 async function evidenceThatPasses<T>(
   step: ForeignStep<T>,
   site: CallSite,
   call_key: string,
   timeout_ms: number,
-): Promise<{ readonly result: unknown } | null> {
+): Promise<Found<unknown> | null> {
   const told = await site.evidence(call_key)
-  if (told === null || step.result === undefined) return told
+  if (told === null) return null
+  if (step.result === undefined) return { status: 'found', result: told.result }
   await site.holdFor(timeout_ms)
   const checked = await inTime(timeout_ms, site, call_key, () => checkResult(step, told.result))
-  if ('value' in checked) return { result: checked.value }
+  if ('value' in checked) return { status: 'found', result: checked.value }
+  site.refusals.push(checked.refused)
+  if (site.void_keys.includes(call_key)) return { status: 'pending' }
   // It would be looked at again at once, without end, if it were still there.
   await site.refuseEvidence(call_key, told.received_at)
-  site.refusals.push(checked.refused)
   return null
 }
 

@@ -6,7 +6,7 @@ import type { Failure } from '../record/index.ts'
 import { type CallEnd, type CallSite, doubtful, inTime, type Known, learn } from './asking.ts'
 import type { ForeignStep, Found } from './operation.ts'
 import { provesNothingDone } from './proof.ts'
-import { checkedStep } from './result-check.ts'
+import { checkedStep, uncheckedStep } from './result-check.ts'
 import { voidAfter, voidBefore } from './void-calls.ts'
 
 /**
@@ -14,7 +14,7 @@ import { voidAfter, voidBefore } from './void-calls.ts'
  * asked about first, and is sent again only where the other side does the same key once, and still remembers it.
  */
 export async function callForeign<T>(given: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
-  const end = await callToItsEnd(checkedStep(given), site)
+  const end = await callToItsEnd(given, site)
   const asked = site.failed_finds.length
   if (end.end === 'in_doubt' && asked > 0) {
     const last = site.failed_finds.at(-1)!
@@ -29,12 +29,13 @@ export async function callForeign<T>(given: ForeignStep<T>, site: CallSite): Pro
 function refusedToo(end: CallEnd, site: CallSite): CallEnd {
   const refused = site.refusals[0]
   if (end.end !== 'in_doubt' || refused === undefined) return end
-  const said = `Evidence about the call was refused, because it does not pass the check of the step: ${refused}`
+  const said = `Evidence about the call does not count, because it does not pass the check of the step: ${refused}`
   const { code, message } = end.failure
   return { ...end, failure: { code, message: both(said, message) } }
 }
 
-async function callToItsEnd<T>(step: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
+async function callToItsEnd<T>(given: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
+  const step = checkedStep(given)
   const known: Known = { in_doubt: site.maybe_sent, sent_here: false }
   try {
     const short = tooShortFor(step, site)
@@ -43,7 +44,7 @@ async function callToItsEnd<T>(step: ForeignStep<T>, site: CallSite): Promise<Ca
     const before = await voidBefore(step, site, timeout_ms, known)
     if (before !== null) return before
     const end = await bring(step, site, timeout_ms, known)
-    return end.end === 'result' ? await voidAfter(step, site, timeout_ms, end) : end
+    return end.end === 'result' ? await voidAfter(uncheckedStep(given), site, timeout_ms, end) : end
   } catch (error) {
     const lost = error instanceof OnlyonceError && error.code === 'lease_lost'
     if (lost || !known.in_doubt) throw error

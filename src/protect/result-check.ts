@@ -44,6 +44,11 @@ export function checkedStep<T>(step: ForeignStep<T>): ForeignStep<T> {
   return { ...step, call: checkedCall, find: checkedFind }
 }
 
+/** For a question whose answer is no result: anything that is found says that the call has happened. */
+export function uncheckedStep<T>({ result: _, ...step }: ForeignStep<T>): ForeignStep<T> {
+  return step
+}
+
 function textOf(issues: readonly SchemaIssue[]): string {
   const { message, path = [] } = issues[0] ?? { message: 'It is not valid.' }
   const at = path.map((token) => String(typeof token === 'object' ? token.key : token)).join('.')

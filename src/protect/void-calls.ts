@@ -48,7 +48,8 @@ function openQuestion<T>(
   return truth === null && find !== undefined ? doubtful('call_in_doubt', UNASKED) : null
 }
 
-const PENDING = 'The other side has not decided yet about an earlier call that was declared void.'
+const PENDING =
+  'The other side has not decided yet about an earlier call that was declared void, or what was told about it is unclear.'
 const UNASKED = 'The other side could not be asked about an earlier call that was declared void.'
 
 function happened(

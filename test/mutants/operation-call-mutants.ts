@@ -184,7 +184,10 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     name: 'operation: ask again where others have told already',
     file: ASKING,
     edits: [
-      { from: `if (evidence !== null) return`, to: `if (evidence !== null && find === undefined) return` },
+      {
+        from: `if (evidence !== null) return`,
+        to: `if (evidence !== null && step.find === undefined) return`,
+      },
     ],
     tests: [WORKERS],
     only: 'what others told',
@@ -265,9 +268,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'take evidence for the result of a call without the check of its step',
     file: 'src/protect/asking.ts',
-    edits: [
-      { from: `told === null || step.result === undefined`, to: `told === null || step.result !== null` },
-    ],
+    edits: [{ from: `if (step.result === undefined) return`, to: `if (step.result !== null) return` }],
     tests: ['test/operations/result-check.test.ts'],
     only: 'can be corrected',
   },
@@ -281,7 +282,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'make the result of a call durable without the check of its step',
     file: 'src/protect/foreign.ts',
-    edits: [{ from: `callToItsEnd(checkedStep(given), site)`, to: `callToItsEnd(given, site)` }],
+    edits: [{ from: `const step = checkedStep(given)`, to: `const step = given` }],
     tests: ['test/operations/result-check.test.ts'],
     only: 'does not become durable',
   },

@@ -36,7 +36,12 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'void call: do not ask about the earlier one when the new one is made',
     file: 'src/protect/foreign.ts',
-    edits: [{ from: `end.end === 'result' ? await voidAfter(step, site, timeout_ms, end) : end`, to: `end` }],
+    edits: [
+      {
+        from: `end.end === 'result' ? await voidAfter(uncheckedStep(given), site, timeout_ms, end) : end`,
+        to: `end`,
+      },
+    ],
     tests: [HAPPENED],
     only: 'shows while the new call is made',
   },
@@ -226,5 +231,12 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `given.earlier_call_is_void && {`, to: `given.fence && {` }],
     tests: ['apps/payments/test/api-ops-records.test.ts'],
     only: 'under a new key',
+  },
+  {
+    name: 'void call: send a new one although what was told about the earlier one is unclear',
+    file: 'src/protect/asking.ts',
+    edits: [{ from: `if (site.void_keys.includes(call_key)) return { status: 'pending' }`, to: `` }],
+    tests: ['test/operations/result-check.test.ts'],
+    only: 'about a void call',
   },
 ]

@@ -29,10 +29,12 @@ const SCHEMA = {
 async function inDoubt(name: string, result: ((value: unknown) => Charge) | typeof SCHEMA) {
   const once = shop.open()
   const call = payment()
+  const sent: string[] = []
   const pay = operation(name, async (op) => {
     const charge: Charge = await op.foreign('charged', {
       dedupes: false,
-      call: async (): Promise<Charge> => {
+      call: async ({ key }): Promise<Charge> => {
+        sent.push(key)
         throw new Error('socket hang up')
       },
       result,
@@ -43,7 +45,7 @@ async function inDoubt(name: string, result: ((value: unknown) => Charge) | type
   const id = { account: call.account, operation: name, key: call.key }
   const key = derivedKey({ ...id, step: 'charged' })
   const tell = (told: unknown) => addEvidence(once, { account: call.account, key, result: told })
-  return { once, call, pay, id, tell }
+  return { once, call, pay, id, tell, sent }
 }
 
 describe('evidence', () => {
@@ -107,6 +109,21 @@ test.each(['call', 'find'] as const)(
     expect(await shop.open().run(pay, payment())).toMatchObject({ outcome: 'unknown' })
   },
 )
+
+test('evidence of the wrong form about a void call is not refused: no new call is sent while it stands', async () => {
+  const { once, call, pay, id, tell, sent } = await inDoubt('payments.checked_void', isCharge)
+  await operator(once).resolve(id, VOID)
+  expect(await tell({ id: 'ch_5' })).toMatchObject({ accepted: true })
+  for (let retries = 0; retries < 2; retries += 1) {
+    expect(await once.run(pay, call).catch(({ code }) => ({ outcome: code }))).toMatchObject({
+      outcome: 'unknown',
+    })
+    await reconciler(once).runOnce()
+  }
+  expect(sent).toHaveLength(1)
+  const { failure } = (await operator(once).show(id)).record!
+  expect(failure!.message).toContain('amount is a number')
+})
 
 test('a check that is none is refused', async () => {
   const pay = operation('payments.no_check', async (op) => {

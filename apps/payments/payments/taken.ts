@@ -14,7 +14,7 @@ export function isTaken(error: unknown): boolean {
 
 const BEGINNING = 'Another payment or refund has what the processor calls '
 
-/** Told to nobody but operators by its owner's name: the other one may be of another account. */
+/** Only operators are told which payment or refund has it: that one may be of another account. */
 class GatewayIdTaken extends Error {
   readonly code = GATEWAY_ID_TAKEN
 
@@ -47,7 +47,7 @@ export async function parkTaken(desk: Operator, pool: pg.Pool, record: RecordId,
   await desk.park(record, { by, why, fence: seen.fence }).catch(unlessTakenOver)
 }
 
-/** Somebody works on the record at this moment. The next run looks again. */
+/** A worker or a request works on the record at this moment. The next run looks again. */
 function unlessTakenOver(error: unknown): void {
   const passing = error instanceof OnlyonceError && ['record_changed', 'not_resolvable'].includes(error.code)
   if (!passing) throw error
