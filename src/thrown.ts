@@ -36,6 +36,29 @@ export function memberOf(thrown: unknown, name: string): unknown {
 }
 
 /**
+ * Calls a function of the application's whose result is not waited for. It may be an async one, and a rejection that no code handles ends
+ * the process; or its result may be an object of another promise library. Whatever goes wrong in it is given to `failed`, now or later.
+ *
+ * @example
+ * const trace = callGuarded(() => observer.trace?.(call), warn)
+ */
+export function callGuarded<T>(call: () => T, failed: (error: unknown) => void): T | null {
+  try {
+    const value = call()
+    if (isThenable(value)) Promise.resolve(value).catch(failed)
+    return value
+  } catch (error) {
+    failed(error)
+    return null
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
+  return typeof (value as { readonly then?: unknown }).then === 'function'
+}
+
+/**
  * Whether an object bears a mark, and these members can be read now and later: neither it nor what it inherits from is a proxy, and
  * none of them has a getter.
  */

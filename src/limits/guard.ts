@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { Deadline } from '../retry.ts'
+import { callGuarded } from '../thrown.ts'
 import { tablesOf } from './install.ts'
 import type { ResolvedOptions } from './options.ts'
 import { inTime } from './takes.ts'
@@ -36,11 +37,11 @@ export class Guard {
       return await this.demand(question)
     } catch (error) {
       this.#pauseFor(subject)
-      try {
-        this.#options.on_trouble(error)
-      } catch {
-        // The listener must not harm the request either.
-      }
+      // The listener must not harm the request either, nor end the process.
+      callGuarded(
+        () => this.#options.on_trouble(error),
+        () => {},
+      )
       return null
     }
   }

@@ -31,7 +31,8 @@ export function logTo(logger: Logger): Observer {
       const line = lineOf(signal)
       if (line === null) return
       const [level, message] = line
-      logger[level]?.(logFields(signal), message)
+      // A logger that ships its lines may give a promise: the code that asks observers hears when it rejects.
+      return logger[level]?.(logFields(signal), message)
     },
   }
 }

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { LIMITS } from '../limits.ts'
 import { NO_SIGNALS, signalsOf } from './call-signals.ts'
+import { logTo } from './log.ts'
 import { Observers } from './observers.ts'
 import type { Observer, Signal } from './signals.ts'
 
@@ -40,6 +41,33 @@ describe('observers that fail', () => {
     const told = await warningsSoFar()
     expect(told).toHaveLength(2)
     expect(told.join()).toMatch(/at once.*late, with \[card number\]/)
+  })
+
+  it.each<[string, () => unknown]>([
+    ['rejects', () => Promise.reject(new Error('not shipped'))],
+    [
+      'gives a thenable that rejects',
+      // biome-ignore lint/suspicious/noThenProperty: loggers of other promise libraries give such objects.
+      () => ({ then: (_: unknown, reject: (error: Error) => void) => reject(new Error('not shipped')) }),
+    ],
+    [
+      'gives a thenable that throws',
+      () => ({
+        // biome-ignore lint/suspicious/noThenProperty: see above.
+        then() {
+          throw new Error('not shipped')
+        },
+      }),
+    ],
+  ])('a logger that %s: the process goes on, and is warned once', async (_, log) => {
+    const write = log as () => void
+    const observers = new Observers([logTo({ info: write, warn: write, error: write })])
+    const misuse: Signal = { signal: 'key_misuse', security: true, protection: 'handler', id }
+    observers.emit(misuse)
+    observers.emit(misuse)
+    await setImmediate()
+    const told = await warningsSoFar()
+    expect(told).toEqual([expect.stringMatching(/An observer failed.*not shipped/)])
   })
 
   it.each<[string, NonNullable<Observer['trace']>]>([

@@ -2,6 +2,7 @@ import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { Failure, RecordId } from '../record/index.ts'
+import { callGuarded } from '../thrown.ts'
 import { showText } from './fields.ts'
 import type { CallTrace, Observer, Signal, TracedCall } from './signals.ts'
 
@@ -123,15 +124,7 @@ export class Observers {
 
   /** Does what concerns one observer. Its first error is told as a warning of the process, the others not at all. */
   guard<T>(observer: Observer, concern: () => T): T | null {
-    try {
-      const value = concern()
-      // An observer may be an async function, and an unhandled rejection would end the process.
-      if (value instanceof Promise) value.catch((error) => this.#warn(observer, error))
-      return value
-    } catch (error) {
-      this.#warn(observer, error)
-      return null
-    }
+    return callGuarded(concern, (error) => this.#warn(observer, error))
   }
 
   #warn(observer: Observer, error: unknown): void {

@@ -11,10 +11,12 @@ export interface HttpPublisherOptions {
   readonly timeout_ms?: number
   readonly headers?: Readonly<Record<string, string>>
   /** Headers made of the very bytes that are sent, for example a signature. */
-  readonly sign?: (body: string, event: OutboxEvent) => Readonly<Record<string, string>>
+  readonly sign?: (body: string, event: OutboxEvent) => SignedHeaders | Promise<SignedHeaders>
   /** Events whose body is larger are refused, and not sent. */
   readonly body_max_bytes?: number
 }
+
+type SignedHeaders = Readonly<Record<string, string>>
 
 const NAMES: OptionNames<HttpPublisherOptions> = {
   url: true,
@@ -94,6 +96,8 @@ async function post(
     return { error: new Error(`Its body is larger than ${body_max_bytes} bytes.`), refused: true }
   }
   try {
+    // A promise has no headers of its own: not awaited, the event would leave unsigned.
+    const signed = await options.sign?.(body, event)
     const response = await fetch(url, {
       method: 'POST',
       body,
@@ -104,7 +108,7 @@ async function post(
         ...options.headers,
         'onlyonce-event-id': event.id,
         'onlyonce-event-type': encodeURIComponent(event.type),
-        ...options.sign?.(body, event),
+        ...signed,
       },
     })
     // Nothing in it is of interest, and it may be endless.

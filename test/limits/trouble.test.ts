@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, type Mock, vi } from 'vitest'
 import { rateLimit, velocityLimit } from '../../src/limits/index.ts'
 import { openProxy, openShop, type Shop } from '../contract/shop.ts'
 import { POOLER } from '../setup/pooler.ts'
@@ -95,6 +95,19 @@ it('a listener that throws harms no request', async () => {
   }
   const rate = rateLimit({ pool, name: 'a', ...RULE, on_trouble })
   expect(await rate.take('a')).toMatchObject({ allowed: true, counted: false })
+})
+
+it('a listener that rejects is heard, so that it does not end the process', async () => {
+  const pool = shop.database.pool({ max: 1, connectionString: 'postgres://nobody@127.0.0.1:1/none' })
+  const hears: Mock[] = []
+  const on_trouble = () => {
+    const rejected = Promise.reject(new Error('a bug'))
+    hears.push(vi.spyOn(rejected, 'then') as Mock)
+    return rejected
+  }
+  const rate = rateLimit({ pool, name: 'a', ...RULE, on_trouble })
+  expect(await rate.take('a')).toMatchObject({ allowed: true, counted: false })
+  expect(hears[0]).toHaveBeenCalled()
 })
 
 it('a refused velocity take that the store did not answer in time is given back', async () => {

@@ -24,9 +24,32 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'let an observer harm the call that it observes',
-    file: 'src/observe/observers.ts',
-    edits: [{ from: `      this.#warn(observer, error)\n      return null`, to: `      throw error` }],
+    file: 'src/thrown.ts',
+    edits: [{ from: `    failed(error)\n    return null`, to: `    throw error` }],
     tests: ['test/contract/observe.test.ts'],
+  },
+  {
+    name: 'let a logger that rejects end the process',
+    file: 'src/observe/log.ts',
+    edits: [{ from: `      return logger[level]?.(`, to: `      logger[level]?.(` }],
+    tests: ['src/observe/observers.test.ts'],
+  },
+  {
+    name: 'leave a thenable of a callback alone',
+    file: 'src/thrown.ts',
+    edits: [{ from: `if (isThenable(value)) Promise`, to: `if (value instanceof Promise) Promise` }],
+    tests: ['src/observe/observers.test.ts'],
+  },
+  {
+    name: 'let a listener of a limit that rejects end the process',
+    file: 'src/limits/guard.ts',
+    edits: [
+      {
+        from: `() => this.#options.on_trouble(error),`,
+        to: `() => void this.#options.on_trouble(error),`,
+      },
+    ],
+    tests: ['test/limits/trouble.test.ts'],
   },
   {
     name: 'leave a card number in the code of an error',

@@ -3,6 +3,12 @@ import type { Mutant } from './mutants.ts'
 /** Faults in what leaves the database. */
 export const OUTBOX_MUTANTS: readonly Mutant[] = [
   {
+    name: 'post an event without the signature that is not there yet',
+    file: 'src/outbox/http-publisher.ts',
+    edits: [{ from: `const signed = await options`, to: `const signed: object | undefined = options` }],
+    tests: ['test/outbox/http.test.ts'],
+  },
+  {
     name: 'outbox: mark events as delivered before they are published',
     file: 'src/outbox/courier.ts',
     edits: [
