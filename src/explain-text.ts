@@ -115,6 +115,11 @@ function describeRetryable(record: Retryable, facts: Facts): Told {
       why: `An operator decided after attempt ${fence} that the same request may run. Before that: ${sentence(failure)}${behind(facts)}`,
       next: facts.recovery_point === null ? again : GOES_ON,
     }
+  if (facts.settled_by === 'recover')
+    return {
+      why: `recover said after attempt ${fence} that it did not take effect, and never will: ${sentence(failure)}`,
+      next: again,
+    }
   if (facts.recovery_point !== null)
     return {
       why: `Attempt ${fence} did not come to its end: ${sentence(failure)}${behind(facts)}`,
@@ -122,7 +127,7 @@ function describeRetryable(record: Retryable, facts: Facts): Told {
     }
   if (mayHideEffects(record))
     return {
-      why: `Attempt ${fence} failed. It, or an earlier one of a rerunnable handler, may have had effects: ${sentence(failure)}`,
+      why: `Attempt ${fence} failed. It, or an earlier one, may have had effects: ${sentence(failure)}`,
       next: again,
     }
   return { why: `Attempt ${fence} failed and had no effect: ${sentence(failure)}`, next: again }

@@ -21,7 +21,7 @@ export interface Explanation {
   readonly reply_status: number | null
   /** Who has decided in the place of the owner; null where the owner's own word stands. */
   readonly settled_by: SettledBy | null
-  /** The call of an operation whose outcome is in doubt, also of one that is parked; null where it is no single call. */
+  /** The call of an operation whose outcome is in doubt, also while it is looked at or parked; null where it is no single call. */
   readonly in_doubt: InDoubt | null
   /** Where there is no record: other operations under which this account has used the key. */
   readonly elsewhere: readonly string[]
@@ -89,7 +89,7 @@ function unrecorded(id: RecordId, elsewhere: readonly string[]): Explanation {
 
 /** What a record does not say of itself. */
 function factsOf(record: OnceRecord, summary: RecordSummary | null, audit: readonly AuditEntry[]): Facts {
-  const in_doubt = record.state === 'unknown' || record.state === 'parked'
+  const open = record.state === 'unknown' || record.state === 'parked' || record.state === 'in_progress'
   const decision = audit.findLast(({ fence, to }) => fence === record.fence && to === record.state)
   const by_operator = decision !== undefined || record.state === 'parked'
   return {
@@ -97,7 +97,7 @@ function factsOf(record: OnceRecord, summary: RecordSummary | null, audit: reado
     settled_by: record.decided ? (by_operator ? 'operator' : 'recover') : null,
     given_up: decision?.action === 'give_up',
     recovery_point: summary?.recovery_point ?? null,
-    in_doubt: in_doubt && summary !== null ? callInDoubt(summary) : null,
+    in_doubt: open && summary !== null ? callInDoubt(summary) : null,
   }
 }
 

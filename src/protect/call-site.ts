@@ -47,7 +47,7 @@ export function callSiteOf<Tx>(
 }
 
 /** The key of the next call of a step, and behind it those that operators have declared void: one generation after the other. */
-function callKeys(
+export function callKeys(
   of: { readonly account: string; readonly operation: string; readonly key: string; readonly step: string },
   void_calls: readonly string[],
 ): Pick<CallSite, 'key' | 'void_keys'> {

@@ -7,7 +7,7 @@ import type { CallSignals } from '../observe/index.ts'
 import { type Failure, isFree, lookedAtIn, type Reply } from '../record/index.ts'
 import type { OperationAttempt } from './operation-attempt.ts'
 import type { Hold } from './operation-hold.ts'
-import { type CallInDoubt, NO_CALL, type RunEnd } from './operation-stop.ts'
+import type { CallInDoubt, RunEnd } from './operation-stop.ts'
 import { claimsNothingDone, inDoubt, proveOr, unproved } from './proof.ts'
 import type { Steps } from './steps.ts'
 import { busyFor, type Outcome } from './transaction.ts'
@@ -106,7 +106,7 @@ type Left =
 /**
  * The next owner goes on. What was done outside does not wait for a retry: the record is in doubt then, so that it
  * is looked at, and so it is where a call that was sent, or an undo, waits to be brought to its end; otherwise it is
- * proved that nothing happened.
+ * proved that nothing happened. A call that was in doubt before, and was not come to, is still the one in doubt.
  */
 async function leave<Tx>(
   hold: Hold<Tx>,
@@ -120,7 +120,8 @@ async function leave<Tx>(
     // Another request with this key came first, and may be the very reason: its record is the answer.
     return left ? { why: 'left', proof } : { why: 'conflict' }
   }
-  if (steps.foreign || steps.undoing !== null || unproved) return await doubt(hold, failure, NO_CALL, signals)
+  if (steps.foreign || steps.undoing !== null || unproved)
+    return await doubt(hold, failure, hold.open, signals)
   return { why: 'left', proof: await hold.release(failure) }
 }
 

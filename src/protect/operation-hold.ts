@@ -6,6 +6,7 @@ import type { Owned, TransactionAttempt } from '../store/contract.ts'
 import type { Beginning, Written } from '../store/operations.ts'
 import { isReadOnly } from '../store/read-only.ts'
 import { Heartbeat } from './heartbeat.ts'
+import { openCallOf } from './open-call.ts'
 import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
 import { writeStep } from './operation-step.ts'
 import { type CallInDoubt, Interrupted, isInterrupted, NO_CALL } from './operation-stop.ts'
@@ -27,6 +28,7 @@ export class Hold<Tx> {
   #durable: boolean
   /** How often it was looked at since the outcome is in doubt that it waits for. */
   #looks: number
+  #open: CallInDoubt
   #place: Owned['place']
   #remembered_ms = 0
   /** How long others keep the record who end it in our place, by what is durable. */
@@ -43,6 +45,7 @@ export class Hold<Tx> {
     this.resumed = attempt.from === 'in_progress' || attempt.from === 'unknown'
     this.#lease = lease
     this.#looks = attempt.resumed?.looks ?? 0
+    this.#open = openCallOf(attempt)
     this.#kept_ms = attempt.head.retention_ms
     this.#durable = (attempt.resumed?.count ?? 0) > 0
     this.#point = pointAt(attempt.resumed?.point_age_ms ?? 0)
@@ -63,6 +66,16 @@ export class Hold<Tx> {
   /** Whether any step is durable, of this attempt or of one before it. */
   get durable(): boolean {
     return this.#durable
+  }
+
+  /** The call that was in doubt when the record was taken, until it is proved what became of it. */
+  get open(): CallInDoubt {
+    return this.#open
+  }
+
+  /** It is proved what became of that call. */
+  proved(): void {
+    this.#open = NO_CALL
   }
 
   get signal(): AbortSignal {
@@ -165,7 +178,7 @@ export class Hold<Tx> {
     return in_ms
   }
 
-  async park(failure: Failure, call: CallInDoubt = NO_CALL): Promise<void> {
+  async park(failure: Failure, call: CallInDoubt = this.#open): Promise<void> {
     const waiting = { ...call, ...this.bounds }
     await this.#leave((owned) => this.house.operations.park(owned, failure, waiting))
     this.house.onParked(this.id, failure)

@@ -8,6 +8,7 @@ import { callSiteOf } from './call-site.ts'
 import { callForeign, tooShortFor } from './foreign.ts'
 import { GivenSteps } from './given-steps.ts'
 import { OpDoor } from './op.ts'
+import { isCallOf, passedBy } from './open-call.ts'
 import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
@@ -48,6 +49,8 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     this.#steps = steps
     this.#notNow = notNow
     this.#maybe_sent = hold.resumed
+    // An earlier version of the library keeps the step of a call that has its result by now.
+    if (steps.entries.some(({ name }) => name === hold.open.waits_step)) hold.proved()
   }
 
   /** An earlier attempt may have made a call of which this one has learned nothing. */
@@ -129,6 +132,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if (unvisited !== null) throw this.#stop(changed(unasked(unvisited)))
     // On the way back already: this is where it began.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
+    this.#refusePassingBy('undo')
     const encoded = encodeResult(reply)
     this.#in_step = true
     const end = await this.#beginUndo(encoded)
@@ -150,6 +154,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if (entry !== null) return resultOf(entry)
     // What was begun to be undone never goes forward again.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
+    this.#refusePassingBy(name, kind)
     // No attempt came past this step without leaving it durable.
     if (kind === 'atomic') this.#maybe_sent = false
     this.#in_step = true
@@ -158,6 +163,14 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     } finally {
       this.#in_step = false
     }
+  }
+
+  /** An attempt that goes on behind a call in doubt would leave it in doubt for ever, or make it twice. */
+  #refusePassingBy(name: string, kind?: StepKind): void {
+    const { open, attempt } = this.#hold
+    if (open.waits_for === null) return
+    const is_call = kind === 'foreign' || kind === 'undo_foreign'
+    if (!is_call || !isCallOf(name, open, attempt)) throw this.#stop(passedBy(open, name))
   }
 
   /** What goes on behind the end has no record any more that would remember it. */
@@ -231,7 +244,10 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if (short !== null) throw this.#stop({ why: 'failed', error: short })
     const end = await this.#guarded(() => callForeign(step, site))
     if (end.end === 'result') return this.#took(name, kind, end.value, site.key)
-    if (end.end === 'not_executed') this.#maybe_sent = false
+    if (end.end === 'not_executed') {
+      this.#maybe_sent = false
+      this.#hold.proved()
+    }
     if (end.end === 'void_happened' && end.made !== null) this.#took(name, kind, end.made.value, site.key)
     throw this.#stop(stopOfCall(end, site.key, name))
   }
@@ -241,6 +257,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     try {
       const entry = entryOf(name, kind, value)
       this.#steps.add(entry)
+      this.#hold.proved()
       return resultOf(entry)
     } catch (error) {
       throw this.#stop({
@@ -265,6 +282,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     try {
       for (const { name, undo } of left) {
         this.#steps.at = name
+        this.#refusePassingBy(name, typeof undo === 'function' ? 'undo_atomic' : 'undo_foreign')
         if (typeof undo === 'function') await this.#atomic(name, 'undo_atomic', undo, 'serializable')
         else await this.#foreign(name, 'undo_foreign', undo)
       }
@@ -276,6 +294,8 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
   }
 
   async #complete(reply: Reply): Promise<RunEnd> {
+    const { open } = this.#hold
+    if (open.waits_for !== null) return passedBy(open, null)
     const { count, last } = this.#steps
     await this.#guarded(() => this.#hold.write({ state: 'completed', reply, count, last }))
     this.#completed = reply

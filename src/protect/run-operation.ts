@@ -14,7 +14,7 @@ import type { OperationAttempt, OperationHouse } from './operation-attempt.ts'
 import { abandonedBy, conclude, outcomeOfEnd } from './operation-conclude.ts'
 import { Hold } from './operation-hold.ts'
 import { OperationRun } from './operation-run.ts'
-import { type CallInDoubt, isInterrupted, type RunEnd } from './operation-stop.ts'
+import { isInterrupted, type RunEnd } from './operation-stop.ts'
 import { inDoubt } from './proof.ts'
 import { Steps } from './steps.ts'
 import { busyFor, type Outcome, outcomeOf } from './transaction.ts'
@@ -178,7 +178,7 @@ async function runAttempt<Tx>(
     }
     const read = readDurable(attempt)
     if (read === null) {
-      await hold.park(UNREADABLE, callOf(attempt))
+      await hold.park(UNREADABLE)
       return { why: 'parked', failure: UNREADABLE }
     }
     const { steps, input } = read
@@ -192,11 +192,6 @@ async function runAttempt<Tx>(
   } finally {
     hold.end()
   }
-}
-
-/** The call that was in doubt before this attempt. */
-function callOf({ resumed }: OperationAttempt): CallInDoubt {
-  return { waits_for: resumed?.waited_for ?? null, waits_step: resumed?.waited_step ?? null }
 }
 
 /** What is durable of the operation; null where it cannot be read. No owner can go on with it then, so it is parked. */

@@ -41,11 +41,12 @@ export function mayForget(record: OnceRecord | null, fence: number): record is I
 
 /**
  * Whether an attempt at a record may have had effects, though it is retryable: a rerunnable handler that threw, or whose owner vanished,
- * may have done its work. The kind keeps that through later attempts that did nothing, of every protection. Durable steps are effects.
+ * may have done its work. The kind keeps that through later attempts that did nothing, of every protection. Durable steps are effects. What an
+ * operator or `recover` has made retryable was in doubt before: their word lets the request run again, and is no proof of ours.
  */
 export function mayHideEffects(record: OnceRecord | null): boolean {
   if (record === null || record.state === 'expired') return false
-  return record.kind === 'handler_rerunnable' || record.has_steps === true
+  return record.kind === 'handler_rerunnable' || record.has_steps === true || record.decided
 }
 
 /**

@@ -93,7 +93,7 @@ export interface Resumed {
   readonly waited_step: string | null
   /** The keys of its calls that an operator has declared void, in this order. */
   readonly void_calls: readonly string[]
-  /** An attempt that was no operation may have had effects: see `mayHideEffects`. The record keeps that through all its owners. */
+  /** An earlier attempt may have had effects that are no steps: see `mayHideEffects`. The record keeps that through all its owners. */
   readonly effects_possible: boolean
   /** How many owners in a row have left it without a word, up to this one. One that ended it, well or in doubt, begins a new row. */
   readonly vanished: number

@@ -7,6 +7,7 @@ import { COME_BACK_MUTANTS } from './come-back-mutants.ts'
 import { COPIES_MUTANTS } from './copies-mutants.ts'
 import { CRASH_MUTANTS } from './crash-mutants.ts'
 import { DECISION_MUTANTS } from './decision-mutants.ts'
+import { DOUBT_KEPT_MUTANTS } from './doubt-kept-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { INVALID_MUTANTS } from './invalid-mutants.ts'
 import { ISSUED_KEY_MUTANTS } from './issued-key-mutants.ts'
@@ -283,6 +284,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...OBSERVE_MUTANTS,
   ...OUTBOX_MUTANTS,
   ...PAYMENT_MUTANTS,
+  ...DOUBT_KEPT_MUTANTS,
   ...DECISION_MUTANTS,
   ...WEBHOOK_MUTANTS,
   ...KEY_MUTANTS,

@@ -35,7 +35,7 @@ export const release = (schema: string) => `
 UPDATE ${schema}.records AS r
 SET state = 'retryable', lease_until = NULL, changed_at = clock_timestamp(),
     expires_at = clock_timestamp() + ${interval('$6')}, error_code = $7, error_message = $8,
-    look_at = NULL, looks = NULL, decided = NULL, kind = coalesce($9::"char", kind)
+    look_at = NULL, looks = NULL, waits_for = NULL, decided = NULL, kind = coalesce($9::"char", kind)
 WHERE ${ANSWERED}
 RETURNING fence`
 

@@ -53,9 +53,10 @@ SELECT CASE
   ELSE ${schema}.refuse_owner('OO004')
 END`
 
+/** No step follows a call in doubt: what becomes durable proves what became of the call. */
 const POINTS = `
 SET lease_until = clock_timestamp() + ${interval('$6')}, changed_at = clock_timestamp(), point_at = clock_timestamp(),
-    points = $7::smallint, recovery_point = $8, progress = $9, progress_key_id = $10, looks = NULL`
+    points = $7::smallint, recovery_point = $8, progress = $9, progress_key_id = $10, looks = NULL, waits_for = NULL, waits_step = NULL`
 
 /**
  * Steps are only ever added: a write whose connection was given up may reach the server when later ones are done.
@@ -74,7 +75,7 @@ SET state = 'completed', lease_until = NULL, changed_at = clock_timestamp(), poi
     expires_at = clock_timestamp() + ${interval('$6')}, points = $7, recovery_point = $8,
     reply_status = $9, reply_headers = $10, reply_body = $11, reply_schema = $12, reply_key_id = $13,
     input = NULL, input_key_id = NULL, progress = NULL, progress_key_id = NULL,
-    deadline_at = NULL, sent_until = NULL, looks = NULL`
+    deadline_at = NULL, sent_until = NULL, looks = NULL, waits_for = NULL, waits_step = NULL`
 
 /**
  * The end. Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 points, 8 recovery point, 9 status,
@@ -106,7 +107,8 @@ FOR UPDATE`
  * Parameters: 1-3 id, 4 fence seen, 5 state seen, 6 attempt id, 7 owner, 8 trace, 9 fingerprint, 10 its key id,
  * 11 lease in ms, 12 version, 13 input, 14 its key id, 15 deadline in ms, 16 retention in ms, 17 versions that the taker
  * has the code of, 18 keys that it can open with. A taker that cannot go on with it must not raise its fence. What vanished, or is in
- * doubt, was begun as an operation, or is none to go on with: the same as `mayFollow` in the code.
+ * doubt, was begun as an operation, or is none to go on with: the same as `mayFollow` in the code. The call in doubt stays known: the new owner may
+ * vanish, or stop, before it comes to that call. One that is void does not, because this owner may send the call in its place.
  */
 export const takeOver = (schema: string) => `
 WITH previous AS (
@@ -127,10 +129,11 @@ WITH previous AS (
       attempted_at = clock_timestamp(), changed_at = clock_timestamp(),
       lease_until = clock_timestamp() + ${interval('$11')}, expires_at = NULL,
       reply_status = NULL, reply_headers = NULL, reply_body = NULL, reply_schema = NULL, reply_key_id = NULL,
-      error_code = NULL, error_message = NULL, waits_for = NULL, look_at = NULL, kind = 'o', decided = NULL,
+      error_code = NULL, error_message = NULL, look_at = NULL, kind = 'o', decided = NULL,
       taken_by = $6::uuid,
       void_calls = CASE WHEN r.state = 'expired' THEN NULL ELSE r.void_calls END,
-      effects_possible = CASE WHEN r.state = 'expired' THEN NULL WHEN ${KIND} = 'r' THEN true ELSE r.effects_possible END,
+      effects_possible = CASE WHEN r.state = 'expired' THEN NULL
+        WHEN ${KIND} = 'r' OR r.decided OR r.void_calls IS NOT NULL THEN true ELSE r.effects_possible END,
       version = CASE WHEN r.state = 'expired' THEN $12 ELSE coalesce(r.version, $12) END,
       input = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $13::bytea ELSE r.input END,
       input_key_id = CASE WHEN r.state = 'expired' OR r.input IS NULL THEN $14 ELSE r.input_key_id END,
@@ -140,6 +143,7 @@ WITH previous AS (
       recovery_point = CASE WHEN r.state = 'expired' THEN NULL ELSE r.recovery_point END,
       looks = CASE WHEN r.state IN ('expired', 'retryable') THEN NULL ELSE r.looks END,
       waits_step = CASE WHEN r.state IN ('expired', 'retryable') THEN NULL ELSE r.waits_step END,
+      waits_for = CASE WHEN r.state IN ('expired', 'retryable') OR r.waits_for = ANY (r.void_calls) THEN NULL ELSE r.waits_for END,
       deadline_at = CASE WHEN $12::text IS NULL THEN r.deadline_at ELSE clock_timestamp() + ${interval('$15')} END,
       retention_ms = CASE WHEN r.state = 'expired' THEN coalesce($16::bigint, r.retention_ms) ELSE greatest($16::bigint, r.retention_ms) END,
       point_at = CASE WHEN r.state = 'expired' THEN clock_timestamp() ELSE coalesce(r.point_at, clock_timestamp()) END,

@@ -1,0 +1,118 @@
+import type { Mutant } from './mutants.ts'
+
+const SQL = 'src/store/postgres/sql/operations.ts'
+const OPEN = 'src/protect/open-call.ts'
+const RUN = 'src/protect/operation-run.ts'
+const HOLD = 'src/protect/operation-hold.ts'
+
+const KEPT = 'test/operations/doubt-kept.test.ts'
+const DECIDED = 'test/truth/decided.test.ts'
+
+/** Faults in what stays known of a call in doubt, and of what an operator has decided. */
+export const DOUBT_KEPT_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'doubt kept: forget the call when a look begins',
+    file: SQL,
+    edits: [{ from: `THEN NULL ELSE r.waits_for END`, to: `THEN NULL END` }],
+    tests: [KEPT],
+    only: 'while its looks vanish',
+  },
+  {
+    name: 'doubt kept: keep a void call while the one in its place may be sent',
+    file: SQL,
+    edits: [{ from: ` OR r.waits_for = ANY (r.void_calls) THEN NULL`, to: ` THEN NULL` }],
+    tests: [KEPT],
+    only: 'in place of a void one',
+  },
+  {
+    name: 'doubt kept: do not know the call that was to be sent in place of a void one',
+    file: OPEN,
+    edits: [{ from: `waited_step === null || from !== 'in_progress'`, to: `from !== 'expired'` }],
+    tests: [KEPT],
+    only: 'in place of a void one',
+  },
+  {
+    name: 'doubt kept: forget the call when a look throws before it',
+    file: 'src/protect/operation-conclude.ts',
+    edits: [
+      { from: `failure, hold.open, signals`, to: `failure, { waits_for: null, waits_step: null }, signals` },
+    ],
+    tests: [KEPT],
+    only: 'throws before the call',
+  },
+  {
+    name: 'doubt kept: forget the call when the record is parked',
+    file: HOLD,
+    edits: [{ from: `call: CallInDoubt = this.#open`, to: `call: CallInDoubt = NO_CALL` }],
+    tests: [KEPT],
+    only: 'has another step where the durable one was',
+  },
+  {
+    name: 'doubt kept: let a step pass the call in doubt by',
+    file: RUN,
+    edits: [{ from: `if (!is_call || !isCallOf(`, to: `if (is_call && !isCallOf(` }],
+    tests: [KEPT],
+    only: 'has an atomic step in place of the call',
+  },
+  {
+    name: 'doubt kept: let another call pass the call in doubt by',
+    file: RUN,
+    edits: [{ from: `if (!is_call || !isCallOf(name, open, attempt))`, to: `if (!is_call)` }],
+    tests: [KEPT],
+    only: 'has another call in its place',
+  },
+  {
+    name: 'doubt kept: end an operation whose call is in doubt',
+    file: RUN,
+    edits: [
+      {
+        from: `if (open.waits_for !== null) return passedBy`,
+        to: `if (open.waits_for === '') return passedBy`,
+      },
+    ],
+    tests: [KEPT],
+    only: 'ends without the call',
+  },
+  {
+    name: 'doubt kept: keep the call in doubt when it has its result',
+    file: SQL,
+    edits: [
+      {
+        from: `progress_key_id = $10, looks = NULL, waits_for = NULL,`,
+        to: `progress_key_id = $10, looks = NULL,`,
+      },
+    ],
+    tests: [KEPT],
+    only: 'the operation goes on',
+  },
+  {
+    name: 'doubt kept: keep the call in doubt in a record that is completed',
+    file: SQL,
+    edits: [
+      { from: `sent_until = NULL, looks = NULL, waits_for = NULL,`, to: `sent_until = NULL, looks = NULL,` },
+    ],
+    tests: [KEPT],
+    only: 'the operation ends',
+  },
+  {
+    name: 'doubt kept: keep a call in doubt that was proved not to have been executed',
+    file: 'src/store/postgres/sql/finish.ts',
+    edits: [{ from: `looks = NULL, waits_for = NULL, decided = NULL`, to: `looks = NULL, decided = NULL` }],
+    tests: [KEPT],
+    only: 'proved that it was not executed',
+  },
+  {
+    name: 'truth: take what an operator has allowed for a proof',
+    file: 'src/record/owning.ts',
+    edits: [{ from: ` || record.decided`, to: `` }],
+    tests: [DECIDED],
+    only: 'by a handler of the same name',
+  },
+  {
+    name: 'truth: forget when an operation takes the record that an operator has decided',
+    file: SQL,
+    edits: [{ from: ` OR r.decided OR r.void_calls IS NOT NULL THEN true`, to: ` THEN true` }],
+    tests: [DECIDED],
+    only: 'the next attempts of the operation',
+  },
+]
