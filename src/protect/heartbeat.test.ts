@@ -41,6 +41,22 @@ describe('signs of life', () => {
     heartbeat.stop()
   })
 
+  it('end with the time for the work: no lease reaches beyond it, and the owner is told once', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const until_ms: number[] = []
+    const store: Store<unknown> = Object.assign(Object.create(memory()), {
+      extend: async (_: Owned, lease_ms: number) => void until_ms.push(performance.now() + lease_ms),
+    })
+    const began_ms = performance.now()
+    const told = vi.fn()
+    const heartbeat = new Heartbeat(store, owned, { lease_ms: 150, in_progress_max_ms: 400 }, () => {})
+    heartbeat.onLost(told)
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(until_ms.length).toBeGreaterThan(5)
+    expect(Math.max(...until_ms)).toBeLessThanOrEqual(began_ms + 401)
+    expect(told).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'outcome_unknown' }))
+  })
+
   it('go on beside one that gets no answer, up to a few', async () => {
     const { store, beats } = counting(() => new Promise(() => {}))
     const heartbeat = new Heartbeat(store, owned, { lease_ms: 300, in_progress_max_ms: DAY_MS }, () => {})

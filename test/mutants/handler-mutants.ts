@@ -97,8 +97,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
       { from: `const left_ms = this.#end.left_ms`, to: `const left_ms = this.#lease_ms` },
       { from: `Math.min(in_ms, this.#end.left_ms, `, to: `Math.min(in_ms, ` },
     ],
-    tests: [HANDLER],
-    only: 'stops being kept alive',
+    tests: ['src/protect/heartbeat.test.ts'],
   },
   {
     name: 'give no signs of life',
