@@ -179,7 +179,7 @@ export class Hold<Tx> {
   }
 
   async park(failure: Failure, call: CallInDoubt = this.#open): Promise<void> {
-    const waiting = { ...call, ...this.bounds }
+    const waiting = { looks: this.#looks, ...call, ...this.bounds }
     await this.#leave((owned) => this.house.operations.park(owned, failure, waiting))
     this.house.onParked(this.id, failure)
   }

@@ -113,6 +113,10 @@ export interface Attempt {
   readonly attempt_id: string
   readonly owner: string
   readonly started_at: number
+  /**
+   * When its record came into the state that is its outcome, by itself or by a decision; of one that was abandoned, when its lease was over. Null while it is in
+   * progress.
+   */
   readonly ended_at: number | null
   readonly outcome: AttemptOutcome
   readonly failure: Failure | null

@@ -110,11 +110,12 @@ export interface Waiting {
   readonly waits_step: string | null
   /** The other side remembers the calls for so long: a reply that an operator gives is kept no shorter. */
   readonly retention_ms: number
+  /** How often it was looked at since the doubt began. */
+  readonly looks: number
 }
 
 /** When a worker is to look at a record again that is in doubt. */
 export interface NextLook extends Waiting {
-  readonly looks: number
   /** Null: no worker does. */
   readonly in_ms: number | null
 }

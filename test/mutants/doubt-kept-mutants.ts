@@ -6,6 +6,7 @@ const RUN = 'src/protect/operation-run.ts'
 const HOLD = 'src/protect/operation-hold.ts'
 
 const KEPT = 'test/operations/doubt-kept.test.ts'
+const TOLD = 'test/operations/looks-told.test.ts'
 const DECIDED = 'test/truth/decided.test.ts'
 
 /** Faults in what stays known of a call in doubt, and of what an operator has decided. */
@@ -100,6 +101,27 @@ export const DOUBT_KEPT_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `looks = NULL, waits_for = NULL, decided = NULL`, to: `looks = NULL, decided = NULL` }],
     tests: [KEPT],
     only: 'proved that it was not executed',
+  },
+  {
+    name: 'looks: do not count the look that parks an operation',
+    file: SQL,
+    edits: [{ from: `looks = $11\n`, to: `looks = $11::int - 1\n` }],
+    tests: [TOLD],
+    only: 'of an operation that is parked',
+  },
+  {
+    name: 'looks: do not count the looks at a handler that is parked',
+    file: 'src/store/postgres/sql/recovery.ts',
+    edits: [{ from: `$7 IN ('unknown', 'parked') THEN looks`, to: `$7 = 'unknown' THEN looks` }],
+    tests: [TOLD],
+    only: 'of a handler that is parked',
+  },
+  {
+    name: 'looks: tell that an attempt ended when the next one began',
+    file: 'src/store/postgres/sql/columns.ts',
+    edits: [{ from: `ELSE previous.changed_at END`, to: `ELSE clock_timestamp() END` }],
+    tests: [TOLD],
+    only: 'when its record was left',
   },
   {
     name: 'truth: take what an operator has allowed for a proof',

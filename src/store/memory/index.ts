@@ -263,7 +263,7 @@ class MemoryStore implements Store<Queryable> {
         attempt_id: before.attempt_id,
         owner: before.owner,
         started_at: before.attempted_at,
-        ended_at: next.attempted_at,
+        ended_at: endOf(before, next.attempted_at),
         outcome: before.state === 'in_progress' ? 'abandoned' : before.state,
         failure: 'failure' in before ? before.failure : null,
       }
@@ -279,6 +279,12 @@ class MemoryStore implements Store<Queryable> {
 
 const NO_DATABASE: Queryable = {
   query: () => Promise.reject(new OnlyonceError('memory_has_no_database')),
+}
+
+/** When an attempt ended that is superseded now. */
+function endOf(record: OnceRecord, now: number): number {
+  if (record.state === 'in_progress') return record.lease_until
+  return record.state === 'expired' ? now : record.changed_at
 }
 
 function requireRepeated(record: OnceRecord | null, { attempt_id }: Owned, state: string): void {

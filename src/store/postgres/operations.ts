@@ -157,7 +157,8 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   }
 
   park(owned: Owned, { code, message }: Failure, waiting: Waiting): Promise<void> {
-    const values = [code, message, waiting.waits_for, waiting.waits_step, `${waiting.retention_ms}`]
+    const { waits_for, waits_step, retention_ms, looks } = waiting
+    const values = [code, message, waits_for, waits_step, `${retention_ms}`, `${looks}`]
     return this.#leave('parked', this.#statements.parkOperation, owned, ...values)
   }
 

@@ -1,4 +1,4 @@
-import { CREATED_AT, interval } from './columns.ts'
+import { CREATED_AT, ENDED_AT, interval } from './columns.ts'
 
 /**
  * The insert decides who owns a new key. Zero rows mean that a row is there, or was a moment ago: look again.
@@ -77,7 +77,7 @@ WITH previous AS (
 ), kept AS (
   INSERT INTO ${schema}.attempts
     (account, operation, key, fence, attempt_id, owner, started_at, ended_at, outcome, error_code, error_message)
-  SELECT account, operation, key, previous.fence, attempt_id, owner, attempted_at, clock_timestamp(),
+  SELECT account, operation, key, previous.fence, attempt_id, owner, attempted_at, ${ENDED_AT},
     CASE state WHEN 'in_progress' THEN 'abandoned' ELSE state END, error_code, error_message
   FROM previous, taken
 )

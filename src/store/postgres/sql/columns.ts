@@ -121,6 +121,13 @@ export const lifeOf = (schema: string, r: string) => `coalesce((
   WHERE a.account = ${r}.account AND a.operation = ${r}.operation AND a.key = ${r}.key AND a.outcome = 'expired'
 ), ${r}.created_at)`
 
+/**
+ * When the attempt ended that is superseded in `previous`: when its record came into the state that it was found in, or, where it was abandoned, when its
+ * lease was over. That of an expired one is when the next life of the key begins: see `lifeOf`.
+ */
+export const ENDED_AT = `CASE previous.state
+  WHEN 'expired' THEN clock_timestamp() WHEN 'in_progress' THEN previous.lease_until ELSE previous.changed_at END`
+
 /** How long ago a time is, in whole milliseconds. */
 export const ageOf = (time: string) => milliseconds(`(now() - ${time})`)
 

@@ -1,4 +1,4 @@
-import { interval, lifeOf, presentKind, RESUMED_COLUMNS } from './columns.ts'
+import { ENDED_AT, interval, lifeOf, presentKind, RESUMED_COLUMNS } from './columns.ts'
 import { OWNED } from './finish.ts'
 
 const KIND = presentKind('r')
@@ -165,7 +165,7 @@ WITH previous AS (
   INSERT INTO ${schema}.attempts
     (account, operation, key, fence, attempt_id, owner, started_at, ended_at, outcome, error_code, error_message)
   SELECT previous.account, previous.operation, previous.key, previous.fence, previous.attempt_id, previous.owner,
-    previous.attempted_at, clock_timestamp(),
+    previous.attempted_at, ${ENDED_AT},
     CASE previous.state WHEN 'in_progress' THEN 'abandoned' ELSE previous.state END,
     previous.error_code, previous.error_message
   FROM previous, taken
@@ -198,11 +198,11 @@ SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error
 WHERE ${OWNED}
 RETURNING fence`
 
-/** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 its step, 10 retention in ms. */
+/** Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 its step, 10 retention in ms, 11 looks. */
 export const parkOperation = (schema: string) => `
 UPDATE ${schema}.records
 SET state = 'parked', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
-    waits_for = $8, ${WAITS_STEP}, retention_ms = greatest(retention_ms, $10::bigint)
+    waits_for = $8, ${WAITS_STEP}, retention_ms = greatest(retention_ms, $10::bigint), looks = $11
 WHERE ${OWNED}
 RETURNING fence`
 

@@ -60,7 +60,7 @@ export const endLook = (schema: string) => `
 UPDATE ${schema}.records AS r
 SET state = $7::text, changed_at = clock_timestamp(),
     look_at = clock_timestamp() + ${interval('$8')},
-    looks = CASE WHEN $7 = 'unknown' THEN looks END,
+    looks = CASE WHEN $7 IN ('unknown', 'parked') THEN looks END,
     expires_at = CASE WHEN $7 IN ('completed', 'retryable')
       THEN clock_timestamp() + coalesce(retention_ms, $9::bigint) * interval '1 millisecond' END,
     reply_status = $10::smallint, reply_headers = $11, reply_body = $12::bytea, reply_schema = $13::smallint,
