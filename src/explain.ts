@@ -90,7 +90,9 @@ function unrecorded(id: RecordId, elsewhere: readonly string[]): Explanation {
 /** What a record does not say of itself. */
 function factsOf(record: OnceRecord, summary: RecordSummary | null, audit: readonly AuditEntry[]): Facts {
   const open = record.state === 'unknown' || record.state === 'parked' || record.state === 'in_progress'
-  const decision = audit.findLast(({ fence, to }) => fence === record.fence && to === record.state)
+  const decision = audit.findLast(
+    ({ action, fence, to }) => action !== 'add_evidence' && fence === record.fence && to === record.state,
+  )
   const by_operator = decision !== undefined || record.state === 'parked'
   return {
     ...replyFacts(record, summary),

@@ -1,6 +1,4 @@
 import { OnlyonceError } from '../errors.ts'
-import { checkName, maskCardNumbers } from '../key/index.ts'
-import { isWellFormed } from '../key/parts.ts'
 import { LIMITS } from '../limits.ts'
 import { type GivenReply, replyOf } from '../protect/given-reply.ts'
 import {
@@ -141,20 +139,4 @@ function whyNot(record: OnceRecord | null): string {
     default:
       return record satisfies never
   }
-}
-
-/** Both are shown to people who may not see card numbers. */
-export function signatureOf({ by, why, fence }: Signature): Signature {
-  const who = maskCardNumbers(checkName(by, 'decision_invalid'))
-  if (typeof why !== 'string' || why.trim() === '') refuse('Say why.')
-  // PostgreSQL's text holds neither.
-  if (!isWellFormed(why) || why.includes('\0')) refuse('Its why holds what is not text.')
-  const reason = maskCardNumbers(why)
-  if (reason.length > LIMITS.why_length_max) refuse('Its why is too long.')
-  if (fence !== undefined && !Number.isSafeInteger(fence)) refuse('Its fence is not a number.')
-  return { by: who, why: reason, ...(fence === undefined ? {} : { fence }) }
-}
-
-function refuse(detail: string): never {
-  throw new OnlyonceError('decision_invalid', { detail })
 }

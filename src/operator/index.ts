@@ -9,6 +9,7 @@ import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { RecordId, Reply } from '../record/index.ts'
 import { positive } from '../requests.ts'
+import { signatureOf } from '../signature.ts'
 import type { Queryable } from '../store/contract.ts'
 import type { AuditEntry, DecisionStore, RecordSummary, SeenWithin } from '../store/decisions.ts'
 import { orMissingRight } from '../store/missing-right.ts'
@@ -21,7 +22,6 @@ import {
   resolutionStep,
   type Signature,
   type Step,
-  signatureOf,
   unparkingStep,
 } from './decide.ts'
 import { cursorOf, type ListOptions, listRequestOf, type Page } from './list.ts'

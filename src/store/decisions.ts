@@ -68,17 +68,20 @@ export interface Listed {
 /** `void_call`: a retry is allowed too, and its call gets a new key, because the earlier one is void. */
 export type DecisionAction = 'resolve' | 'give_up' | 'allow_retry' | 'void_call' | 'park' | 'unpark'
 
-/** One decision of an operator, as it is kept. It outlives the record. */
+/** `add_evidence`: a person has told what became of a call. It changes no state by itself. */
+export type AuditAction = DecisionAction | 'add_evidence'
+
+/** One decision of an operator, or what one has told, as it is kept. It outlives the record. */
 export interface AuditEntry {
   readonly seq: number
   readonly at: number
   readonly by: string
   readonly why: string
-  readonly action: DecisionAction
+  readonly action: AuditAction
   readonly from: State
   readonly to: State
   readonly fence: number
-  /** The key of the call that was declared void; null for every other decision. */
+  /** The key of the call that was declared void, or that evidence was told about; null for every other decision. */
   readonly call_key: string | null
 }
 

@@ -186,15 +186,21 @@ export interface OperationStore<Tx> {
 
   /**
    * Keeps what a webhook or an operator has told about a call, often before its answer came, and lets a worker look at once
-   * at the record that waits for it. The first word stays.
+   * at the record that waits for it. The first word stays. Signed evidence that is kept is noted in the audit of that record, both or neither.
    */
-  addEvidence(account: string, call_key: string, result: Sealed): Promise<EvidenceEnd>
+  addEvidence(account: string, call_key: string, result: Sealed, signed: Signed | null): Promise<EvidenceEnd>
   /** The results of the steps of an unfinished operation; null where there are none. Changes nothing. */
   progress(id: RecordId): Promise<Sealed | null>
   /** What was told about a call in the present life of its record. */
   evidence(id: RecordId, call_key: string): Promise<ToldEvidence | null>
   /** What was told then is not evidence any more: it is not read again, and the next word takes its place. */
   refuseEvidence(id: RecordId, call_key: string, received_at: string): Promise<void>
+}
+
+/** The person who tells evidence, and why. */
+export interface Signed {
+  readonly by: string
+  readonly why: string
 }
 
 /** What became of evidence. */

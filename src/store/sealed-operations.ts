@@ -73,8 +73,13 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     abandoned: (known, grace_ms, limit) => inner.abandoned(known, grace_ms, limit),
     due: (known, limit) => inner.due(known, limit),
     longestWaiting: (overdue_ms, except) => inner.longestWaiting(overdue_ms, except),
-    addEvidence: (account, call_key, result) =>
-      inner.addEvidence(account, call_key, closing('evidence', evidenceId(account, call_key), result)),
+    addEvidence: (account, call_key, result, signed) =>
+      inner.addEvidence(
+        account,
+        call_key,
+        closing('evidence', evidenceId(account, call_key), result),
+        signed,
+      ),
     async progress(id) {
       const found = await inner.progress(id)
       return found === null ? null : opening('progress', id, found)

@@ -3,8 +3,9 @@ import { OnlyonceError } from '../errors.ts'
 import { scopeOf } from '../key/index.ts'
 import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
+import { signatureOf } from '../signature.ts'
 import { orMissingRight } from '../store/missing-right.ts'
-import type { EvidenceEnd } from '../store/operations.ts'
+import type { EvidenceEnd, Signed } from '../store/operations.ts'
 import { encodeValue } from '../value.ts'
 
 /** What was told about a call, for example by a webhook. */
@@ -14,9 +15,12 @@ export interface Evidence {
   readonly key: string
   /** The result of the call, in the form in which `call` would have returned it. */
   readonly result: unknown
+  /** The person who tells it, and why: both are kept in the audit of the record that waits for the call. Left out by webhooks. */
+  readonly by?: string
+  readonly why?: string
 }
 
-const NAMES: OptionNames<Evidence> = { account: true, key: true, result: true }
+const NAMES: OptionNames<Evidence> = { account: true, key: true, result: true, by: true, why: true }
 
 /** What became of evidence. */
 export interface EvidenceTold {
@@ -39,6 +43,7 @@ export interface EvidenceTold {
  *
  * @example
  * const { accepted, why } = await addEvidence(once, { account, key: event.metadata.key, result: { id: event.charge.id } })
+ * await addEvidence(once, { account, key: in_doubt.key, result: { id: 'ch_42' }, by: 'ann', why: 'seen at the gateway' })
  */
 export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): Promise<EvidenceTold> {
   refuseUnknown('addEvidence()', evidence, NAMES)
@@ -50,15 +55,22 @@ export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): P
       detail: 'Evidence needs the key that the call was made with.',
     })
   }
+  const signed = signedBy(evidence)
   await engine.start()
   const { body } = encodeValue(result)
   const bytes = body!.length === 0 ? Buffer.from('null') : body!
   const told = { bytes, sealed_by: null }
-  const end = await orMissingRight(() => engine.durable.store.addEvidence(owner, key, told))
+  const end = await orMissingRight(() => engine.durable.store.addEvidence(owner, key, told, signed))
   // Told every time: of what is told once, a crash in this moment would leave nothing.
   if (end.void_of !== null)
     engine.observers.emit({ signal: 'void_call_happened', id: end.void_of, call_key: key })
   return { accepted: end.kept, why: whyOf(end) }
+}
+
+/** Null where no person has told it. */
+function signedBy({ by, why }: Evidence): Signed | null {
+  if (by === undefined && why === undefined) return null
+  return signatureOf({ by: by!, why: why! })
 }
 
 function whyOf({ kept, awaited, void_of }: EvidenceEnd): EvidenceTold['why'] {

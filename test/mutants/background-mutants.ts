@@ -160,8 +160,8 @@ export const BACKGROUND_MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/decisions.ts',
     edits: [
       {
-        from: `await this.#connections.runBounded(bind(decide, ...decisionValues(request)))`,
-        to: `await apart(this.#connections, decide.text, (statement) => bind(statement, ...decisionValues(request)))`,
+        from: `await inTurn(() => this.#connections.runBounded(bind(decide, ...values)))`,
+        to: `await apart(this.#connections, decide.text, (statement) => bind(statement, ...values))`,
       },
       {
         from: `const NO_REPLY =`,

@@ -7,6 +7,7 @@ const HOLD = 'src/protect/operation-hold.ts'
 
 const KEPT = 'test/operations/doubt-kept.test.ts'
 const TOLD = 'test/operations/looks-told.test.ts'
+const EVIDENCE = 'test/operations/evidence-signed.test.ts'
 const DECIDED = 'test/truth/decided.test.ts'
 
 /** Faults in what stays known of a call in doubt, and of what an operator has decided. */
@@ -122,6 +123,34 @@ export const DOUBT_KEPT_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `ELSE previous.changed_at END`, to: `ELSE clock_timestamp() END` }],
     tests: [TOLD],
     only: 'when its record was left',
+  },
+  {
+    name: 'signed evidence: leave it out of the audit',
+    file: 'src/store/postgres/evidence.ts',
+    edits: [{ from: `signed === null`, to: `signed !== undefined` }],
+    tests: [EVIDENCE],
+    only: 'stands in the audit of the record',
+  },
+  {
+    name: 'signed evidence: note what was not kept',
+    file: 'src/store/postgres/sql/evidence.ts',
+    edits: [{ from: `FROM told, (`, to: `FROM (` }],
+    tests: [EVIDENCE],
+    only: 'where earlier evidence stands',
+  },
+  {
+    name: 'signed evidence: take it for a decision',
+    file: 'src/explain.ts',
+    edits: [{ from: `action !== 'add_evidence' && `, to: `action !== undefined && ` }],
+    tests: [EVIDENCE],
+    only: 'hides no decision',
+  },
+  {
+    name: 'signed evidence: fail where two entries of the audit are written at once',
+    file: 'src/store/postgres/decisions.ts',
+    edits: [{ from: `classify(error) !== 'unique' || tries >=`, to: `tries >= 0 || tries >=` }],
+    tests: [EVIDENCE],
+    only: 'same moment',
   },
   {
     name: 'truth: take what an operator has allowed for a proof',

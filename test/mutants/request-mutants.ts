@@ -94,6 +94,29 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
     only: 'other policies are told',
   },
   {
+    name: 'answer what input throws as a fact about the key',
+    file: 'src/boundary/operation-input.ts',
+    edits: [{ from: `throw isOurs(error) ? error : new RouteThrew(error)`, to: `throw error` }],
+    tests: ['test/adapters/fetch.test.ts'],
+    only: 'what input throws',
+  },
+  {
+    name: 'take our own refusal of a body for what input throws',
+    file: 'src/boundary/operation-input.ts',
+    edits: [
+      { from: `throw isOurs(error) ? error : new RouteThrew(error)`, to: `throw new RouteThrew(error)` },
+    ],
+    tests: ['test/adapters/fetch.test.ts'],
+    only: 'that JavaScript would round',
+  },
+  {
+    name: 'wait for a schema that never answers',
+    file: 'src/boundary/prepare.ts',
+    edits: [{ from: `jsonOf(request, body)), max_ms)`, to: `jsonOf(request, body)), 1e9)` }],
+    tests: ['test/adapters/fetch.test.ts'],
+    only: 'a schema that never answers',
+  },
+  {
     name: 'answer what a schema throws as a fact about the key',
     file: 'src/boundary/prepare.ts',
     edits: [

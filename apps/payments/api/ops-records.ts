@@ -207,7 +207,8 @@ export const opsRecordRoutes: Routes = async (app, service) => {
         throw new Refused('invalid_request', { field: 'key', detail })
       }
       const { step, result } = evidence
-      await addEvidence(once, { account, key: seen?.waits_for ?? derivedKey({ ...record, step }), result })
+      const call_key = seen?.waits_for ?? derivedKey({ ...record, step })
+      await addEvidence(once, { account, key: call_key, result, by, why })
       if (state === 'parked') await operator(once).unpark(record, { by, why })
       return await storyOf(service, record)
     },

@@ -317,7 +317,13 @@ describe('a record', () => {
   it('is finished by a worker, and posted by the normal path, once there is evidence', async () => {
     const { record, send, balance, id, api_key } = await parked('capture', { amount: 700, final: true })
     const evidence = { ...record, ...SIGNED, outcome: 'executed' }
-    expect((await opsPost('/ops/record/evidence', evidence)).body).toMatchObject({ state: 'unknown' })
+    expect((await opsPost('/ops/record/evidence', evidence)).body).toMatchObject({
+      state: 'unknown',
+      audit: [
+        { ...SIGNED, action: 'add_evidence' },
+        { ...SIGNED, action: 'unpark' },
+      ],
+    })
     const { once, operations } = shop.service
     const workers = startWorkers(once, {
       operations: Object.values(operations),

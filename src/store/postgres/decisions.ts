@@ -3,9 +3,9 @@ import type { RecordId } from '../../record/index.ts'
 import { failureOfReply } from '../../value.ts'
 import type { Queryable } from '../contract.ts'
 import type {
+  AuditAction,
   AuditEntry,
   DecideRequest,
-  DecisionAction,
   DecisionStore,
   Listed,
   ListRequest,
@@ -13,6 +13,7 @@ import type {
   SeenWithin,
 } from '../decisions.ts'
 import { alone } from './busy.ts'
+import { classify } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { bind, type Row, type Statement } from './flush.ts'
 import type { Value } from './messages.ts'
@@ -91,9 +92,21 @@ export class PostgresDecisions implements DecisionStore {
 
   async decide(request: DecideRequest, tx?: Queryable): Promise<boolean> {
     const { decide } = this.#statements
-    if (tx !== undefined) return await decideWithin(tx, decide.text, decisionValues(request))
-    const { rows } = await this.#connections.runBounded(bind(decide, ...decisionValues(request)))
+    const values = decisionValues(request)
+    if (tx !== undefined) return await inTurn(() => decideWithin(tx, decide.text, values))
+    const { rows } = await inTurn(() => this.#connections.runBounded(bind(decide, ...values)))
     return rows.at(-1)!.length === 1
+  }
+}
+
+/** Evidence is noted without a lock of the record: of two entries of the same moment one has to be numbered again. */
+export async function inTurn<T>(write: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await write()
+    } catch (error) {
+      if (classify(error) !== 'unique' || tries >= LIMITS.claim_looks_max) throw error
+    }
   }
 }
 
@@ -177,7 +190,7 @@ function readAudit(row: Row): AuditEntry {
     by: by!,
     why: why!,
     // A version before `give_up` wrote it as `resolve`, which is never made of what is retryable.
-    action: from === 'retryable' && to === 'completed' ? 'give_up' : (action as DecisionAction),
+    action: from === 'retryable' && to === 'completed' ? 'give_up' : (action as AuditAction),
     from: from as AuditEntry['from'],
     to: to as AuditEntry['to'],
     fence: Number(fence),

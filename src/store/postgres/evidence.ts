@@ -1,8 +1,9 @@
 import { LIMITS } from '../../limits.ts'
 import type { RecordId } from '../../record/index.ts'
 import type { Sealed } from '../../seal/index.ts'
-import type { EvidenceEnd, ToldEvidence } from '../operations.ts'
+import type { EvidenceEnd, Signed, ToldEvidence } from '../operations.ts'
 import type { Connections } from './connections.ts'
+import { inTurn } from './decisions.ts'
 import { bind } from './flush.ts'
 import type { Statements } from './statements.ts'
 
@@ -12,14 +13,18 @@ import type { Statements } from './statements.ts'
  */
 export async function addEvidence(
   connections: Connections,
-  { insertEvidence, hurry, findWaiting, findVoidCall, hurryRecord }: Statements,
+  { insertEvidence, insertSignedEvidence, hurry, findWaiting, findVoidCall, hurryRecord }: Statements,
   account: string,
   call_key: string,
   { bytes, sealed_by }: Sealed,
+  signed: Signed | null,
 ): Promise<EvidenceEnd> {
-  const inserted = await connections.run(
-    bind(insertEvidence, account, call_key, bytes, sealed_by, `${LIMITS.evidence_first_ms}`),
-  )
+  const values = [account, call_key, bytes, sealed_by, `${LIMITS.evidence_first_ms}`]
+  const insert =
+    signed === null
+      ? bind(insertEvidence, ...values)
+      : bind(insertSignedEvidence, ...values, signed.by, signed.why)
+  const inserted = await inTurn(() => connections.run(insert))
   await connections.runBounded(bind(hurry, account, call_key))
   const waiting = await connections.run(bind(findWaiting, account, call_key))
   const end = { kept: inserted.rows[0]!.length > 0, awaited: waiting.rows[0]!.length > 0 }

@@ -11,6 +11,7 @@ import type {
   NextLook,
   OperationStore,
   Resumed,
+  Signed,
   StepBounds,
   Takable,
   TakeOver,
@@ -176,8 +177,13 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return await this.#find(bind(findLongestWaiting, `${overdue_ms}`, arrayLiteral(except)))
   }
 
-  addEvidence(account: string, call_key: string, result: Sealed): Promise<EvidenceEnd> {
-    return addEvidence(this.#connections, this.#statements, account, call_key, result)
+  addEvidence(
+    account: string,
+    call_key: string,
+    result: Sealed,
+    signed: Signed | null,
+  ): Promise<EvidenceEnd> {
+    return addEvidence(this.#connections, this.#statements, account, call_key, result, signed)
   }
 
   async progress({ account, operation, key }: RecordId): Promise<Sealed | null> {

@@ -99,6 +99,7 @@ function texts(schema: string) {
     findDue: operations.findDue(schema),
     findLongestWaiting: operations.findLongestWaiting(schema),
     insertEvidence: evidence.insertEvidence(schema),
+    insertSignedEvidence: evidence.insertSignedEvidence(schema),
     findVoidCall: evidence.findVoidCall(schema),
     hurryRecord: evidence.hurryRecord(schema),
     hurry: evidence.hurry(schema),

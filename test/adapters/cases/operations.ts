@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { notExecuted, operation, reply } from '../../../src/index.ts'
+import { invalid, notExecuted, operation, reply } from '../../../src/index.ts'
 import { leaveEffect } from '../../contract/shop.ts'
 import { topic } from '../case.ts'
 import { expectProblem, expectReplay } from '../expectations.ts'
@@ -81,6 +81,26 @@ export const operations = topic('Durable operations', (one) => {
     expect(kept.json()).toEqual({ input: '{"amount":9007199254740993}' })
     const fits = await bench.serve({ policy: { operation: operation(newName(), run) } })
     expect((await fits.send({ body: '{"amount":9007199254740992,"rate":0.1}' })).status).toBe(201)
+  })
+
+  one('what input throws goes to the framework, and says nothing of the key', async (bench) => {
+    for (const made of [notExecuted, () => invalid({ status: 422, body: { error: 'mine' } })]) {
+      let throws = false
+      const input = ({ body }: { readonly body: unknown }) => {
+        if (throws) throw made()
+        return body
+      }
+      const create = operation(newName(), async (_, input: unknown) => reply(201, { input }))
+      const served = await bench.serve({ policy: { operation: create, input } })
+      const sent = { key: crypto.randomUUID(), body: { amount: 5 } }
+      const first = await served.send(sent)
+      throws = true
+      const { headers, text } = await served.send(sent)
+      expect(headers['content-type']).not.toBe('application/problem+json')
+      expect(text).not.toMatch(/"executed"|mine/)
+      throws = false
+      expectReplay(first, await served.send(sent))
+    }
   })
 
   one('a call that was not executed is 503, and the retry goes on', async (bench) => {

@@ -17,6 +17,28 @@ WHERE e.received_at < clock_timestamp() - ${interval('$5')} OR EXISTS (
   WHERE r.account = e.account AND r.waits_for = e.call_key AND e.received_at < ${lifeOf(schema, 'r')})
 RETURNING call_key`
 
+/**
+ * The same by a person, and its entry in the audit of the record that waits for the call, or of which the call was declared void. Evidence that is not
+ * kept leaves none. Parameters: as above, 6 who, 7 why.
+ */
+export const insertSignedEvidence = (schema: string) => `
+WITH told AS (${insertEvidence(schema)}
+), noted AS (
+  INSERT INTO ${schema}.audit
+    (account, operation, key, seq, at, decided_by, why, action, from_state, to_state, fence, call_key)
+  SELECT r.account, r.operation, r.key,
+    coalesce((SELECT max(a.seq) FROM ${schema}.audit AS a WHERE a.account = r.account AND a.operation = r.operation AND a.key = r.key), 0) + 1,
+    clock_timestamp(), $6, $7, 'add_evidence', r.state, r.state, r.fence, $2
+  FROM told, (
+    SELECT * FROM ${schema}.records WHERE account = $1 AND waits_for = $2
+    UNION ALL
+    SELECT v.* FROM ${schema}.void_calls AS c
+    JOIN ${schema}.records AS v ON v.account = c.account AND v.operation = c.operation AND v.key = c.key
+    WHERE c.account = $1 AND c.call_key = $2 AND c.call_key = ANY (v.void_calls) AND v.waits_for IS DISTINCT FROM $2
+  ) AS r
+)
+SELECT call_key FROM told`
+
 /** Parameters: 1 account, 2 key of the call. */
 export const hurry = (schema: string) => `
 UPDATE ${schema}.records SET look_at = clock_timestamp()
