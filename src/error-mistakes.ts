@@ -101,7 +101,8 @@ export const MISTAKES = {
       'The function sent no statement on its transaction, so what it did elsewhere, if anything, stands without a record. It is not run again. Send its statements on tx.',
     within_busy:
       'Another once.within, inbox or decision is running on this transaction. Await it first; inside the function of once.within use the tx that it is given.',
-    transaction_required: 'A client with an open transaction is needed here, not a pool. Send BEGIN first.',
+    transaction_required:
+      'A client with an open transaction is needed here, not a pool. Send BEGIN first. Await this call before you end the transaction.',
     operation_changed:
       'The code of the operation does not fit the steps that are durable, so it was not run. Give the changed code a version, name@2, keep the version before, and let an operator unpark the record.',
     steps_overlap: 'A step was begun while another one was running. Await each step before the next.',

@@ -24,6 +24,7 @@ import type { Outcome } from './protect/transaction.ts'
 import type { Stuck } from './record/index.ts'
 import { positive } from './requests.ts'
 import type { Queryable } from './store/contract.ts'
+import { keepOpen } from './store/keep-open.ts'
 import { decodeValue, encodeThrown, encodeValue, type Stored } from './value.ts'
 import { VERSION } from './version.ts'
 
@@ -96,12 +97,8 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     refuseStray('once.within()', call, CALLS.within, 'within')
     requireWork('once.within()', work)
     const request = this.#engine.requests.transaction(call)
-    return await this.#engine.within(
-      tx,
-      request,
-      async (inner) => encodeValue(await work(inner)),
-      resultOf<T>,
-    )
+    const protectedWork = async (inner: Queryable) => encodeValue(await work(inner))
+    return await keepOpen(tx, () => this.#engine.within(tx, request, protectedWork, resultOf<T>))
   }
 
   async run<Input, T>(operation: Operation<Input, T>, call: RunCall<Input>): Promise<RunResult<T>> {

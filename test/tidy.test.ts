@@ -59,9 +59,9 @@ const SQL_ALLOWED = [
 const SQL = /\bSELECT\b[\s\S]*\bFROM\b|\bINSERT\s+INTO\b|\bUPDATE\b[\s\S]*\bSET\b|\bDELETE\s+FROM\b/
 /** In small letters only at the start of a text: in the middle they may be English. */
 const SQL_START = /^['"`]\s*(?:select\s[\s\S]*\sfrom|insert\s+into|update\s[\s\S]*\sset|delete\s+from)\s/i
-/** The schema, a table of ours, a constant, columns, a duration, the number of a SET, a statement of ours: none of them comes from a caller. */
+/** The schema, a table of ours, a constant, columns, a duration, a transaction, the number of a SET, a statement of ours: none of them comes from a caller. */
 const INTERPOLATED =
-  /^(?:schema|table|ms|recordColumns|[A-Z][A-Z_]*(?:\.join\(', '\))?|interval\('\$\d+'\)|ageOf\('[a-z_()]+'\)|lifeOf\(schema, 'r'\)|insertEvidence\(schema\))$/
+  /^(?:schema|table|ms|recordColumns|[A-Z][A-Z_]*(?:\.join\(', '\))?|(?:interval|isInside)\('\$\d+'\)|ageOf\('[a-z_()]+'\)|lifeOf\(schema, 'r'\)|insertEvidence\(schema\))$/
 /** Where the lists of columns are made. */
 const SQL_PARTS = `${SQL_FOLDER}columns.ts`
 

@@ -11,6 +11,7 @@ import { type OptionNames, refuseUnknown } from '../options.ts'
 import { positive } from '../requests.ts'
 import { backoffMs, Deadline } from '../retry.ts'
 import type { Queryable } from '../store/contract.ts'
+import { keepOpen } from '../store/keep-open.ts'
 import type { Acquisition, LockId, LockStore } from '../store/locks.ts'
 import { ASSERT_FENCE, checkTtl, type HoldBounds, Holding, type Lock } from './held.ts'
 
@@ -81,11 +82,11 @@ export function locks<Tx>(once: Onlyonce<Tx>): Locks {
  * await client.query('COMMIT')
  */
 export async function assertFence(tx: Queryable, lock: Lock): Promise<void> {
-  const holding = lock as Lock & Partial<Pick<Holding, typeof ASSERT_FENCE>>
+  const holding = lock as Holding
   if (typeof holding?.[ASSERT_FENCE] !== 'function') {
     throw new OnlyonceError('option_invalid', { detail: 'Pass the lock that acquire() gave.' })
   }
-  await holding[ASSERT_FENCE](tx)
+  await keepOpen(tx, () => holding[ASSERT_FENCE](tx))
 }
 
 async function acquire<Tx>(

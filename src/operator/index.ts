@@ -12,6 +12,7 @@ import { positive } from '../requests.ts'
 import { signatureOf } from '../signature.ts'
 import type { Queryable } from '../store/contract.ts'
 import type { AuditEntry, DecisionStore, RecordSummary, SeenWithin } from '../store/decisions.ts'
+import { keepOpen } from '../store/keep-open.ts'
 import { orMissingRight } from '../store/missing-right.ts'
 import {
   type GivenUp,
@@ -217,16 +218,26 @@ class Desk<Tx> implements Operator {
     await this.#decide(id, signature, (seen) => unparkingStep(seen))
   }
 
-  /** Looks, makes the next record of what was seen, and takes the step by what was seen: the later of two is told. */
   async #decide(
     id: Id,
     signature: Signature,
     stepOf: (seen: SeenWithin | null) => Step | null,
   ): Promise<boolean> {
     const checked = this.#engine.requests.idToLookAt(id)
-    const { by, why, fence } = signatureOf(signature ?? {})
+    const signed = signatureOf(signature ?? {})
     const { tx } = signature
     this.#engine.refuseWhenClosing()
+    const deciding = () => this.#takeStep(checked, signed, tx, stepOf)
+    return tx === undefined ? await deciding() : await keepOpen(tx, deciding)
+  }
+
+  /** Looks, makes the next record of what was seen, and takes the step by what was seen: the later of two is told. */
+  async #takeStep(
+    checked: RecordId,
+    { by, why, fence }: Signature,
+    tx: Queryable | undefined,
+    stepOf: (seen: SeenWithin | null) => Step | null,
+  ): Promise<boolean> {
     await this.#engine.start()
     const seen = await orMissingRight(() => this.#look(checked, tx))
     if (fence !== undefined && seen !== null && seen.record.fence !== fence) {

@@ -2,6 +2,7 @@ import type { Onlyonce } from '../door.ts'
 import { scopeOf } from '../key/index.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { OpenTransaction } from '../store/contract.ts'
+import { keepOpen } from '../store/keep-open.ts'
 import { checkName, type Message } from '../store/outbox.ts'
 import { outboxOf } from './outbox.ts'
 
@@ -39,8 +40,10 @@ export function inbox<Tx>(once: Onlyonce<Tx>): Inbox {
       const { account } = scopeOf(message.account, 'inbox')
       const source = checkName('source', message.source)
       const message_id = checkName('message_id', message.message_id)
-      await ready()
-      const done = await store.inbox(tx, { account, source, message_id }, work)
+      const done = await keepOpen(tx, async () => {
+        await ready()
+        return await store.inbox(tx, { account, source, message_id }, work)
+      })
       return done === null ? { outcome: 'seen' } : { outcome: 'executed', value: done.value }
     },
   }

@@ -6,6 +6,7 @@ import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { OpenTransaction } from '../store/contract.ts'
 import { isId } from '../store/event-id.ts'
+import { keepOpen } from '../store/keep-open.ts'
 import {
   checkName,
   draftEvent,
@@ -88,8 +89,11 @@ export function outbox<Tx>(once: Onlyonce<Tx>): Outbox {
     const drafts = calls.map(draftJob)
     if (calls.length === 0) return []
     const account = oneAccount(calls)
-    await ready()
-    const ids = new Set(await store.stage(tx, account, drafts))
+    const written = await keepOpen(tx, async () => {
+      await ready()
+      return await store.stage(tx, account, drafts)
+    })
+    const ids = new Set(written)
     const staged = drafts.map(({ id }): Staged => (ids.has(id) ? { staged: true, id } : { staged: false }))
     return Array.isArray(given) ? staged : staged[0]!
   }
@@ -100,8 +104,10 @@ export function outbox<Tx>(once: Onlyonce<Tx>): Outbox {
       const drafts = calls.map(draftEvent)
       if (calls.length === 0) return []
       const account = oneAccount(calls)
-      await ready()
-      await store.emit(tx, account, drafts)
+      await keepOpen(tx, async () => {
+        await ready()
+        await store.emit(tx, account, drafts)
+      })
       return drafts.map(({ id }) => id)
     },
     stage,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { errorMonitor } from 'node:events'
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/adapters/fetch/index.ts'
@@ -45,7 +46,10 @@ function openLate() {
     },
   })
   const idle = async (tx: Asked) => {
-    const { rows } = await tx.query('SELECT pg_backend_pid() AS pid')
+    // The bound on silence comes with the last statement before it: on a busy machine an earlier one could be over too soon.
+    const { rows } = await tx.query(
+      `SELECT pg_backend_pid() AS pid, set_config('idle_in_transaction_session_timeout', '${IDLE_MS}', true)`,
+    )
     const stream = streams.get(rows[0]!.pid)!
     stream.pause()
     paused = stream
@@ -138,6 +142,76 @@ test('a transaction of the caller that was idle too long is told so by within', 
   }
   const told = await catchError(late.once.within(tx, makeCall(), async () => 1))
   expect(told).toMatchObject({ code: 'transaction_idle' })
+})
+
+/** How the function of within goes on while, and after, the server has ended the transaction. */
+const ENDS: Readonly<Record<string, (late: Late, client: pg.PoolClient, tx: Asked) => Promise<void>>> = {
+  'and the end is read as the answer to a statement of within': async ({ idle }, client) => idle(client),
+  'and the end is read while no statement is under way': async ({ idle, readOn }, client) => {
+    const gone = new Promise((resolve) => client.once('end', resolve))
+    await idle(client)
+    readOn()
+    await gone
+  },
+  'and the end is read as the answer to a statement of the function, which ignores it': async (
+    late,
+    client,
+    tx,
+  ) => {
+    await late.idle(client)
+    await late.sendLate(tx).catch(() => {})
+  },
+}
+
+async function beginLate(late: Late): Promise<pg.PoolClient> {
+  await late.once.start()
+  const client = await late.pool.connect()
+  client.on('error', () => {})
+  cleanUpLater(async () => client.release(true))
+  await client.query('BEGIN')
+  return client
+}
+
+test.each(Object.entries(ENDS))('within tells that its function was idle too long, %s', async (_, end) => {
+  const late = openLate()
+  const client = await beginLate(late)
+  const call = makeCall()
+  const told = await catchError(
+    late.once.within(client, call, async (tx) => {
+      await end(late, client, tx)
+      // `within` sends its next statement before the end is read.
+      setImmediate(late.readOn)
+    }),
+  )
+  expect(told).toMatchObject({ code: 'transaction_idle' })
+  expect(client.listenerCount(errorMonitor)).toBe(0)
+  expect((await late.once.explain(call)).state).toBe('none')
+})
+
+test('what the function of within throws is its own, also where its transaction was idle', async () => {
+  const late = openLate()
+  const client = await beginLate(late)
+  const thrown = new Error('no')
+  const failing = late.once.within(client, makeCall(), async (tx) => {
+    await late.idle(client)
+    await late.sendLate(tx).catch(() => {})
+    throw thrown
+  })
+  expect(await catchError(failing)).toBe(thrown)
+})
+
+test('a transaction that takes longer than the server lets it is told by within as that, and not as idle', async () => {
+  const late = openLate()
+  const client = await beginLate(late)
+  let working = false
+  // transaction_timeout is younger than the oldest server that is supported.
+  const timed_out = Object.assign(new Error('too long'), { code: '25P04', severity: 'FATAL' })
+  const query = (text: string, values?: unknown[]) =>
+    working ? Promise.reject(timed_out) : client.query(text, values)
+  const failing = late.once.within({ query } as pg.PoolClient, makeCall(), async () => {
+    working = true
+  })
+  expect(await catchError(failing)).toMatchObject({ code: 'deadline_exceeded', cause: timed_out })
 })
 
 /** The code of an error, and of those that it names as its cause. */

@@ -131,14 +131,16 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
   {
     name: 'idle: tell of a connection that is gone, and not why, where the end is read late',
     file: 'src/store/postgres/ends.ts',
-    edits: [{ from: `idleAmong(lost, failure)`, to: `idleAmong(lost)` }],
+    edits: [{ from: `endByServer(lost, failure)`, to: `endByServer(lost)` }],
     tests: ['test/contract/idle-late.test.ts'],
     only: 'sends a statement next',
   },
   {
     name: 'idle: take an idle transaction for a collision, where the end is read behind COMMIT',
     file: 'src/store/postgres/work-transaction.ts',
-    edits: [{ from: `idle ?? this.connections.translate(error)`, to: `this.connections.translate(error)` }],
+    edits: [
+      { from: `by_server ?? this.connections.translate(error)`, to: `this.connections.translate(error)` },
+    ],
     tests: ['test/contract/idle-late.test.ts'],
     only: 'sends the record next',
   },

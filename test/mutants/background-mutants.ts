@@ -167,7 +167,7 @@ export const BACKGROUND_MUTANTS: readonly Mutant[] = [
         from: `const NO_REPLY =`,
         to: `async function apart(connections, text, bound) {
   const update = text.replace(/\\)\\s*INSERT[^]*$/, ') SELECT fence, $14::text, $15::text, $16::text FROM decided')
-  const unused = '$5::text, $8::text, $9::text, $10::text, $11::bytea, $12::text, $13::text'
+  const unused = '$5::text, $8::text, $9::text, $10::text, $11::bytea, $12::text, $13::text, $20::text'
   const insert = text.replace(/UPDATE[^]*?RETURNING r.fence/, () => 'SELECT $4::bigint AS fence, ' + unused)
   const { rows } = await connections.runBounded(bound({ text: update, name: 'update_alone' }))
   if (rows.at(-1).length === 0) return { rows }

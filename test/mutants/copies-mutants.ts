@@ -31,7 +31,7 @@ export const COPIES_MUTANTS: readonly Mutant[] = [
   {
     name: 'work in a transaction that another copy works in',
     file: 'src/store/postgres/busy.ts',
-    edits: [{ from: "acrossCopies('savepoint_calls',", to: "acrossCopies('calls' + Math.random()," }],
+    edits: [{ from: "acrossCopies('savepoint_calls_2',", to: "acrossCopies('calls' + Math.random()," }],
     tests: [COPIES],
     only: 'busy for the other',
   },

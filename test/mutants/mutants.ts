@@ -22,6 +22,7 @@ import { PAYMENT_MUTANTS } from './payment-mutants.ts'
 import { REPLY_MUTANTS } from './reply-mutants.ts'
 import { REQUEST_MUTANTS } from './request-mutants.ts'
 import { SERVICE_MUTANTS } from './service-mutants.ts'
+import { TRANSACTION_MUTANTS } from './transaction-mutants.ts'
 import { TRUTH_MUTANTS } from './truth-mutants.ts'
 import { VOID_CALL_MUTANTS } from './void-call-mutants.ts'
 import { WEBHOOK_MUTANTS } from './webhook-mutants.ts'
@@ -99,7 +100,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/work-transaction.ts',
     edits: [
       {
-        from: `return { end: 'in_doubt', reply: written, error: idle ?? this.connections.translate(error) }`,
+        from: `return { end: 'in_doubt', reply: written, error: by_server ?? this.connections.translate(error) }`,
         to: `return { end: 'rerun', error: this.connections.translate(error) }`,
       },
     ],
@@ -110,7 +111,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/work-transaction.ts',
     edits: [
       {
-        from: `return { end: 'in_doubt', reply: written, error: idle ?? this.connections.translate(error) }`,
+        from: `return { end: 'in_doubt', reply: written, error: by_server ?? this.connections.translate(error) }`,
         to: `return { end: 'committed', reply: written }`,
       },
     ],
@@ -265,7 +266,12 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'let a savepoint of one within undo another',
     file: 'src/store/postgres/busy.ts',
-    edits: [{ from: `if (around !== undefined && !nested) throw new OnlyonceError('within_busy')`, to: `` }],
+    edits: [
+      {
+        from: `if (around !== undefined && !around.contains(tx, options)) throw new OnlyonceError('within_busy')`,
+        to: ``,
+      },
+    ],
     tests: ['test/contract/within-together.test.ts'],
   },
   {
@@ -280,6 +286,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [{ from: "set_config('array_nulls', 'on', true)", to: "set_config('array_nulls', 'off', true)" }],
     tests: ['test/contract/array-nulls.test.ts'],
   },
+  ...TRANSACTION_MUTANTS,
   ...MISCONFIGURED_MUTANTS,
   ...OBSERVE_MUTANTS,
   ...OUTBOX_MUTANTS,

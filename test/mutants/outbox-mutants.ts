@@ -94,12 +94,11 @@ RETURNING c.lane`,
     file: 'src/store/postgres/outbox.ts',
     edits: [
       {
-        from: `      const noted = await tx.query(this.#statements.insertMessage.text, [account, source, message_id])
-      const answer = noted.rows.length === 0 ? null : { value: await work() }
+        from: `      const { rows } = await tx.query(this.#statements.insertMessage.text, values)
 `,
         to: `      const value = await work()
-      const noted = await tx.query(this.#statements.insertMessage.text, [account, source, message_id])
-      const answer = noted.rows.length === 0 ? null : { value }
+      work = async () => value
+      const { rows } = await tx.query(this.#statements.insertMessage.text, values)
 `,
       },
     ],
@@ -107,8 +106,8 @@ RETURNING c.lane`,
   },
   {
     name: 'outbox: keep the note of a message whose effect failed',
-    file: 'src/store/postgres/outbox.ts',
-    edits: [{ from: `      await undo(tx)\n      throw error`, to: `      throw error` }],
+    file: 'src/store/postgres/savepoint.ts',
+    edits: [{ from: `    if (!over) await undo(tx)\n`, to: `` }],
     tests: ['test/outbox/inbox.test.ts'],
   },
   {
@@ -131,13 +130,13 @@ RETURNING c.lane`,
   {
     name: 'outbox: let the savepoints of two messages undo each other',
     file: 'src/store/postgres/busy.ts',
-    edits: [{ from: 'inside.getStore() === around && (', to: '(' }],
+    edits: [{ from: 'return inside.getStore() === this && (', to: 'return (' }],
     tests: ['test/outbox/open-transaction.test.ts'],
   },
   {
     name: 'outbox: read the ids of jobs in the way of the caller',
     file: 'src/store/postgres/sql/outbox.ts',
-    edits: [{ from: 'RETURNING id::text AS id', to: 'RETURNING id' }],
+    edits: [{ from: 'SELECT id::text AS id FROM staged', to: 'SELECT id FROM staged' }],
     tests: ['test/outbox/open-transaction.test.ts'],
   },
 ]

@@ -1,50 +1,95 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { acrossCopies } from '../../copies.ts'
 import { OnlyonceError } from '../../errors.ts'
 import type { Queryable } from '../contract.ts'
+import { type CallAround, inside, KEEP_OPEN, type KeepsOpen, OpenCalls } from '../keep-open.ts'
+import { remember, type Transaction, transactionOf } from './open-transaction.ts'
 
-/** A call that works behind a savepoint in a transaction of the caller's. */
-interface SavepointCall {
-  /** The call in whose function it was made, on the same object. */
-  readonly around: SavepointCall | undefined
+interface CallOptions {
   /** Whether it may share its object with a call around it or inside it. */
   readonly shares: boolean
-  over: boolean
+  /** The tx that its function is given, where it has one of its own. */
+  readonly inner?: Queryable
+}
+
+type Enter = <V>(work: () => Promise<V>) => Promise<V>
+
+/** A call that works behind a savepoint in a transaction. */
+class SavepointCall implements CallAround {
+  /** The call in whose function it was made, in the same transaction. */
+  readonly around: SavepointCall | undefined
+  readonly #tx: Queryable
+  readonly #options: CallOptions
+  readonly #calls = new OpenCalls()
+  over = false
+
+  constructor(around: SavepointCall | undefined, tx: Queryable, options: CallOptions) {
+    this.around = around
+    this.#tx = tx
+    this.#options = options
+  }
+
+  isOn(tx: object): boolean {
+    return tx === this.#tx || tx === this.#options.inner
+  }
+
+  /**
+   * Whether a call on this object was made inside of the function. That of `within` is given a tx of its own to tell it by; that of the inbox is not,
+   * so there the asynchronous context tells.
+   */
+  contains(tx: Queryable, { shares }: CallOptions): boolean {
+    if (tx === this.#options.inner) return true
+    return inside.getStore() === this && (this.#options.shares || shares || tx !== this.#tx)
+  }
+
+  [KEEP_OPEN](call: Promise<unknown>): void {
+    this.#calls.add(call)
+  }
+
+  /** Runs the function, and waits for the calls that it has made and not awaited: their savepoints are inside of this one's. */
+  async enter<V>(work: () => Promise<V>): Promise<V> {
+    try {
+      return await inside.run(this, work)
+    } finally {
+      if (!this.#calls.none) await this.#calls.settled()
+    }
+  }
 }
 
 /**
  * Which call works on which transaction. Savepoints are a stack: two calls side by side would undo each other's work, and one of them would be
- * told that its work is done. A call inside the function of another one is no trouble. The function of `within` is given a tx of its own to tell
- * it by; that of the inbox is not, so there the asynchronous context tells.
+ * told that its work is done. By transaction and not by object: two objects may lead to one connection. A call inside the function of another one is no trouble.
  */
-const { calls, inside } = acrossCopies('savepoint_calls', () => ({
-  calls: new WeakMap<Queryable, SavepointCall>(),
-  inside: new AsyncLocalStorage<SavepointCall>(),
-}))
+const running = acrossCopies('savepoint_calls_2', () => new Map<Transaction['key'], SavepointCall>())
 
 /** Runs one call on a transaction, and refuses where another one is under way on it. `enter` runs a function of the caller's. */
 export async function alone<T>(
   tx: Queryable,
-  { shares }: Pick<SavepointCall, 'shares'>,
-  run: (enter: <V>(work: () => Promise<V>) => Promise<V>) => Promise<T>,
+  options: CallOptions,
+  run: (transaction: Transaction, enter: Enter) => Promise<T>,
 ): Promise<T> {
-  const around = calls.get(tx)
-  const nested = inside.getStore() === around && (around?.shares || shares)
-  if (around !== undefined && !nested) throw new OnlyonceError('within_busy')
-  const call: SavepointCall = { around, shares, over: false }
-  calls.set(tx, call)
+  const transaction = await transactionOf(tx)
+  const { key } = transaction
+  const around = running.get(key)
+  if (around !== undefined && !around.contains(tx, options)) throw new OnlyonceError('within_busy')
+  const call = new SavepointCall(around, tx, options)
+  running.set(key, call)
+  const forgets = [tx, options.inner].map((on) => (on === undefined ? () => {} : remember(on, transaction)))
   try {
-    return await run((work) => inside.run(call, work))
+    const done = run(transaction, (work) => call.enter(work))
+    // For an object around a transaction of the library's: only now it is known whose it is.
+    if (typeof key === 'object') (key as Partial<KeepsOpen>)[KEEP_OPEN]?.(done)
+    return await done
   } finally {
     call.over = true
-    if (calls.get(tx) === call) leave(tx, call)
+    for (const forget of forgets) forget()
+    if (running.get(key) === call) leave(key, call)
   }
 }
 
 /** A call that was not awaited may end after the one around it. */
-function leave(tx: Queryable, call: SavepointCall): void {
+function leave(key: Transaction['key'], call: SavepointCall): void {
   let back = call.around
   while (back?.over) back = back.around
-  if (back === undefined) calls.delete(tx)
-  else calls.set(tx, back)
+  if (back === undefined) running.delete(key)
+  else running.set(key, back)
 }

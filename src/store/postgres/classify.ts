@@ -16,6 +16,8 @@ export type Fault =
   | 'too_slow'
   /** The server ended a transaction that was silent for too long. */
   | 'idle'
+  /** The server ended a transaction that took longer than it lets one take: transaction_timeout, since PostgreSQL 17. */
+  | 'timed_out'
   /** The connection is gone, or none could be made. */
   | 'connection'
   /** pg gave up waiting for an answer: the connection is busy with a statement that no caller waits for. */
@@ -47,7 +49,7 @@ const FAULT_BY_CODE: Readonly<Record<string, Fault>> = {
   '57014': 'too_slow',
   '25P02': 'aborted',
   '25P03': 'idle',
-  '25P04': 'idle',
+  '25P04': 'timed_out',
   '25006': 'not_primary',
   '26000': 'not_prepared',
   '42P05': 'not_prepared',
@@ -112,8 +114,18 @@ export function cannotNow(error: unknown): boolean {
 /** Whether the connection that gave this error to a statement of ours can be used for nothing more. */
 export function isBroken(error: unknown): boolean {
   const fault = classify(error)
-  return ['connection', 'unanswered', 'idle', 'not_primary', 'not_prepared', 'stale_plan'].includes(fault)
+  return BROKEN.includes(fault)
 }
+
+const BROKEN: readonly Fault[] = [
+  'connection',
+  'unanswered',
+  'idle',
+  'timed_out',
+  'not_primary',
+  'not_prepared',
+  'stale_plan',
+]
 
 /** An answer that says nothing about what became of the statement, if it is an answer at all. */
 export function leavesDoubt(error: unknown): boolean {

@@ -18,8 +18,9 @@ import type { Connections } from './connections.ts'
 import { bind, type Row, type Statement } from './flush.ts'
 import type { Value } from './messages.ts'
 import { arrayLiteral, kindOf, readList, readSeen, replyValues } from './rows.ts'
+import { behindSavepoint } from './savepoint.ts'
+import { STILL_INSIDE } from './sql/session.ts'
 import type { Statements } from './statements.ts'
-import { setSavepoint, undo } from './within.ts'
 
 const NO_REPLY = [null, null, null, null, null] as const
 
@@ -92,8 +93,8 @@ export class PostgresDecisions implements DecisionStore {
 
   async decide(request: DecideRequest, tx?: Queryable): Promise<boolean> {
     const { decide } = this.#statements
-    const values = decisionValues(request)
-    if (tx !== undefined) return await inTurn(() => decideWithin(tx, decide.text, values))
+    if (tx !== undefined) return await inTurn(() => decideWithin(tx, decide.text, request))
+    const values = decisionValues(request, null)
     const { rows } = await inTurn(() => this.#connections.runBounded(bind(decide, ...values)))
     return rows.at(-1)!.length === 1
   }
@@ -111,21 +112,22 @@ export async function inTurn<T>(write: () => Promise<T>): Promise<T> {
 }
 
 /** Behind a savepoint: where anything goes wrong here, the caller's transaction is as it was before. */
-async function decideWithin(tx: Queryable, text: string, values: Value[]): Promise<boolean> {
-  return await alone(tx, { shares: true }, async () => {
-    await setSavepoint(tx)
-    try {
-      const { rows } = await tx.query(text, values)
-      await tx.query('RELEASE SAVEPOINT onlyonce')
-      return rows.length === 1
-    } catch (error) {
-      await undo(tx)
-      throw error
-    }
-  })
+async function decideWithin(tx: Queryable, text: string, request: DecideRequest): Promise<boolean> {
+  return await alone(tx, { shares: true }, ({ xid }) =>
+    behindSavepoint(tx, async (leave) => {
+      const { rows } = await tx.query(text, decisionValues(request, xid))
+      if (rows.length === 1) return true
+      // The record has changed, or the transaction is over.
+      if ((await tx.query(STILL_INSIDE, [xid])).rows.length === 0) leave()
+      return false
+    }),
+  )
 }
 
-function decisionValues({ id, from, to, retention_ms, action, by, why, void_call }: DecideRequest): Value[] {
+function decisionValues(
+  { id, from, to, retention_ms, action, by, why, void_call }: DecideRequest,
+  xid: string | null,
+): Value[] {
   return [
     id.account,
     id.operation,
@@ -141,6 +143,7 @@ function decisionValues({ id, from, to, retention_ms, action, by, why, void_call
     action,
     ...('failure' in to ? [to.failure.code, to.failure.message] : [null, null]),
     void_call,
+    xid,
   ]
 }
 

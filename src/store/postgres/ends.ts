@@ -75,18 +75,22 @@ function isCausedBy(error: unknown, failure: unknown): boolean {
 const CAUSES_MAX = 8
 
 /**
- * The server has ended the transaction because it was silent, and the connection with it. A process that reads this late takes it for
+ * The server has ended the transaction because it was silent, or took too long, and the connection with it. A process that reads this late takes it for
  * the answer to the statement that it has sent meanwhile, and hears of the connection only that it is gone.
  */
-export function idleAmong(...errors: readonly unknown[]): OnlyonceError | null {
-  const cause = errors.find((error) => classify(error) === 'idle')
-  return cause === undefined ? null : new OnlyonceError('transaction_idle', { cause })
+export function endByServer(...errors: readonly unknown[]): OnlyonceError | null {
+  for (const cause of errors) {
+    const fault = classify(cause)
+    if (fault === 'idle') return new OnlyonceError('transaction_idle', { cause })
+    if (fault === 'timed_out') return new OnlyonceError('deadline_exceeded', { cause })
+  }
+  return null
 }
 
 function endOfLoss(error: unknown, { failure, lost, translate }: Facts): TransactionEnd<never> {
   if (lost instanceof OnlyonceError) return { end: 'failed', error: lost }
-  const idle = idleAmong(lost, failure)
-  if (idle !== null) return { end: 'failed', error: idle }
+  const by_server = endByServer(lost, failure)
+  if (by_server !== null) return { end: 'failed', error: by_server }
   switch (classify(lost)) {
     // pg gave up waiting (query_timeout of the pool): the work is told so, and means nothing by throwing it on.
     case 'unanswered': {

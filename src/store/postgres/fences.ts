@@ -1,6 +1,6 @@
 import { acrossCopies } from '../../copies.ts'
 import { OnlyonceError } from '../../errors.ts'
-import type { Queryable } from '../contract.ts'
+import type { Transaction } from './open-transaction.ts'
 
 /** Asks once more whether a lock is still held, on the transaction in which it was asked before. */
 export type AskFence = () => Promise<void>
@@ -8,34 +8,28 @@ export type AskFence = () => Promise<void>
 /**
  * The fences that were asserted inside a call which works behind a savepoint. A ROLLBACK TO that savepoint undoes the assertion too: a stale
  * holder could commit what it wrote before the call, and the next holder would not wait for the transaction. So the call asserts them again.
+ * By transaction: the fence may be asserted through another object than the call.
  */
-const asserted = acrossCopies('asserted_fences', () => new WeakMap<Queryable, AskFence[]>())
+const asserted = acrossCopies('asserted_fences_2', () => new Map<Transaction['key'], AskFence[]>())
 
 /** Noted before it is asked: an assertion that fails may be undone by a savepoint of the caller's. */
-export function noteFence(tx: Queryable, ask: AskFence): void {
-  asserted.get(tx)?.push(ask)
+export function noteFence({ key }: Transaction, ask: AskFence): void {
+  asserted.get(key)?.push(ask)
 }
 
 /**
- * Runs a call behind a savepoint; `inner` is the tx that its function is given, where it has one of its own. However the call ends, the fences that
- * were asserted in it hold for the whole transaction afterwards, or the transaction is aborted and `fence_stale` is thrown.
+ * Runs a call behind a savepoint. However the call ends, the fences that were asserted in it hold for the whole transaction afterwards, or the transaction is aborted and `fence_stale` is thrown.
  */
-export async function carryFences<T>(
-  tx: Queryable,
-  inner: Queryable | null,
-  run: () => Promise<T>,
-): Promise<T> {
-  const around = asserted.get(tx)
+export async function carryFences<T>({ key }: Transaction, run: () => Promise<T>): Promise<T> {
+  const around = asserted.get(key)
   const fences: AskFence[] = []
-  asserted.set(tx, fences)
-  if (inner !== null) asserted.set(inner, fences)
+  asserted.set(key, fences)
   const end = await run().then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),
   )
-  if (around === undefined) asserted.delete(tx)
-  else asserted.set(tx, around)
-  if (inner !== null) asserted.delete(inner)
+  if (around === undefined) asserted.delete(key)
+  else asserted.set(key, around)
   around?.push(...fences)
   for (const ask of fences) {
     await ask().catch((error) => {

@@ -6,7 +6,7 @@ import { classify, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { noteFence } from './fences.ts'
 import { bind, flush, type Statement, statement } from './flush.ts'
-import { NO_TRANSACTION } from './open-transaction.ts'
+import { ended, type Transaction, transactionOf } from './open-transaction.ts'
 import { setLockWaitAlone } from './sql/session.ts'
 import type { Statements } from './statements.ts'
 
@@ -56,24 +56,21 @@ export class PostgresLocks implements LockStore {
     return this.#write(this.#statements.releaseLock, held)
   }
 
-  /** Outside of a transaction the lock on the row would end with the statement, and protect nothing. */
   async assertFence(tx: Queryable, held: HeldLock): Promise<void> {
-    const ask = () => this.#ask(tx, held)
-    noteFence(tx, ask)
+    const transaction = await transactionOf(tx)
+    const ask = () => this.#ask(tx, transaction, held)
+    noteFence(transaction, ask)
     await ask()
   }
 
-  async #ask(tx: Queryable, held: HeldLock): Promise<void> {
+  async #ask(tx: Queryable, { xid }: Transaction, held: HeldLock): Promise<void> {
+    let rows: { readonly said: unknown }[]
     try {
-      await tx.query('SAVEPOINT onlyonce_fence')
-      await tx.query(this.#statements.assertLock.text, valuesOf(held))
+      rows = (await tx.query(this.#statements.assertLock.text, [...valuesOf(held), xid])).rows
     } catch (error) {
-      const code = sqlState(error)
-      if (code === FORMER_HOLDER) throw new OnlyonceError('fence_stale', { cause: error })
-      if (code === NO_TRANSACTION) throw new OnlyonceError('transaction_required', { cause: error })
-      throw error
+      throw sqlState(error) === FORMER_HOLDER ? new OnlyonceError('fence_stale', { cause: error }) : error
     }
-    await tx.query('RELEASE SAVEPOINT onlyonce_fence')
+    if (rows[0]?.said != null) throw ended()
   }
 
   async #write(statement: Statement, held: HeldLock, ...more: readonly string[]): Promise<boolean> {

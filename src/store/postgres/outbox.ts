@@ -1,4 +1,3 @@
-import { OnlyonceError } from '../../errors.ts'
 import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../contract.ts'
 import { withoutPrefix, withPrefix } from '../event-id.ts'
@@ -15,15 +14,15 @@ import type {
   TakenJobs,
 } from '../outbox.ts'
 import { alone } from './busy.ts'
-import { sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { carryFences } from './fences.ts'
 import { bind } from './flush.ts'
-import { NO_TRANSACTION, requireOpen } from './open-transaction.ts'
+import { ended, type Transaction, transactionOf } from './open-transaction.ts'
 import { endJobs, takeJobs } from './outbox-jobs.ts'
 import { done, take } from './outbox-lanes.ts'
 import { BY_INDEX, type OutboxStatements, outboxStatements, SOON } from './outbox-statements.ts'
 import { arrayLiteral } from './rows.ts'
+import { behindSavepoint } from './savepoint.ts'
 import { plainText } from './type-parsers.ts'
 
 /** Events, jobs and messages in PostgreSQL. */
@@ -40,20 +39,27 @@ export class PostgresOutbox implements OutboxStore {
   async emit(tx: Queryable, account: string, events: readonly EventDraft[]): Promise<void> {
     const [first] = events
     if (first === undefined) return
-    await requireOpen(tx, this.#statements.lockEvents)
-    if (events.length > 1) {
-      await tx.query(this.#statements.insertEvents.text, manyValues(account, events))
-      return
-    }
+    const { xid } = await transactionOf(tx)
+    const { rows } = await tx.query(...this.#insertOf(account, events, first, xid))
+    if (rows.length === 0) throw ended()
+  }
+
+  #insertOf(
+    account: string,
+    events: readonly EventDraft[],
+    first: EventDraft,
+    xid: string | null,
+  ): [text: string, values: (string | null)[]] {
+    const { insertEvent, insertEventInOrder, insertEvents } = this.#statements
+    if (events.length > 1) return [insertEvents.text, [...manyValues(account, events), xid]]
     const { id, type, payload, aggregate } = first
-    const values = [account, withoutPrefix(id), `${laneOf(account, first)}`, type, payload]
-    if (aggregate === null) await tx.query(this.#statements.insertEvent.text, values)
-    else await tx.query(this.#statements.insertEventInOrder.text, [...values, aggregate])
+    const values = [account, withoutPrefix(id), `${laneOf(account, first)}`, type, payload, xid]
+    return aggregate === null ? [insertEvent.text, values] : [insertEventInOrder.text, [...values, aggregate]]
   }
 
   async stage(tx: Queryable, account: string, jobs: readonly JobDraft[]): Promise<readonly string[]> {
     if (jobs.length === 0) return []
-    await requireOpen(tx, this.#statements.lockJobs)
+    const { xid } = await transactionOf(tx)
     const { rows } = await tx.query(this.#statements.insertJobs.text, [
       account,
       arrayLiteral(jobs.map(({ id }) => withoutPrefix(id))),
@@ -61,30 +67,33 @@ export class PostgresOutbox implements OutboxStore {
       arrayLiteral(jobs.map(({ key }) => key ?? '')),
       arrayLiteral(jobs.map(({ payload }) => payload)),
       arrayLiteral(jobs.map(({ run_after_ms }) => `${run_after_ms}`)),
+      xid,
     ])
+    if (rows[0]?.id === null) throw ended()
     // Read only where it is needed: the caller's client may read an id in its own way.
     if (rows.length === jobs.length) return jobs.map(({ id }) => id)
     return rows.map(({ id }) => withPrefix('job', plainText(id)))
   }
 
   async inbox<T>(tx: Queryable, message: Message, work: () => Promise<T>): Promise<{ value: T } | null> {
-    return await alone(tx, { shares: true }, (enter) =>
-      carryFences(tx, null, () => this.#receive(tx, message, () => enter(work))),
+    return await alone(tx, { shares: true }, (transaction, enter) =>
+      carryFences(transaction, () => this.#receive(tx, transaction, message, () => enter(work))),
     )
   }
 
-  async #receive<T>(tx: Queryable, message: Message, work: () => Promise<T>): Promise<{ value: T } | null> {
-    const { account, source, message_id } = message
-    await setSavepoint(tx)
-    try {
-      const noted = await tx.query(this.#statements.insertMessage.text, [account, source, message_id])
-      const answer = noted.rows.length === 0 ? null : { value: await work() }
-      await tx.query('RELEASE SAVEPOINT onlyonce_inbox')
-      return answer
-    } catch (error) {
-      await undo(tx)
-      throw error
-    }
+  async #receive<T>(
+    tx: Queryable,
+    { xid }: Transaction,
+    { account, source, message_id }: Message,
+    work: () => Promise<T>,
+  ): Promise<{ value: T } | null> {
+    const values = [account, source, message_id, xid]
+    return await behindSavepoint(tx, async (leave) => {
+      const { rows } = await tx.query(this.#statements.insertMessage.text, values)
+      const said = plainText(rows[0].said)
+      if (said === 'ended') leave()
+      return said === 'seen' ? null : { value: await work() }
+    })
   }
 
   async register(destinations: readonly string[]): Promise<void> {
@@ -198,21 +207,3 @@ function laneOf(account: string, { aggregate, id }: EventDraft): number {
 
 /** As many as migration 0004 has made. */
 const LANES = 16
-
-async function setSavepoint(tx: Queryable): Promise<void> {
-  try {
-    await tx.query('SAVEPOINT onlyonce_inbox')
-  } catch (error) {
-    throw sqlState(error) === NO_TRANSACTION
-      ? new OnlyonceError('transaction_required', { cause: error })
-      : error
-  }
-}
-
-/** On a connection that is gone there is nothing to undo; the error that brought us here says more. */
-async function undo(tx: Queryable): Promise<void> {
-  try {
-    await tx.query('ROLLBACK TO SAVEPOINT onlyonce_inbox')
-    await tx.query('RELEASE SAVEPOINT onlyonce_inbox')
-  } catch {}
-}

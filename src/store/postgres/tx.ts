@@ -1,12 +1,14 @@
 import type { QueryConfig, QueryResult, QueryResultRow } from 'pg'
 import { OnlyonceError } from '../../errors.ts'
 import { isOfClass } from '../../thrown.ts'
+import { KEEP_OPEN, type KeepsOpen, OpenCalls } from '../keep-open.ts'
 import { leavesDoubt } from './classify.ts'
 import type { Connections } from './connections.ts'
 import { type Bound, flush, submit } from './flush.ts'
 import type { Habits } from './habits.ts'
 import type { Link } from './link.ts'
 import { COMMENTS, type Gate, mayFollowBegin, NO_COPY, TxQuery } from './tx-query.ts'
+import { asking } from './whose.ts'
 import { type PgQuery, pgQuery, transactionStatus } from './wire.ts'
 
 /** What the work of a transaction is given: a client that knows one thing, to run queries. */
@@ -44,7 +46,7 @@ const QUOTED =
  * A transaction that begins with its first statement. BEGIN travels in the same flush as that statement, so
  * that a transaction costs no round trip of its own.
  */
-export class Tx implements PostgresTx {
+export class Tx implements PostgresTx, KeepsOpen {
   readonly #link: Link
   readonly #connections: Connections
   readonly #begin: Bound
@@ -58,6 +60,7 @@ export class Tx implements PostgresTx {
   #tail: Promise<unknown> = Promise.resolve()
   #asked = 0
   #answered = 0
+  readonly #calls = new OpenCalls()
   /** The last error that no savepoint has undone. With one the transaction is aborted, also where code swallows it. */
   failure: unknown = null
   /** The function got a statement through that ended its transaction: what it did may stand without a record. */
@@ -112,9 +115,9 @@ export class Tx implements PostgresTx {
     return this.#asked === 0
   }
 
-  /** Whether every query that was asked for has been answered. */
+  /** Whether every query that was asked for has been answered, and every call on this transaction has ended. */
   get drained(): boolean {
-    return this.#asked === this.#answered
+    return this.#asked === this.#answered && this.#calls.none
   }
 
   /** Waits for queries that the work did not await: they are part of the work. */
@@ -122,10 +125,24 @@ export class Tx implements PostgresTx {
     while (this.#asked !== this.#answered) await this.#tail
   }
 
+  /** The same, and for calls of the library such as the inbox: between two of their statements no query is on its way. */
+  async settled(): Promise<void> {
+    while (!this.drained) {
+      await this.drain()
+      await this.#calls.settled()
+    }
+  }
+
+  [KEEP_OPEN](call: Promise<unknown>): void {
+    this.#calls.add(call)
+  }
+
   query<R extends QueryResultRow = QueryResultRow>(
     config: string | QueryConfig,
     values?: readonly unknown[],
   ): Promise<QueryResult<R>> {
+    const asked = asking.getStore()
+    if (asked !== undefined) asked.own = this
     const refusal = this.#refusal(config)
     if (refusal !== null) return refuse(refusal)
     this.#asked += 1

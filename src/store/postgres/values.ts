@@ -48,6 +48,7 @@ export type Next =
 export function supersedeValues(
   attempt: Pick<TransactionAttempt, 'id' | 'claimant' | 'previous' | 'retention_ms'>,
   next: Next,
+  xid: string | null = null,
 ): Value[] {
   const { id, claimant, previous, retention_ms } = attempt
   if (previous === null) throw new Error('there is nothing to supersede')
@@ -70,5 +71,6 @@ export function supersedeValues(
     ...(next.state === 'retryable' ? [next.failure.code, next.failure.message] : [null, null]),
     letterOf(claimant.kind),
     retention_ms > 0 ? `${retention_ms}` : null,
+    xid,
   ]
 }

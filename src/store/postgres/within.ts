@@ -4,15 +4,17 @@ import { decide, type Reply, type Run, reserve } from '../../record/index.ts'
 import { isOfClass } from '../../thrown.ts'
 import type { ClaimRequest, Queryable, Store, WithinEnd } from '../contract.ts'
 import { alone } from './busy.ts'
-import { cannotNow, classify, sqlState } from './classify.ts'
-import { idleAmong } from './ends.ts'
+import { cannotNow, classify } from './classify.ts'
 import { carryFences } from './fences.ts'
-import { NO_TRANSACTION } from './open-transaction.ts'
+import { ended, type Transaction } from './open-transaction.ts'
 import type { PostgresSettings } from './options.ts'
 import { readSeen, replyValues } from './rows.ts'
+import { behindSavepoint } from './savepoint.ts'
+import { ServerEnd } from './server-end.ts'
 import type { Statements } from './statements.ts'
 import { plainText } from './type-parsers.ts'
 import { claimValues, supersedeValues } from './values.ts'
+import { statusNow } from './wire.ts'
 
 type Claimed = { readonly claimed: Run } | Exclude<WithinEnd, { end: 'completed' }>
 type WithinWork = Parameters<Store<unknown>['within']>[3]
@@ -30,65 +32,71 @@ export async function within(
   retention_ms: number,
   work: WithinWork,
 ): Promise<WithinEnd> {
-  const inner: Queryable = { query: (text, values) => tx.query(text, values) }
-  return await alone(tx, { shares: false }, (enter) =>
-    carryFences(tx, inner, async () => {
-      await setSavepoint(tx)
-      const entered = (claimed: Run) => enter(() => work(inner, claimed))
-      return await behindSavepoint(tx, statements, settings, request, retention_ms, entered)
-    }),
-  )
-}
-
-/** Throws where there is no transaction to join. */
-export async function setSavepoint(tx: Queryable): Promise<void> {
+  const server = new ServerEnd(tx)
+  const inner: Queryable = { query: (text, values) => server.watch(queryInside(tx, text, values)) }
+  let thrown: unknown = NOTHING
+  const noted = (claimed: Run) =>
+    work(inner, claimed).catch((error) => {
+      thrown = error
+      throw error
+    })
   try {
-    await tx.query('SAVEPOINT onlyonce')
+    return await alone(tx, { shares: false, inner }, (transaction, enter) =>
+      carryFences(transaction, () =>
+        claimAndWork({ tx, transaction, statements, settings }, request, retention_ms, (claimed) =>
+          enter(() => noted(claimed)),
+        ),
+      ),
+    )
   } catch (error) {
-    if (sqlState(error) === NO_TRANSACTION) throw new OnlyonceError('transaction_required', { cause: error })
-    throw idleAmong(error) ?? error
+    if (isOfClass(error, LockWait)) return { end: 'busy' }
+    // What the function throws is its own.
+    throw error === thrown ? error : server.behind(error)
+  } finally {
+    server.forget()
   }
 }
 
-async function behindSavepoint(
-  tx: Queryable,
-  statements: Statements,
-  settings: PostgresSettings,
+/** No value that code throws. */
+const NOTHING = Symbol('nothing')
+
+/** What the function sends behind the end of its transaction would stand by itself. A client of pg that waits for no answer knows that. */
+function queryInside(tx: Queryable, text: string, values?: unknown[]): ReturnType<Queryable['query']> {
+  return statusNow(tx) === 'I' ? Promise.reject(ended()) : tx.query(text, values)
+}
+
+/** The transaction of the caller's that a call has joined. */
+interface Joined {
+  readonly tx: Queryable
+  readonly transaction: Transaction
+  readonly statements: Statements
+  readonly settings: PostgresSettings
+}
+
+function claimAndWork(
+  joined: Joined,
   request: ClaimRequest,
   retention_ms: number,
   work: (claimed: Run) => Promise<Reply>,
 ): Promise<WithinEnd> {
-  try {
-    const claim = await claimBounded(tx, statements, settings, request)
-    if (!('claimed' in claim)) {
-      await tx.query('RELEASE SAVEPOINT onlyonce')
-      return claim
-    }
+  const { tx, transaction, statements } = joined
+  return behindSavepoint(tx, async (leave) => {
+    const claim = await claimBounded(joined, request, leave)
+    if (!('claimed' in claim)) return claim
     const reply = await work(claim.claimed)
     const { account, operation, key } = request.id
     const { fence, attempt_id } = claim.claimed.record
     const owned = [account, operation, key, `${fence}`, attempt_id]
-    const done = await tx.query(statements.complete.text, [
-      ...owned,
-      `${retention_ms}`,
-      ...replyValues(reply),
-    ])
-    if (done.rows.length !== 1) throw new Error('the record that this transaction holds is gone')
-    await tx.query('RELEASE SAVEPOINT onlyonce')
+    const values = [...owned, `${retention_ms}`, ...replyValues(reply), transaction.xid]
+    const { rows } = await tx.query(statements.completeWithin.text, values)
+    if (rows[0]?.fence === null) leave()
+    if (rows.length !== 1) throw new Error('the record that this transaction holds is gone')
     return { end: 'completed', reply }
-  } catch (error) {
-    await undo(tx)
-    if (isOfClass(error, LockWait)) return { end: 'busy' }
-    throw error
-  }
+  })
 }
 
-async function claimBounded(
-  tx: Queryable,
-  statements: Statements,
-  settings: PostgresSettings,
-  request: ClaimRequest,
-): Promise<Claimed> {
+async function claimBounded(joined: Joined, request: ClaimRequest, leave: () => never): Promise<Claimed> {
+  const { tx, settings } = joined
   // The caller's own bound on lock waits comes back afterwards; a rollback to the savepoint restores it too.
   const before = await tx.query(
     `SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', $1, true) AS set`,
@@ -97,12 +105,10 @@ async function claimBounded(
   const lock_timeout = plainText(before.rows[0].before)
   let claim: Claimed
   try {
-    claim = await insertOrDecide(tx, statements, request)
+    claim = await insertOrDecide(joined, request, leave)
   } catch (error) {
     // What the claim itself refuses, such as a secret that is missing here, is no error of the database.
     if (error instanceof OnlyonceError) throw error
-    const idle = idleAmong(error)
-    if (idle !== null) throw idle
     if (cannotNow(error)) throw new OnlyonceError('store_unavailable', { cause: error })
     throw classify(error) === 'lock_wait' ? new LockWait(error) : error
   }
@@ -111,16 +117,17 @@ async function claimBounded(
 }
 
 async function insertOrDecide(
-  tx: Queryable,
-  statements: Statements,
+  { tx, transaction: { xid }, statements }: Joined,
   request: ClaimRequest,
+  leave: () => never,
 ): Promise<Claimed> {
   const { id, claimant, lease_ms, takeover } = request
   const where = [id.account, id.operation, id.key]
   for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
-    const inserted = await tx.query(statements.insertInProgress.text, claimValues(request))
+    const inserted = await tx.query(statements.insertInProgressWithin.text, [...claimValues(request), xid])
     if (inserted.rows.length === 1) {
       const [created_at] = Object.values(inserted.rows[0])
+      if (created_at === null) leave()
       const record = reserve(null, claimant, lease_ms, Number(created_at))
       return { claimed: { kind: 'run', record, from: 'none', effects_possible: false } }
     }
@@ -133,7 +140,7 @@ async function insertOrDecide(
     const attempt = { id, claimant, previous: record, retention_ms: 0 }
     const taken = await tx.query(
       statements.supersede.text,
-      supersedeValues(attempt, { state: 'in_progress', lease_ms }),
+      supersedeValues(attempt, { state: 'in_progress', lease_ms }, xid),
     )
     if (taken.rows.length === 1) return { claimed: decision }
   }
@@ -145,12 +152,4 @@ class LockWait extends Error {
   constructor(cause: unknown) {
     super('waited too long for another transaction with this key', { cause })
   }
-}
-
-/** On a connection that is gone there is nothing to undo; the error that brought us here says more. */
-export async function undo(tx: Queryable): Promise<void> {
-  try {
-    await tx.query('ROLLBACK TO SAVEPOINT onlyonce')
-    await tx.query('RELEASE SAVEPOINT onlyonce')
-  } catch {}
 }

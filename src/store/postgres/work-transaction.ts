@@ -2,7 +2,7 @@ import { OnlyonceError } from '../../errors.ts'
 import type { CrashPoint, TransactionEnd } from '../contract.ts'
 import { classify, isBroken, leavesDoubt, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
-import { endOfFailedWork, endOfRefusal, type Facts, idleAmong } from './ends.ts'
+import { endByServer, endOfFailedWork, endOfRefusal, type Facts } from './ends.ts'
 import { type Bound, bind, Flush, type FlushResult, flush, submit } from './flush.ts'
 import { Link } from './link.ts'
 import { COMMIT, ROLLBACK, SET_LAST_WAIT } from './statements.ts'
@@ -59,7 +59,7 @@ export class WorkTransaction<Written> {
         if (refusal !== null) return await this.rollBack(refusal)
         this.#reach('work.before')
         written = await this.#runWork(work)
-        if (!this.tx.drained) await this.tx.drain()
+        if (!this.tx.drained) await this.#waitForCalls()
         // Before a connection is asked for: that may fail, and "rolled back" would then be told of what stands elsewhere.
         if (this.#script.strict === true && this.tx.unused) return await this.rollBack(unused())
         if (this.link.client === null) await this.link.attachInTime()
@@ -97,6 +97,14 @@ export class WorkTransaction<Written> {
     return new Promise((resolve, reject) => {
       this.link.onLost(reject)
       if (this.link.lost === null) work(this.tx).then(resolve, reject)
+    })
+  }
+
+  /** What the work has begun and not awaited is a part of it. It is not waited for longer than the connection lives, or the time lasts. */
+  #waitForCalls(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.link.onLost(reject)
+      this.tx.settled().then(resolve, reject)
     })
   }
 
@@ -139,8 +147,8 @@ export class WorkTransaction<Written> {
   }
 
   #endOfLostRecord(error: unknown): TransactionEnd<Written> {
-    const idle = idleAmong(error, this.tx.failure)
-    if (idle !== null) return { end: 'failed', error: idle }
+    const by_server = endByServer(error, this.tx.failure)
+    if (by_server !== null) return { end: 'failed', error: by_server }
     return { end: 'rerun', error: this.connections.translate(error) }
   }
 
@@ -194,8 +202,8 @@ export class WorkTransaction<Written> {
     if (leavesDoubt(error)) this.link.lose(error)
     await this.rollBack(null, 'after_commit')
     if (this.link.lost !== null) {
-      const idle = idleAmong(error, this.tx.failure)
-      return { end: 'in_doubt', reply: written, error: idle ?? this.connections.translate(error) }
+      const by_server = endByServer(error, this.tx.failure)
+      return { end: 'in_doubt', reply: written, error: by_server ?? this.connections.translate(error) }
     }
     const at_record = batch.done === statements - 2
     if (at_record && classify(error) === 'unique') return { end: 'conflict' }

@@ -1,4 +1,4 @@
-import { CREATED_AT, ENDED_AT, interval } from './columns.ts'
+import { CREATED_AT, ENDED_AT, interval, isInside } from './columns.ts'
 
 /**
  * The insert decides who owns a new key. Zero rows mean that a row is there, or was a moment ago: look again.
@@ -13,6 +13,23 @@ VALUES ($1, $2, $3, 'in_progress', 1, $4, $5, $6, $7, $8,
    clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10::"char", $11)
 ON CONFLICT (account, operation, key) DO NOTHING
 RETURNING ${CREATED_AT}`
+
+/**
+ * The same in a transaction of the caller's. NULL where it is not in that transaction. Parameters: the same, 12 transaction.
+ */
+export const insertInProgressWithin = (schema: string) => `
+WITH claimed AS (
+  INSERT INTO ${schema}.records
+    (account, operation, key, state, fence, attempt_id, owner, fingerprint, fingerprint_key_id, trace,
+     created_at, attempted_at, changed_at, lease_until, kind, retention_ms)
+  SELECT $1::text, $2::text, $3::text, 'in_progress', 1, $4::uuid, $5::text, $6::bytea, $7::text, $8::text,
+     clock_timestamp(), clock_timestamp(), clock_timestamp(), clock_timestamp() + ${interval('$9')}, $10::"char", $11::bigint
+  WHERE ${isInside('$12')}
+  ON CONFLICT (account, operation, key) DO NOTHING
+  RETURNING ${CREATED_AT} AS created_at
+)
+SELECT created_at FROM claimed
+UNION ALL SELECT NULL WHERE NOT ${isInside('$12')}`
 
 /**
  * The record of a transaction, inserted finished. Deliberately without ON CONFLICT: a conflict has to abort
@@ -49,13 +66,14 @@ RETURNING fence`
  *
  * Parameters: 1-3 id, 4 fence seen, 5 state seen, 6 new state, 7 attempt id, 8 owner, 9 fingerprint,
  * 10 its key id, 11 trace, 12 lease in ms, 13 retention in ms, 14 status, 15 headers, 16 body, 17 schema,
- * 18 id of the key that sealed the reply, 19 error code, 20 error message, 21 kind, 22 retention in ms for who ends it.
+ * 18 id of the key that sealed the reply, 19 error code, 20 error message, 21 kind, 22 retention in ms for who ends it,
+ * 23 transaction of the caller's, or null.
  */
 export const supersede = (schema: string) => `
 WITH previous AS (
   SELECT * FROM ${schema}.records
   WHERE account = $1 AND operation = $2 AND key = $3 AND fence = $4::bigint AND state = $5
-    AND (state <> 'in_progress' OR lease_until <= clock_timestamp())
+    AND (state <> 'in_progress' OR lease_until <= clock_timestamp()) AND ${isInside('$23')}
   FOR UPDATE
 ), taken AS (
   UPDATE ${schema}.records AS r

@@ -246,3 +246,10 @@ export const LAST_ID = `'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid`
 
 /** A secret as it is stored, without bytea's own text form. */
 export const SECRET_COLUMN = hex('s.secret')
+
+/**
+ * Whether the statement is in the transaction whose id is given. A statement that stands by itself has another id, or none yet; so has one in a
+ * later transaction of the connection. Ids have 64 bits and do not come again. NULL: the library's own transaction, which needs no such question.
+ */
+export const isInside = (parameter: string) =>
+  `coalesce(${parameter}::xid8 IS NULL OR pg_current_xact_id_if_assigned() = ${parameter}::xid8, false)`

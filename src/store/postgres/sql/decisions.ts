@@ -1,4 +1,4 @@
-import { AUDIT_COLUMNS, interval, presentKind, SUMMARY_COLUMNS } from './columns.ts'
+import { AUDIT_COLUMNS, interval, isInside, presentKind, SUMMARY_COLUMNS } from './columns.ts'
 
 const KIND = presentKind('r')
 
@@ -74,7 +74,7 @@ LIMIT $4`
  *
  * Parameters: 1-3 id, 4 fence, 5 attempt id, 6 state seen, 7 new state, 8 retention in ms, 9 status, 10 headers, 11 body,
  * 12 schema, 13 id of the key that sealed it, 14 who, 15 why, 16 action, 17 and 18 error code and message where the record has
- * none, 19 key of the call that is declared void. How long the other side remembers the key of the next call is counted from
+ * none, 19 key of the call that is declared void, 20 transaction that it joins, or null. How long the other side remembers the key of the next call is counted from
  * when the record is taken for it, hence no point_at.
  */
 export const decide = (schema: string) => `
@@ -100,7 +100,7 @@ WITH decided AS (
   WHERE r.account = $1 AND r.operation = $2 AND r.key = $3
     AND r.fence = $4::bigint AND r.attempt_id = $5::uuid AND r.state = $6::text
     AND (r.state <> 'in_progress' OR r.lease_until <= clock_timestamp())
-    AND ($19::text IS NULL OR r.waits_for = $19::text)
+    AND ($19::text IS NULL OR r.waits_for = $19::text) AND ${isInside('$20')}
   RETURNING r.fence
 ), voided AS (
   INSERT INTO ${schema}.void_calls (account, call_key, operation, key, voided_at)

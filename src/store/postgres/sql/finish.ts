@@ -1,4 +1,4 @@
-import { interval, presentKind } from './columns.ts'
+import { interval, isInside, presentKind } from './columns.ts'
 
 const KIND = presentKind('r')
 
@@ -21,14 +21,27 @@ const ANSWERED = `${MINE} AND ${ANSWERABLE}`
 /** What a record in doubt says, and another one does not. */
 export const NOT_IN_DOUBT = `error_code = NULL, error_message = NULL, look_at = NULL, looks = NULL, decided = NULL`
 
+const COMPLETED = `state = 'completed', lease_until = NULL, changed_at = clock_timestamp(),
+    expires_at = clock_timestamp() + ${interval('$6')}, ${NOT_IN_DOUBT},
+    reply_status = $7, reply_headers = $8, reply_body = $9, reply_schema = $10, reply_key_id = $11`
+
 /** Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 status, 8 headers, 9 body, 10 schema, 11 id of the key that sealed it. */
 export const complete = (schema: string) => `
 UPDATE ${schema}.records AS r
-SET state = 'completed', lease_until = NULL, changed_at = clock_timestamp(),
-    expires_at = clock_timestamp() + ${interval('$6')}, ${NOT_IN_DOUBT},
-    reply_status = $7, reply_headers = $8, reply_body = $9, reply_schema = $10, reply_key_id = $11
+SET ${COMPLETED}
 WHERE ${ANSWERED}
 RETURNING fence`
+
+/** The same in a transaction of the caller's. NULL where it is not in that transaction. Parameters: the same, 12 transaction. */
+export const completeWithin = (schema: string) => `
+WITH done AS (
+  UPDATE ${schema}.records AS r
+  SET ${COMPLETED}
+  WHERE ${ANSWERED} AND ${isInside('$12')}
+  RETURNING fence
+)
+SELECT fence FROM done
+UNION ALL SELECT NULL WHERE NOT ${isInside('$12')}`
 
 /** Parameters: 1-5 id, fence and attempt id, 6 retention in ms, 7 error code, 8 error message, 9 the kind to keep, or null. */
 export const release = (schema: string) => `

@@ -1,4 +1,4 @@
-import { HELD_FOR, interval } from './columns.ts'
+import { HELD_FOR, interval, isInside } from './columns.ts'
 
 /**
  * A lock is one row, and three strengths of row locks keep its users apart:
@@ -49,8 +49,10 @@ RETURNING token`
 
 /**
  * Fails where the lock has another holder, and with it the transaction that it is asked in. Whether it has run out is not
- * asked: as long as no other holder got it, what is done under it is in order. Parameters: 1-4 as above.
+ * asked: as long as no other holder got it, what is done under it is in order. Says `ended` outside of the transaction: there the lock on the
+ * row would end with the statement, and protect nothing. Parameters: 1-4 as above, 5 transaction.
  */
 export const assertLock = (schema: string) => `
 WITH held AS (SELECT token FROM ${schema}.locks WHERE ${HELD} FOR KEY SHARE)
-SELECT CASE WHEN NOT EXISTS (SELECT FROM held) THEN ${schema}.refuse_former_holder() END`
+SELECT CASE WHEN NOT ${isInside('$5')} THEN 'ended'
+  WHEN NOT EXISTS (SELECT FROM held) THEN ${schema}.refuse_former_holder()::text END AS said`

@@ -1,0 +1,138 @@
+/** Calls on a transaction that its function does not await. */
+import type pg from 'pg'
+import { beforeAll, describe, expect, test } from 'vitest'
+import {
+  assertFence,
+  inbox,
+  locks,
+  type Onlyonce,
+  operator,
+  outbox,
+  type PostgresTx,
+  type Queryable,
+} from '../../src/index.ts'
+import { receiveWebhook } from '../../src/webhooks/index.ts'
+import { beginCaller, catchError, leaveEffect, makeCall, openShop, type Shop, settleWithin } from './shop.ts'
+
+let shop: Shop
+let once: Onlyonce<PostgresTx>
+
+beforeAll(async () => {
+  shop = await openShop()
+  once = shop.open()
+  await once.start()
+})
+
+const account = 'acct_1'
+type Tx = Queryable & Pick<pg.PoolClient, 'query'>
+const countOf = async (table: string, column: string, note: string): Promise<number> => {
+  const { rows } = await shop.observer.query(
+    `SELECT count(*)::int AS count FROM onlyonce.${table} WHERE ${column} = $1`,
+    [note],
+  )
+  return rows[0].count
+}
+
+/** What each call leaves: the call, and how many rows tell that it was done wholly. */
+const CALLS: Readonly<
+  Record<string, [(tx: Tx, note: string) => Promise<unknown>, (note: string) => Promise<number>]>
+> = {
+  'inbox.once': [
+    (tx, note) =>
+      inbox(once).once(tx, { account, source: 's', message_id: note }, async () => {
+        await new Promise(setImmediate)
+        await leaveEffect(tx, note)
+        await tx.query('SELECT 1')
+      }),
+    (note) => shop.countEffects(note),
+  ],
+  receiveWebhook: [
+    (tx, note) =>
+      receiveWebhook(once, { account, source: 's', id: note, job: note, payload: Buffer.from('{}'), tx }),
+    (note) => countOf('jobs', 'job', note),
+  ],
+  'once.within': [
+    (tx, note) =>
+      once.within(tx, makeCall({ key: note, operation: 'inner' }), async (inner) => {
+        await new Promise(setImmediate)
+        await leaveEffect(inner, note)
+      }),
+    (note) => shop.countEffects(note),
+  ],
+  emit: [
+    (tx, note) => outbox(once).emit(tx, { account, type: note }),
+    (note) => countOf('events', 'type', note),
+  ],
+  stage: [
+    (tx, note) => outbox(once).stage(tx, { account, job: note }),
+    (note) => countOf('jobs', 'job', note),
+  ],
+}
+
+describe.each(Object.entries(CALLS))('%s that is not awaited', (_, [call, count]) => {
+  test.each(['first', 'after a statement'])('is committed with once.transaction: %s', async (when) => {
+    const request = makeCall()
+    let calling: Promise<unknown> | undefined
+    const result = await once.transaction(request, async (tx) => {
+      if (when !== 'first') await tx.query('SELECT 1')
+      calling = call(tx as unknown as Tx, request.key)
+      return 1
+    })
+    expect(result).toEqual({ outcome: 'executed', value: 1 })
+    await calling
+    expect(await count(request.key)).toBe(1)
+  })
+
+  test('is committed with the transaction that once.within has joined', async () => {
+    const request = makeCall()
+    const client = await beginCaller(shop)
+    let calling: Promise<unknown> | undefined
+    await once.within(client, makeCall(), async (tx) => {
+      calling = call(tx as Tx, request.key)
+      return 1
+    })
+    expect((await client.query('COMMIT')).command).toBe('COMMIT')
+    await calling
+    expect(await count(request.key)).toBe(1)
+  })
+
+  test('is undone with the function that throws', async () => {
+    const request = makeCall()
+    const client = await beginCaller(shop)
+    const failing = once.within(client, makeCall(), async (tx) => {
+      call(tx as Tx, request.key).catch(() => {})
+      throw new Error('no')
+    })
+    await catchError(failing)
+    expect((await client.query('COMMIT')).command).toBe('COMMIT')
+    expect(await count(request.key)).toBe(0)
+  })
+})
+
+test('a decision and a fence that are not awaited are part of the transaction', async () => {
+  const unknown = makeCall()
+  await catchError(once.transaction(unknown, (tx) => tx.query('SELECT 1; COMMIT; SELECT 2')))
+  const lock = await locks(once).acquire('ledger', { account, ttl_ms: 60_000, auto_extend: false })
+  const calls: Promise<unknown>[] = []
+  await once.transaction(makeCall(), async (tx) => {
+    const reply = { status: 200, headers: {}, body: '{}' }
+    calls.push(operator(once).resolve(unknown, { by: 'ann', why: 'seen', reply, tx: tx as unknown as Tx }))
+    calls.push(assertFence(tx as unknown as Tx, lock))
+  })
+  await Promise.all(calls)
+  expect((await once.explain(unknown)).state).toBe('completed')
+})
+
+test('a call that never ends ends its transaction when the time is over, and nothing is written', async () => {
+  const door = shop.open({ store: { transaction_max_ms: 300 } })
+  const { key, ...call } = makeCall()
+  const running = door.transaction({ ...call, key }, async (tx) => {
+    const on = tx as unknown as Tx
+    inbox(door)
+      .once(on, { account, source: 's', message_id: key }, () => new Promise(() => {}))
+      .catch(() => {})
+  })
+  const error = await settleWithin(20_000, catchError(running))
+  expect(error).toMatchObject({ code: 'deadline_exceeded' })
+  expect(await countOf('inbox', 'message_id', key)).toBe(0)
+})
