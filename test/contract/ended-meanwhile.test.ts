@@ -132,7 +132,11 @@ const CASES: [Handle, string[]][] = [
 ]
 
 describe.each(CASES)('on %s, whose transaction is ended by %s', (handle, ends) => {
-  test.each(Object.entries(CALLS))('%s writes nothing any more, and says so', async (name, prepare) => {
+  // The object makes no difference but to how a transaction is found that is over before the first statement.
+  const calls = Object.entries(CALLS).filter(
+    ([name]) => handle === 'a client of pg' || /^(?:emit|once.within)$/.test(name),
+  )
+  test.each(calls)('%s writes nothing any more, and says so', async (name, prepare) => {
     // Where another transaction begins before the first statement, or before a decision is taken by what was looked at, the call is in that one.
     const first = ends.length === 1 ? 0 : name === 'resolve of an operator' ? 3 : 1
     let statement = first

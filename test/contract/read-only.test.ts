@@ -87,6 +87,13 @@ describe('on a database that only reads', () => {
     }
   })
 
+  test('a call within a transaction on a standby, which gives no transaction an id, is told so', async () => {
+    const refused = Object.assign(new Error('recovery'), { code: '25006', severity: 'ERROR' })
+    const tx = { query: () => Promise.reject(refused) }
+    const told = await catchError(once.within(tx, makeCall(), async () => null))
+    expect(told).toMatchObject({ ...AWAY, cause: refused })
+  })
+
   test('a worker is told so', async () => {
     const worker = relay(once, { destinations: { nowhere: async () => {} } })
     expect(await catchError(worker.runOnce())).toMatchObject(AWAY)

@@ -71,6 +71,18 @@ export const TRANSACTION_MUTANTS: readonly Mutant[] = [
     tests: ENDED,
   },
   {
+    name: 'caller: tell the refusal of a standby in the words of the driver',
+    file: 'src/store/postgres/within.ts',
+    edits: [
+      {
+        from: `if (classify(error) === 'not_primary') throw`,
+        to: `if (classify(error) === 'no fault') throw`,
+      },
+    ],
+    tests: ['test/contract/read-only.test.ts'],
+    only: 'on a standby',
+  },
+  {
     name: 'caller: tell calls side by side by the objects that they are given',
     file: 'src/store/postgres/busy.ts',
     edits: [

@@ -51,7 +51,10 @@ export async function within(
   } catch (error) {
     if (isOfClass(error, LockWait)) return { end: 'busy' }
     // What the function throws is its own.
-    throw error === thrown ? error : server.behind(error)
+    if (error === thrown) throw error
+    // A standby gives no transaction an id, so it refuses before the claim is sent.
+    if (classify(error) === 'not_primary') throw new OnlyonceError('store_unavailable', { cause: error })
+    throw server.behind(error)
   } finally {
     server.forget()
   }
