@@ -1,4 +1,5 @@
 import { OnlyonceError } from './errors.ts'
+import { requireList } from './options.ts'
 import type { Operation } from './protect/operation.ts'
 import type { VersionsOf } from './protect/run-operation.ts'
 
@@ -9,6 +10,7 @@ export class Catalog {
   readonly #known = new Map<string, Map<string, AnyOperation>>()
 
   constructor(operations: readonly Operation<never, unknown>[]) {
+    requireList('operations', operations)
     for (const operation of operations) this.add(operation as AnyOperation)
   }
 

@@ -3,6 +3,7 @@ import type { OnlyonceOptions } from './door.ts'
 import { OnlyonceError } from './errors.ts'
 import { LIMITS } from './limits.ts'
 import { type CallSignals, NO_SIGNALS, type Observers } from './observe/index.ts'
+import { requireList } from './options.ts'
 import type { Operation } from './protect/operation.ts'
 import type { OperationHouse } from './protect/operation-attempt.ts'
 import {
@@ -40,6 +41,7 @@ export class Durable<Tx> {
     this.#observers = observers
     this.#crashPoint = crashPoint
     this.#schedule_ms = options.reconcile_after_ms ?? LIMITS.reconcile_after_ms
+    requireList('reconcile_after_ms', this.#schedule_ms)
     for (const after_ms of this.#schedule_ms) positive('reconcile_after_ms', after_ms)
     if (this.catalog.all.length > 0) this.requireStore('onlyonce({ operations })')
   }

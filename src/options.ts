@@ -25,6 +25,25 @@ export function refuseUnknown(owner: string, given: unknown, known: Readonly<Rec
   }
 }
 
+/**
+ * Why a value is no list, for a message; null where it is one. A text can be gone through as a list can, letter by letter: taken for
+ * one, it would mean nothing without a word.
+ *
+ * @example
+ * whyNoList('methods', 'POST') // "methods is a list: ['POST']."
+ */
+export function whyNoList(name: string, given: unknown): string | null {
+  if (Array.isArray(given)) return null
+  if (typeof given === 'number') return `${name} is a list: [${given}].`
+  if (typeof given !== 'string') return `${name} is a list.`
+  return `${name} is a list: ['${given.slice(0, NAME_SHOWN_MAX)}'].`
+}
+
+export function requireList(name: string, given: unknown): void {
+  const detail = whyNoList(name, given)
+  if (detail !== null) throw new OnlyonceError('option_invalid', { detail })
+}
+
 /** How a request is protected, by a route or by a call from code. */
 export type Protection = 'transaction' | 'within' | 'handler' | 'operation'
 

@@ -19,7 +19,7 @@ import { nameOf, type ResolvedPolicy, type RoutePolicy, resolvePolicy } from './
 import { knowRecover } from './policy-checks.ts'
 import { type Prepared, prepare } from './prepare.ts'
 import { problemReply } from './problem.ts'
-import { errorOf, NotFinal, noting, type Ran, throwSaid } from './ran.ts'
+import { errorOf, NotFinal, noting, type Ran, restOfTurn, throwBehindReply, throwSaid } from './ran.ts'
 import { type HttpReply, ownReply, replayedReply, storedReply, thrownReply } from './reply.ts'
 import { type BoundaryRequest, nameIn, patternOf, timeLeftMs } from './request.ts'
 import { RouteThrew } from './route-threw.ts'
@@ -221,7 +221,9 @@ export class Boundary<Tx> {
         if (late !== null) throw late.error
         const context = new Context(request.id, tx, UNOWNED, true)
         const reply = await noting(ran, run, context)
+        await restOfTurn()
         throwSaid(ran, context, reply)
+        throwBehindReply(context)
         const stored = storedReply(reply, this.policy)
         if (context.nothing_done || this.policy.final(reply.status) === 'retry')
           throw new NotFinal(reply.status)

@@ -41,11 +41,14 @@ export class Context<Tx> implements OnceContext<Tx> {
   /** That nothing was done, as the handler has thrown it. */
   statement: unknown = null
   #invalid: OnlyonceError | 'own_reply' | null = null
-  /** What the handler threw, of which its framework has made a reply; null where it is not known to have thrown. */
-  thrown: { readonly error: unknown } | null = null
+  /**
+   * What the handler threw; null where it is not known to have thrown. Where it had replied before, the reply is none that its framework
+   * has made of the error.
+   */
+  thrown: { readonly error: unknown; readonly had_replied: boolean } | null = null
   /** A function of its own, which can be handed on without its context. */
-  readonly hear = (error: unknown): void => {
-    this.thrown = { error }
+  readonly hear = (error: unknown, had_replied: boolean): void => {
+    this.thrown = { error, had_replied }
   }
   readonly #tx: Tx | null
   readonly #owner: Pick<HandlerContext, 'signal'>

@@ -1,5 +1,6 @@
 import { ERRORS, OnlyonceError, type PlainCode } from '../errors.ts'
 import { scopeOf } from '../key/index.ts'
+import { whyNoList } from '../options.ts'
 import { isNeverKept } from '../protect/never-kept.ts'
 import type { Recovers } from '../protect/recover.ts'
 import type { ResolvedPolicy, RoutePolicy } from './policy.ts'
@@ -52,7 +53,13 @@ export function knowRecover(
   throw new OnlyonceError('option_invalid', { detail })
 }
 
+function listed(refuse: Refuse, name: string, given: unknown): void {
+  const why = whyNoList(name, given)
+  if (why !== null) refuse(why)
+}
+
 export function methodsOf(refuse: Refuse, methods: readonly string[]): ReadonlySet<string> {
+  listed(refuse, 'methods', methods)
   const unsafe = ['POST', 'PATCH', 'PUT', 'DELETE']
   const names = methods.map((method) => `${method}`.toUpperCase())
   if (names.length === 0 || names.some((name) => !unsafe.includes(name))) {
@@ -62,6 +69,8 @@ export function methodsOf(refuse: Refuse, methods: readonly string[]): ReadonlyS
 }
 
 export function headerNames(refuse: Refuse, option: string, given: string | readonly string[]): string[] {
+  const may_be_one = option !== 'reply_headers'
+  if (typeof given !== 'string' || !may_be_one) listed(refuse, option, given)
   const names = typeof given === 'string' ? [given] : [...given]
   if (option === 'header' && names.length === 0) refuse('header names no header.')
   for (const name of names) {

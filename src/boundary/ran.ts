@@ -41,6 +41,20 @@ export function throwSaid<Tx>(ran: Ran, context: Context<Tx>, { status }: HttpRe
   throw said.error
 }
 
+/**
+ * A reply ends a handler for its transaction, but not the turn of the event loop in which it was sent: what the handler throws in the rest
+ * of that turn is still heard, in every framework, before anything is committed.
+ */
+export function restOfTurn(): Promise<void> {
+  // Runs when no microtask is left, by which a rejection travels from the handler to its framework.
+  return new Promise((resolve) => process.nextTick(resolve))
+}
+
+/** The reply of a handler that threw behind it is that of work which is rolled back: no client may take it for the outcome. */
+export function throwBehindReply<Tx>({ thrown }: Context<Tx>): void {
+  if (thrown?.had_replied === true) throw new OnlyonceError('not_applied', { cause: thrown.error })
+}
+
 /** The reply lets the request run again: it is sent, and the record says that nothing happened. */
 export class NotFinal extends Error {
   readonly code: string

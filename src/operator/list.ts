@@ -1,7 +1,7 @@
 import { OnlyonceError } from '../errors.ts'
 import { checkKey, checkName, operationName } from '../key/index.ts'
 import { LIMITS } from '../limits.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { type OptionNames, refuseUnknown, requireList } from '../options.ts'
 import { EDGES, type State } from '../record/index.ts'
 import type { ListPosition, ListRequest, RecordSummary } from '../store/decisions.ts'
 
@@ -51,6 +51,7 @@ export function listRequestOf(options: ListOptions): ListRequest {
   const states = statesOf(options)
   if (key !== undefined && account === undefined)
     refuse('A key is listed within an account. Name the account.')
+  requireList('states', states)
   const wrong = states.find((state) => !Object.hasOwn(EDGES, state) || (state as string) === 'none')
   if (wrong !== undefined || states.length === 0) refuse('states must name states of records.')
   if (account === undefined && !failed && !states.every((state) => UNFINISHED.includes(state))) {

@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { type OptionNames, refuseUnknown, requireList } from '../options.ts'
 import { checkName, type TakenJob } from '../store/outbox.ts'
 import type { Publish, Publisher } from './publisher.ts'
 
@@ -103,6 +103,7 @@ export function resolveDestinations(
       typeof destination === 'object' && destination !== null && 'publisher' in destination
         ? checked(name, destination)
         : { publisher: destination, types: undefined }
+    if (types !== undefined) requireList(`types of destination ${name}`, types)
     const wanted = types === undefined ? null : new Set(types)
     return { name, publish: publishOf(name, publisher), wants: (type) => wanted?.has(type) ?? true }
   })

@@ -2,7 +2,7 @@ import type { Onlyonce } from '../door.ts'
 import { OnlyonceError } from '../errors.ts'
 import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { type OptionNames, refuseUnknown, requireList } from '../options.ts'
 import { type RelayOptions, relay } from '../outbox/index.ts'
 import type { Operation } from '../protect/operation.ts'
 import { positive } from '../requests.ts'
@@ -75,6 +75,7 @@ const NAMES: OptionNames<WorkersOptions> = {
 export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {}): RunningWorkers {
   const engine = engineOf(once)
   const every_ms = checkOptions(options)
+  requireList('operations', options.operations ?? [])
   for (const operation of options.operations ?? []) {
     engine.durable.catalog.add(operation as Operation<unknown, unknown>)
   }

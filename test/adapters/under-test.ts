@@ -53,6 +53,8 @@ export type Result =
   | { readonly do: 'reject'; readonly error: Error }
   /** Hands the error to the framework: `next(error)`, or a throw where there is no such thing. */
   | { readonly do: 'next'; readonly error: Error }
+  /** Sends a whole JSON reply, and throws in the same turn of the event loop. */
+  | (Answered & { readonly do: 'json_and_throw'; readonly value: unknown; readonly error: Error })
   /** Leaves the request to the framework's own 404. */
   | { readonly do: 'not_found' }
 
@@ -92,6 +94,7 @@ export const FEATURES = {
   prefix_pattern: 'prefixes of sub-routers that the layer can see',
   route_pattern: 'patterns of routes that the layer can see',
   error_reply: 'an answer to errors that the layer sees, and can store',
+  reply_sent: 'replies that a handler sends by itself, so that it can throw afterwards',
   not_found: 'a 404 of its own that a handler can leave a request to',
   node_response: "Node's own response, so that the length of a reply that was held back is known",
   own_parser: 'a body parser of its own, which refuses what is malformed or too large',

@@ -9,6 +9,29 @@ const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 /** Faults in what adapters make of a request before its handler, and in what they tell of it. */
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
+    name: 'Fastify: commit a transaction that throws behind its reply',
+    file: 'src/adapters/fastify/guard.ts',
+    edits: [{ from: `if (reply.sent) passOn(`, to: `if (reply.sent) void (` }],
+    tests: ['test/adapters/fastify.test.ts'],
+  },
+  {
+    name: 'send the reply of a transaction that throws behind it and is rolled back',
+    file: 'src/boundary/ran.ts',
+    edits: [{ from: `if (thrown?.had_replied === true) throw`, to: `if (thrown === undefined) throw` }],
+    tests: ['test/adapters/node.test.ts'],
+  },
+  {
+    name: 'Express: cut the connection of a handler that throws behind its reply',
+    file: 'src/adapters/express/index.ts',
+    edits: [
+      {
+        from: `if (request.onlyonce !== undefined)\n`,
+        to: `if (request.onlyonce !== undefined && !writableEnded)\n`,
+      },
+    ],
+    tests: ['test/adapters/express5.test.ts'],
+  },
+  {
     name: 'express: tell only that a handler answered 500, and not what it threw',
     file: 'src/adapters/said.ts',
     edits: [{ from: `  context?.hear?.(error)\n`, to: `` }],

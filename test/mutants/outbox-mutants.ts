@@ -3,6 +3,12 @@ import type { Mutant } from './mutants.ts'
 /** Faults in what leaves the database. */
 export const OUTBOX_MUTANTS: readonly Mutant[] = [
   {
+    name: 'take the letters of a type for the types of a destination',
+    file: 'src/outbox/options.ts',
+    edits: [{ from: `if (types !== undefined) requireList(`, to: `if (types === null) requireList(` }],
+    tests: ['test/contract/list-options.test.ts'],
+  },
+  {
     name: 'post an event without the signature that is not there yet',
     file: 'src/outbox/http-publisher.ts',
     edits: [{ from: `const signed = await options`, to: `const signed: object | undefined = options` }],

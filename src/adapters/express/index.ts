@@ -122,10 +122,10 @@ export function hearNotExecuted(
   response: unknown,
   next: (error?: unknown) => void,
 ): void {
-  passOn(request.onlyonce, error)
-  // Where the reply has begun, Express destroys the socket, of which the layer would learn nothing.
   const { writableEnded, destroy } = response as ServerResponse
-  if (request.onlyonce !== undefined && !writableEnded)
+  passOn(request.onlyonce, error, writableEnded)
+  // Where the reply has begun, Express destroys the socket, of which the layer would learn nothing. A reply that is whole may be held back still.
+  if (request.onlyonce !== undefined)
     keepConnection(request as unknown as IncomingMessage, () => Reflect.apply(destroy, response, []))
   next(error)
 }

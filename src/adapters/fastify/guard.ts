@@ -92,17 +92,25 @@ export class Guard<Tx> {
 
   /**
    * Fastify does not answer a handler that returns nothing once the client has hung up. Its record needs an answer all the
-   * same, or the key would stay in progress.
+   * same, or the key would stay in progress. And Fastify calls no `onError` for what is thrown behind a reply.
    */
-  watch(request: FastifyRequest, reply: FastifyReply, result: unknown): unknown {
-    if (request.once === undefined || !isPromise(result)) return result
-    result.then(
-      (value) => {
+  watch(request: FastifyRequest, reply: FastifyReply, handle: () => unknown): unknown {
+    if (request.once === undefined) return handle()
+    const noteLate = (error: unknown) => {
+      if (reply.sent) passOn(request.once, error, true)
+    }
+    let result: unknown
+    try {
+      result = handle()
+    } catch (error) {
+      noteLate(error)
+      throw error
+    }
+    if (isPromise(result))
+      result.then((value) => {
         const silent = value === undefined && !reply.sent && !reply.raw.headersSent
         if (silent && (request.raw.destroyed || request.socket.destroyed)) reply.send()
-      },
-      () => {},
-    )
+      }, noteLate)
     return result
   }
 

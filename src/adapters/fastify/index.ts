@@ -136,7 +136,7 @@ function protect<Tx>(route: RouteOptions, guard: Guard<Tx>): void {
   route.preHandler = [...listOf(route.preHandler), guard.claim]
   route.onError = [...listOf(route.onError), guard.noteError]
   route.handler = function protectedHandler(request: FastifyRequest, reply: FastifyReply) {
-    return guard.watch(request, reply, handler.call(this, request, reply))
+    return guard.watch(request, reply, () => handler.call(this, request, reply))
   }
 }
 

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { HttpException } from '@nestjs/common'
 import { isObservable, lastValueFrom } from 'rxjs'
 import type { Answer, Boundary, OnceContext } from '../../boundary/index.ts'
@@ -73,7 +74,7 @@ export class ProtectedCall<Tx> {
    * it has, and `notExecuted()` and `invalid()` say what they say. Gives the exception that goes on to them.
    */
   failed(error: unknown): unknown {
-    passOn(this.#context, error)
+    passOn(this.#context, error, rawOf<ServerResponse>(this.#response).writableEnded)
     return error instanceof OnlyonceError ? httpException(error) : error
   }
 

@@ -47,7 +47,7 @@ export function idempotent<Tx>(
       Promise.resolve()
         .then(() => handler(request, response, context))
         .catch((error) => {
-          passOn(context, error)
+          passOn(context, error, response.writableEnded)
           fail(error)
         })
     }
@@ -76,6 +76,8 @@ const LAYER = 'idempotent() for node:http'
 /** Node has no error handling of its own for this: a handler that throws has answered 500. */
 function endWithError(response: ServerResponse, error: unknown): void {
   const status = memberOf(error, 'status')
+  // The reply of a handler that throws behind it is whole, and leaves or does not: that is decided elsewhere.
+  if (response.writableEnded) return
   if (response.headersSent) {
     response.destroy()
     return

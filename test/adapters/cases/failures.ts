@@ -93,6 +93,49 @@ export const failures = topic('Failures', (one) => {
     )
   }
 
+  for (const at of ['at once', 'later'] as const) {
+    const replyAndThrow = (runs: number): Result | Promise<Result> => {
+      const result: Result =
+        runs === 1
+          ? { do: 'json_and_throw', status: 201, value: { run: runs }, error: new Error('boom') }
+          : { do: 'json', status: 201, value: { run: runs } }
+      return at === 'at once' ? result : new Promise((resolve) => setImmediate(resolve, result))
+    }
+
+    one(
+      `a transaction that throws (${at}) behind its reply is rolled back, and its reply is not sent`,
+      async (bench) => {
+        const served = await bench.serve({
+          policy: { protect: 'transaction' },
+          handle({ once }, runs) {
+            const { tx, key } = once!
+            if (at === 'later') return leaveEffect(tx, key).then(() => replyAndThrow(runs))
+            // Not awaited: the transaction waits for it before it ends.
+            leaveEffect(tx, key).catch(() => {})
+            return replyAndThrow(runs)
+          },
+        })
+        const key = crypto.randomUUID()
+        const { first, again } = await served.twice({ key })
+        expectProblem(first, 'not_applied')
+        expect([again.json(), await bench.shop.countEffects(key)]).toEqual([{ run: 2 }, 1])
+      },
+      ['reply_sent'],
+    )
+
+    one(
+      `a handler that throws (${at}) behind its reply has replied`,
+      async (bench) => {
+        const served = await bench.serve({ handle: (_, runs) => replyAndThrow(runs) })
+        const { first, again } = await served.twice()
+        expect([first.status, first.json()]).toEqual([201, { run: 1 }])
+        expectReplay(first, again)
+        expect(served.runs).toBe(1)
+      },
+      ['reply_sent'],
+    )
+  }
+
   for (const thrown of [undefined, null, false, 'route', 'router']) {
     one(`what a function of the policy throws (${thrown}) never lets the handler run`, async (bench) => {
       const served = await bench.serve([

@@ -112,6 +112,9 @@ function perform(result: Result, response: Response, next: NextFunction): unknow
       return result.stream.pipe(response)
     case 'end':
       return response.end()
+    case 'json_and_throw':
+      response.json(result.value)
+      throw result.error
     case 'throw':
       throw result.error
     case 'reject':

@@ -89,6 +89,9 @@ function perform(result: Result, reply: FastifyReply): unknown {
       return reply.type(result.type).send(result.stream)
     case 'end':
       return endRaw(reply)
+    case 'json_and_throw':
+      reply.type('application/json').send(JSON.stringify(result.value))
+      throw result.error
     case 'throw':
       throw result.error
     case 'reject':

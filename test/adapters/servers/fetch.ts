@@ -28,6 +28,7 @@ type GiveParams = (params: Record<string, string>) => Partial<Params>
 
 /** What plain handlers do not have, whoever serves them. */
 const LACKING = {
+  reply_sent: 'The reply of a handler is what it returns.',
   parser_first: 'There is no body parser: the handler reads the request itself.',
   bytes_kept: 'There is no body parser: the handler reads the request itself.',
   own_parser: 'There is no body parser: the handler reads the request itself.',
@@ -38,7 +39,10 @@ const LACKING = {
 /** A plain Request => Response handler, behind a server that knows no more than that. */
 export const fetchUnderTest: AdapterUnderTest = {
   name: 'fetch',
-  lacks: { ...LACKING, route_pattern: 'A plain handler is told nothing but the path.' },
+  lacks: {
+    ...LACKING,
+    route_pattern: 'A plain handler is told nothing but the path.',
+  },
   serve: (once, routes) => listen(fetchOf(once, routes, () => ({}))),
 }
 
@@ -130,6 +134,7 @@ export function respond(result: Result, given: Headers): Response {
       return new Response(Readable.toWeb(result.stream) as ReadableStream<Uint8Array>, init)
     case 'not_found':
       return new Response('Not Found', { status: 404 })
+    case 'json_and_throw':
     case 'throw':
     case 'reject':
     case 'next':

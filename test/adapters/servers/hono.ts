@@ -19,6 +19,7 @@ type AppEnv = { Variables: OnceVariables<PostgresTx> & { body: unknown } }
 export const honoUnderTest: AdapterUnderTest = {
   name: 'Hono 4',
   lacks: {
+    reply_sent: 'The reply of a handler is what it returns.',
     parser_first: 'Hono keeps the text that c.req has read.',
   },
   serve: (once, routes) => listen(appOf(once, routes).fetch),

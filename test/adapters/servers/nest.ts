@@ -166,6 +166,9 @@ function perform(result: Result, reply: Reply): unknown {
       })
     case 'stream':
       return new StreamableFile(result.stream, { type: result.type })
+    case 'json_and_throw':
+      reply.type('application/json').send(JSON.stringify(result.value))
+      throw result.error
     case 'throw':
       throw result.error
     case 'reject':

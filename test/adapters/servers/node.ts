@@ -127,6 +127,10 @@ async function perform(result: Result, response: ServerResponse): Promise<void> 
       response.setHeader('content-type', result.type)
       result.stream.pipe(response)
       return
+    case 'json_and_throw':
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify(result.value))
+      throw result.error
     case 'throw':
     case 'reject':
     case 'next':
