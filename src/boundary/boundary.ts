@@ -23,7 +23,7 @@ import { errorOf, NotFinal, noting, type Ran, restOfTurn, throwBehindReply, thro
 import { type HttpReply, ownReply, replayedReply, storedReply, thrownReply } from './reply.ts'
 import { type BoundaryRequest, nameIn, patternOf, timeLeftMs } from './request.ts'
 import { RouteThrew } from './route-threw.ts'
-import { isSame, maySkip, runInside } from './twice.ts'
+import { isSame, maySkip, RefusedInside, runInside } from './twice.ts'
 
 /** The HTTP contract of one route, free of any framework. */
 export class Boundary<Tx> {
@@ -80,11 +80,10 @@ export class Boundary<Tx> {
     } catch (error) {
       return this.#refusal(error, request)
     }
-    const failed = () => this.#problem(new OnlyonceError('handler_failed')).reply
     const decide = (whole: Prepared) =>
       this.#decide(whole, (context) => {
         const layer = layerOf(this.#asking(request), this.policy, request, whole.body, context)
-        return runInside(layer, this.policy, () => run(context), failed)
+        return runInside(layer, this.policy, () => run(context))
       })
     if (!(prepared instanceof Promise)) return decide(prepared)
     return prepared.then(decide, (error) => this.#refusal(error, request))
@@ -97,7 +96,7 @@ export class Boundary<Tx> {
     const same = isSame(met, asking, request)
     if (same && maySkip(layer, asking)) return { answer: 'pass', context: layer.context }
     const refused = this.#problem(new OnlyonceError('layer_twice'), { at: patternOf(request) })
-    layer.refusals.push({ body: refused.reply.body, same })
+    layer.refusals.push(refused.reply.body)
     return refused
   }
 
@@ -144,6 +143,7 @@ export class Boundary<Tx> {
           : this.#attempt(prepared, run, ran)
       return this.#answer(await decided)
     } catch (error) {
+      if (isOfClass(error, RefusedInside)) return this.#problem(new OnlyonceError('handler_failed'))
       if (ran.thrown !== null && ran.thrown.error === error) throw error
       if (isOfClass(error, NotFinal)) return RELEASE
       const reply = invalidReply(error, this.policy)

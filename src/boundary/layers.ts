@@ -28,15 +28,8 @@ export interface Layer extends Asking {
   readonly context: OnceContext<any>
   /** The layers inside that have let the request through. */
   readonly passed: Set<object>
-  /** What layers inside have answered in place of their handlers. */
-  readonly refusals: Refusal[]
-}
-
-/** `layer_twice`, as an inner layer has answered it. */
-export interface Refusal {
-  readonly body: Buffer
-  /** It was answered to the request of the outer layer itself, and not to one that the handler has made. */
-  readonly same: boolean
+  /** The bodies of `layer_twice`, as layers inside have answered it in place of their handlers. */
+  readonly refusals: Buffer[]
 }
 
 /** A layer that was met around a request. */

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Asking, inside, type Layer, type Met, type Refusal } from './layers.ts'
+import { type Asking, inside, type Layer, type Met } from './layers.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import type { HttpReply } from './reply.ts'
 import type { BoundaryRequest } from './request.ts'
@@ -30,28 +30,29 @@ function isSameLayer(outer: Layer, inner: Asking): boolean {
 }
 
 /**
- * What layers inside have refused, where the reply of the outer handler is that very answer. Any other reply is the handler's own: it
- * has gone on after the refusal, and no layer inside can say that it did nothing.
+ * The handler gave the `layer_twice` of a layer inside as its own reply. Code of the application stood between the two layers, and may
+ * have done anything before it handed the request on: that the layer inside ran nothing is no proof for it.
  */
-function refusalsIn({ refusals }: Layer, { body }: HttpReply): readonly Refusal[] {
-  return refusals.filter((refusal) => refusal.body.equals(body))
+export class RefusedInside extends Error {
+  readonly code = 'layer_twice'
+
+  constructor() {
+    super('A second idempotency layer refused the request inside of the first one.')
+  }
 }
 
 /**
- * Lets the handler run, for layers inside to notice. Where its reply is that of a layer inside, that is not kept: either the layers
- * stand on one request, and nothing ran; or the handler had begun, and only a transaction undoes what it did.
+ * Lets the handler run, for layers inside to notice. Where its reply is that of a layer inside, it is not kept: only a transaction undoes
+ * what was done before, and may run again. Any other reply is the handler's own: it has gone on after the refusal.
  */
 export async function runInside(
   layer: Layer,
   { protect }: Pick<ResolvedPolicy, 'protect'>,
   run: () => Promise<HttpReply>,
-  failed: () => HttpReply,
 ): Promise<HttpReply> {
   const reply = await inside(layer.request.carriers ?? [], layer, run)
-  const refusals = refusalsIn(layer, reply)
-  if (refusals.length === 0) return reply
-  const has_begun = layer.passed.size > 0 || refusals.some(({ same }) => !same)
-  if (has_begun && protect === 'handler') return failed()
+  if (!layer.refusals.some((body) => body.equals(reply.body))) return reply
+  if (protect === 'handler') throw new RefusedInside()
   layer.context.notExecuted()
   return reply
 }

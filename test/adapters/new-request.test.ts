@@ -64,7 +64,18 @@ const stored = async (key: string) => {
 }
 
 describe.each(BUILDS)('%s', (_, build) => {
-  test.each(['handler', 'transaction'] as const)(
+  test('handler: other options are told, and what stands between the layers never runs again', async () => {
+    hearWarnings('OnlyonceMistakeWarning')
+    let runs = 0
+    const serve = build({ operation: 'outer' }, { operation: 'inner' }, () => Response.json({ runs: ++runs }))
+    const key = randomUUID()
+    for (const replayed of [false, true])
+      expect(await send(serve, key)).toEqual({ status: 500, code: 'handler_failed', replayed })
+    expect(runs).toBe(0)
+    expect(await stored(key)).toEqual([{ operation: 'outer', state: 'completed' }])
+  })
+
+  test.each(['transaction'] as const)(
     '%s: other options are told, and nothing is stored',
     async (protect) => {
       hearWarnings('OnlyonceMistakeWarning')
@@ -86,7 +97,7 @@ describe.each(BUILDS)('%s', (_, build) => {
     hearWarnings('OnlyonceMistakeWarning')
     const named = { operation: 'things.create' }
     const serve = build(named, { ...named, header: 'X-Key' }, () => Response.json({}))
-    expect((await send(serve, randomUUID())).code).toBe('layer_twice')
+    expect((await send(serve, randomUUID())).code).toBe('handler_failed')
   })
 
   test('equal options: the request goes through the inner layer, and runs once', async () => {
@@ -115,7 +126,7 @@ test('Express around Hono, which makes a Request of what Node has read', async (
   const server = await listening(createServer(app))
   cleanUpLater(() => server.close())
   const answer = await new Client(server.port).send({ key: randomUUID(), path: '/v1/things' })
-  expect([answer.status, answer.json().code]).toEqual([500, 'layer_twice'])
+  expect([answer.status, answer.json().code]).toEqual([500, 'handler_failed'])
 })
 
 describe('requests that a handler makes itself are protected for themselves', () => {

@@ -130,8 +130,31 @@ describe.each(PROTECTS)('%s', (_, protect) => {
       return runs > 3 ? Response.json({}) : post(serve, '/charges', keyOf(request), '{"a":2}')
     })
     const key = randomUUID()
-    expect(await told(await post(serve, '/charges', key, '{"a":1}'))).toEqual([500, 'layer_twice', false])
+    expect(await told(await post(serve, '/charges', key, '{"a":1}'))).toEqual([500, 'handler_failed', false])
     expect(await told(await post(serve, '/charges', key, '{"a":1}'))).toEqual([500, 'handler_failed', true])
     expect(runs).toBe(1)
   })
+
+  test.each<[string, (request: Request) => Request]>([
+    ['itself', (request) => request],
+    ['as a copy', (request) => request.clone() as Request],
+    ['made anew', (request) => new Request(request)],
+  ])(
+    'a handler that charges, hands its request (%s) to another layer and passes the answer on',
+    async (__, hand) => {
+      const once = shop.open()
+      let charges = 0
+      const inner = protect(once, '/charges', { ...outer, operation: 'charges.other' }, () =>
+        Response.json({}),
+      )
+      const serve = protect(once, '/charges', outer, async (request) => {
+        charges += 1
+        return await inner(hand(request))
+      })
+      const key = randomUUID()
+      expect(await told(await post(serve, '/charges', key, ''))).toEqual([500, 'handler_failed', false])
+      expect(await told(await post(serve, '/charges', key, ''))).toEqual([500, 'handler_failed', true])
+      expect(charges).toBe(1)
+    },
+  )
 })

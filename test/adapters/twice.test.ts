@@ -129,7 +129,20 @@ describe.each(STARTS)('%s', (_, start) => {
     return (await shop.observer.query(text, [key])).rows.map(({ state }) => state)
   }
 
-  test.each(['handler', 'transaction'] as const)(
+  test('handler: other policies are told, and what stands between the layers never runs again', async () => {
+    let runs = 0
+    const outer = { operation: 'things.create' }
+    const inner = { operation: 'things.make' }
+    const send = await start(shop.open(), { outer, inner }, () => {
+      runs += 1
+    })
+    const key = randomUUID()
+    expect(await send(key)).toEqual({ status: 500, code: 'handler_failed', replayed: false })
+    expect(await send(key)).toEqual({ status: 500, code: 'handler_failed', replayed: true })
+    expect(runs).toBe(0)
+  })
+
+  test.each(['transaction'] as const)(
     '%s: other policies are told, and nothing is stored',
     async (protect) => {
       let runs = 0
@@ -189,7 +202,7 @@ test('two copies of the package see each other', async () => {
     },
   )
   const send = await overHttp(app as never)
-  expect((await send(randomUUID())).code).toBe('layer_twice')
+  expect((await send(randomUUID())).code).toBe('handler_failed')
   expect(runs).toBe(0)
 })
 
@@ -234,7 +247,7 @@ describe('NestJS', () => {
     const key = randomUUID()
     for (let i = 0; i < 2; i += 1) {
       const answer = await client.send({ key })
-      expect([answer.status, answer.json().code]).toEqual([500, 'layer_twice'])
+      expect([answer.status, answer.json().code]).toEqual([500, 'handler_failed'])
     }
     expect(runs).toBe(0)
   })

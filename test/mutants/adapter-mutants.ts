@@ -61,7 +61,7 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'streams: learn nothing of a socket that Express destroys',
     file: 'src/adapters/express/index.ts',
-    edits: [{ from: `request.onlyonce !== undefined && !writableEnded`, to: `false` }],
+    edits: [{ from: `if (request.onlyonce !== undefined)\n`, to: `if (request.onlyonce === null)\n` }],
     tests: STREAM_TROUBLE,
     only: 'has begun to write',
   },
@@ -110,16 +110,16 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'twice: let a layer inside speak for a handler that goes on',
     file: 'src/boundary/twice.ts',
-    edits: [{ from: `refusal.body.equals(body)`, to: `refusal.body !== body` }],
+    edits: [{ from: `body.equals(reply.body)`, to: `body !== reply.body` }],
     tests: OWN_REQUESTS,
     only: 'goes on after it',
   },
   {
-    name: 'twice: let a handler say that it has not begun',
+    name: 'twice: take the refusal of a layer inside for a proof that the handler did nothing',
     file: 'src/boundary/twice.ts',
-    edits: [{ from: `if (has_begun && protect === 'handler')`, to: `if (has_begun && protect !== protect)` }],
+    edits: [{ from: `if (protect === 'handler') throw`, to: `if (protect !== protect) throw` }],
     tests: OWN_REQUESTS,
-    only: 'passes the answer on',
+    only: 'charges, hands its request',
   },
   {
     name: 'twice: let a request with another body through',
