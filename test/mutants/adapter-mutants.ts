@@ -34,7 +34,7 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'express: tell only that a handler answered 500, and not what it threw',
     file: 'src/adapters/said.ts',
-    edits: [{ from: `  context?.hear?.(error)\n`, to: `` }],
+    edits: [{ from: `  context?.hear?.(error, had_replied)\n`, to: `` }],
     tests: ['test/adapters/express-routes.test.ts'],
     only: 'what a handler threw is told',
   },
