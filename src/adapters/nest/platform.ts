@@ -4,6 +4,7 @@ import type { Boundary, BoundaryRequest, RequestBody } from '../../boundary/inde
 import { OnlyonceError } from '../../errors.ts'
 import { readBody } from '../node/body.ts'
 import type { Headers } from '../node/capture.ts'
+import { SILENCE, type Silence } from '../node/pretence.ts'
 import { headerOf, type Known, splitUrl } from '../node/serve.ts'
 import { patternText } from '../place.ts'
 
@@ -104,17 +105,25 @@ export function headersBefore(response: NestResponse, handlers: readonly string[
  */
 export function silence(response: NestResponse): void {
   const raw = rawOf<ServerResponse>(response)
-  const status = raw.statusCode
+  let status = raw.statusCode
+  const silence: Silence = { lifted: false }
   const nothing = (target: object, names: readonly string[], result: unknown) => {
     for (const name of names) {
-      Object.defineProperty(target, name, { value: () => result, configurable: true, writable: true })
+      const original: unknown = Reflect.get(target, name)
+      const value = (...given: unknown[]) =>
+        silence.lifted ? Reflect.apply(original as () => unknown, target, given) : result
+      Object.defineProperty(target, name, { value, configurable: true, writable: true })
     }
   }
   nothing(raw, ['writeHead', 'setHeader', 'setHeaders', 'appendHeader', 'removeHeader', 'end'], raw)
   nothing(raw, ['write'], true)
   nothing(raw, ['flushHeaders'], undefined)
   // Access logs read it when the response has left.
-  Object.defineProperty(raw, 'statusCode', { get: () => status, set: () => {}, configurable: true })
+  const setStatus = (value: number) => {
+    if (silence.lifted) status = value
+  }
+  Object.defineProperty(raw, 'statusCode', { get: () => status, set: setStatus, configurable: true })
+  Object.assign(raw, { [SILENCE]: silence })
   // Fastify would log that it was sent twice.
   if (response !== (raw as unknown)) nothing(response, ['send'], response)
 }

@@ -4,7 +4,7 @@ import { bytesOf, callbackOf, listOf, takeHead } from './arguments.ts'
 import { LateResponse, Outer, type Writers, writersOf } from './late.ts'
 import { Overrides } from './overrides.ts'
 import { Pace } from './pace.ts'
-import { pretend, seemEnded, seemFresh, seemSent, tooLate } from './pretence.ts'
+import { pretend, seemEnded, seemFresh, seemSent, speaking, tooLate } from './pretence.ts'
 
 export type Headers = Readonly<Record<string, string | number | readonly string[] | undefined>>
 
@@ -81,7 +81,7 @@ export class CapturedResponse {
       const status = this.#pretended.headers_sent ? this.#status : this.#response.statusCode
       this.#late = new LateResponse(this.#response, status, this.#pretended, this.#outer)
     }
-    sendReply(this.#response, this.#before, reply)
+    speaking(this.#response, () => sendReply(this.#response, this.#before, reply))
     this.#late?.takeOver(this.#writers)
   }
 

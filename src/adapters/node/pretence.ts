@@ -87,3 +87,22 @@ export function seemGone(response: object): void {
   kept.destroyed = true
   kept._closed = true
 }
+
+/** On a response that was answered, and to which everything that a framework still writes goes nowhere. */
+export const SILENCE = Symbol.for('onlyonce.silence')
+
+export interface Silence {
+  lifted: boolean
+}
+
+/** Lets a layer around the silenced one send its own answer: it has held the other one back. */
+export function speaking(response: object, send: () => void): void {
+  const silence = (response as { [SILENCE]?: Silence })[SILENCE]
+  if (silence === undefined) return send()
+  silence.lifted = true
+  try {
+    send()
+  } finally {
+    silence.lifted = false
+  }
+}
