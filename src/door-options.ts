@@ -10,7 +10,7 @@ import type {
 import { OnlyonceError } from './errors.ts'
 import { type OptionNames, refuseUnknown } from './options.ts'
 
-const OPTIONS: OptionNames<OnlyonceOptions<unknown>> = {
+export const OPTIONS: OptionNames<OnlyonceOptions<unknown>> = {
   store: true,
   secret: true,
   encryption: true,

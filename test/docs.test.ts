@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { POLICY_NAMES } from '../src/boundary/index.ts'
+import { OPTIONS } from '../src/door-options.ts'
 import { ERRORS } from '../src/errors.ts'
+import { LIMITS } from '../src/limits.ts'
 import { METRICS, prometheusName } from '../src/observe/metrics.ts'
 import { EDGES } from '../src/record/index.ts'
 
@@ -94,18 +96,38 @@ it('docs/observability.md tells every attribute of a span', () => {
   expect([...new Set(told)].sort()).toEqual([...new Set(set)].sort())
 })
 
-it('README.md links to files by the address of the repository, so that the page of the package finds them too', () => {
-  const { repository, homepage, bugs } = JSON.parse(read('package.json'))
+it('README.md links to files that are in the package, and sends no reader to a placeholder', () => {
+  const { repository, homepage, bugs, files } = JSON.parse(read('package.json'))
   const place = repository.url.replace(/^git\+|\.git$/g, '')
   expect([homepage, bugs.url]).toEqual([`${place}#readme`, `${place}/issues`])
-  const links = [...read('README.md').matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!)
-  expect(links.filter((link) => !/^(?:https:|#)/.test(link))).toEqual([])
-  const files = links.filter((link) => link.startsWith(`${place}/blob/main/`))
-  expect(files.length).toBeGreaterThan(0)
-  for (const link of files) {
-    expect(existsSync(join(ROOT, link.slice(`${place}/blob/main/`.length).replace(/#.*/, ''))), link).toBe(
-      true,
-    )
-  }
   expect(read('CONTRIBUTING.md')).toContain(place)
+  expect(read('README.md')).not.toContain(place)
+  const links = [...read('README.md').matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!)
+  const to_files = links.filter((link) => !/^(?:https:|#)/.test(link)).map((link) => link.replace(/#.*/, ''))
+  expect(to_files.length).toBeGreaterThan(0)
+  for (const file of to_files) {
+    expect(existsSync(join(ROOT, file)), file).toBe(true)
+    expect(files, file).toContain(file.split('/')[0])
+  }
+})
+
+it('docs/options.md has every option of onlyonce() with the type that it has in the code, and its default', () => {
+  const rows = read('docs/options.md').matchAll(/^\| `(\w+)` \| `(.+?)` \| (.+?) \| (.+) \|$/gm)
+  const told = [...rows].map(([, name, type, given]) => ({
+    name,
+    type: type!.replaceAll('\\|', '|'),
+    given: given!,
+  }))
+  const [, declared = ''] = /interface OnlyonceOptions<Tx> \{\n([\s\S]*?)\n\}\n/.exec(read('src/door.ts'))!
+  const types = Object.fromEntries(
+    [...declared.matchAll(/^ {2}readonly (\w+)\??: (.+)$/gm)].map(([, name, type]) => [name, type]),
+  )
+  expect(told.map(({ name, type }) => [name, type])).toEqual(
+    Object.keys(OPTIONS).map((name) => [name, types[name]]),
+  )
+  const limits: Readonly<Record<string, unknown>> = LIMITS
+  for (const { name, given } of told.filter(({ name }) => limits[name!] !== undefined))
+    expect(`${name}: ${given.replace(/ \(.*/, '')}`).toBe(
+      `${name}: ${JSON.stringify(limits[name!])?.replaceAll(',', ', ')}`,
+    )
 })

@@ -287,6 +287,30 @@ export function measure(signal: Signal): readonly Measurement[] {
   }
 }
 
+/** Counters that alarms are raised on, and that have no other label than the operation. */
+const OF_OPERATION = (Object.keys(METRICS) as MetricKey[]).filter((key) => {
+  const { kind, labels } = METRICS[key]
+  return kind === 'counter' && labels.length === 1 && labels[0] === 'operation'
+})
+
+/**
+ * Gives the counters of an operation their zero at its first signal: `increase()` sees no first event of a series that was not there
+ * before it. `bound` limits how many operations there can be.
+ */
+export function beginsAtZero(
+  bound: (labels: Labels) => Labels,
+  take: (metric: MetricKey, value: number, labels: Labels) => void,
+): (signal: Signal) => void {
+  const begun = new Set<string>()
+  return (signal) => {
+    if (!('id' in signal) || signal.id === null) return
+    const labels = bound({ operation: showText(signal.id.operation) })
+    if (begun.has(labels.operation!)) return
+    begun.add(labels.operation!)
+    for (const metric of OF_OPERATION) take(metric, 0, labels)
+  }
+}
+
 function labelsOf(signal: Extract<Signal, { readonly protection: string }>): Labels {
   return { operation: showText(signal.id.operation), protection: signal.protection }
 }

@@ -11,7 +11,7 @@ import {
 import { refuseUnknown } from '../options.ts'
 import { BoundedLabels } from './bounded-labels.ts'
 import { digestKey, showText } from './fields.ts'
-import { type Labels, METRICS, type MetricKey, measure } from './metrics.ts'
+import { beginsAtZero, type Labels, METRICS, type MetricKey, measure } from './metrics.ts'
 import { RetryRate } from './retry-rate.ts'
 import type { CallEnded, CallTrace, Observer, TracedCall, TraceLink } from './signals.ts'
 import { formatTraceParent, parseTraceParent } from './traceparent.ts'
@@ -41,9 +41,14 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Observer {
   const takes = Object.fromEntries(
     Object.keys(METRICS).map((key) => [key, instrument(key as MetricKey, meter, retry_rate)]),
   ) as Record<MetricKey, Take>
+  const begin = beginsAtZero(
+    (labels) => bounded.of(labels),
+    (metric, value, labels) => takes[metric](value, labels),
+  )
   return {
     signal(signal) {
       retry_rate.hear(signal)
+      begin(signal)
       for (const { metric, value, labels } of measure(signal)) takes[metric](value, bounded.of(labels))
     },
     trace: (call) => traceOf(tracer, call),

@@ -2,8 +2,7 @@ import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client'
 import { OnlyonceError } from '../errors.ts'
 import { refuseUnknown } from '../options.ts'
 import { BoundedLabels } from './bounded-labels.ts'
-import { showText } from './fields.ts'
-import { type Labels, METRICS, type MetricKey, measure, prometheusName } from './metrics.ts'
+import { beginsAtZero, type Labels, METRICS, type MetricKey, measure, prometheusName } from './metrics.ts'
 import { RetryRate } from './retry-rate.ts'
 import type { Observer } from './signals.ts'
 
@@ -30,28 +29,18 @@ export function prometheus(options: PrometheusOptions = {}): Observer {
   const takes = Object.fromEntries(
     Object.keys(METRICS).map((key) => [key, registerOne(key as MetricKey, registry, retry_rate)]),
   ) as Record<MetricKey, Take>
-  const begun = new Set<string>()
-  /** `increase()` sees no first event of a series that was not there before it. */
-  const beginAtZero = (labels: Labels) => {
-    if (begun.has(labels.operation!)) return
-    begun.add(labels.operation!)
-    for (const metric of OF_OPERATION) takes[metric](0, labels)
-  }
+  const begin = beginsAtZero(
+    (labels) => bounded.of(labels),
+    (metric, value, labels) => takes[metric](value, labels),
+  )
   return {
     signal(signal) {
       retry_rate.hear(signal)
-      if ('id' in signal && signal.id !== null)
-        beginAtZero(bounded.of({ operation: showText(signal.id.operation) }))
+      begin(signal)
       for (const { metric, value, labels } of measure(signal)) takes[metric](value, bounded.of(labels))
     },
   }
 }
-
-/** Counters that alarms are raised on, and that have no other label than the operation. */
-const OF_OPERATION = (Object.keys(METRICS) as MetricKey[]).filter((key) => {
-  const { kind, labels } = METRICS[key]
-  return kind === 'counter' && labels.length === 1 && labels[0] === 'operation'
-})
 
 function refuseTaken(registry: Registry): void {
   const taken = Object.values(METRICS)

@@ -159,3 +159,12 @@ test('metrics are counted under the names of the table', async () => {
     { attributes: { protection: 'transaction', outcome: 'replayed' }, value: { count: 1 } },
   ])
 })
+
+test('the counters of alarms are there, at zero, since the first call of their operation', async () => {
+  const { telemetry, once } = open()
+  await once.transaction(makeCall(), async () => 1)
+  const points = await telemetry.points('api.idempotency.parked.count')
+  expect(points.map(({ attributes, value }) => ({ attributes, value }))).toEqual([
+    { attributes: { operation: 'transfers.create' }, value: 0 },
+  ])
+})

@@ -3,6 +3,12 @@ import type { Mutant } from './mutants.ts'
 /** Faults in what is told of calls, and to whom. */
 export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
+    name: 'OpenTelemetry: begin the counters of an operation at its first event',
+    file: 'src/observe/opentelemetry.ts',
+    edits: [{ from: `      begin(signal)\n`, to: `` }],
+    tests: ['test/contract/opentelemetry.test.ts'],
+  },
+  {
     name: 'observe: count a first attempt that ends in doubt as a retry',
     file: 'src/observe/live-call.ts',
     edits: [{ from: `return this.#run === null ? outcome : kindOf(this.#run)`, to: `return outcome` }],

@@ -98,11 +98,10 @@ export interface Silence {
 /** Lets a layer around the silenced one send its own answer: it has held the other one back. */
 export function speaking(response: object, send: () => void): void {
   const silence = (response as { [SILENCE]?: Silence })[SILENCE]
-  if (silence === undefined) return send()
-  silence.lifted = true
+  if (silence !== undefined) silence.lifted = true
   try {
     send()
   } finally {
-    silence.lifted = false
+    if (silence !== undefined) silence.lifted = false
   }
 }
