@@ -109,7 +109,9 @@ async function evidenceThatPasses<T>(
   site.refusals.push(checked.refused)
   if (site.void_keys.includes(call_key)) return { status: 'pending' }
   // It would be looked at again at once, without end, if it were still there.
+  site.crashPoint('operation.refuse_evidence.before')
   await site.refuseEvidence(call_key, told.received_at)
+  site.crashPoint('operation.refuse_evidence.after')
   return null
 }
 

@@ -4,6 +4,7 @@
  */
 import pg from 'pg'
 import {
+  addEvidence,
   type CallContext,
   completer,
   derivedKey,
@@ -39,6 +40,12 @@ const charging = ({ name }: Payment) => ({
     gateway.charge({ amount: 500, reference: referenceOf(name) }, { key, signal }),
   find: async ({ key, signal }: CallContext) =>
     (await gateway.findByKey(key, { signal })) as Found<ChargeResult>,
+  result: (value: unknown) => {
+    if (typeof (value as ChargeResult | null)?.id !== 'string') throw new Error('no charge')
+    return value as ChargeResult
+  },
+  // For longer than the record is kept, so that its owner says so before the call.
+  key_lifetime_ms: 72 * 3_600_000,
 })
 const note = async (tx: Queryable, text: string): Promise<void> => {
   await tx.query('INSERT INTO effects (key) VALUES ($1)', [text])
@@ -134,6 +141,11 @@ async function walk(): Promise<void> {
   await misbehave('doubtful', 'crash.pay', { fault: 'pending', on: 'lookup', times: 9 })
   await once.run(pay, callOf('doubtful'))
   await control({ behave: true })
+  await addEvidence(once, {
+    account: 'acct_1',
+    key: callKeyOf('doubtful', 'crash.pay'),
+    result: 'not a charge',
+  })
   await waitUntil('it is time to look', async () => (await count('look_at < clock_timestamp()')) > 0)
   await reconciler(once, LEASE).runOnce()
   await telling.runOnce()
@@ -141,8 +153,11 @@ async function walk(): Promise<void> {
 }
 
 function misbehave(name: string, of: string, fault: Control): Promise<void> {
-  const key = derivedKey({ account: 'acct_1', operation: of, key: referenceOf(name), step: 'charged' })
-  return control({ ...fault, key } as Control)
+  return control({ ...fault, key: callKeyOf(name, of) } as Control)
+}
+
+function callKeyOf(name: string, of: string): string {
+  return derivedKey({ account: 'acct_1', operation: of, key: referenceOf(name), step: 'charged' })
 }
 
 async function control(body: Control): Promise<void> {
