@@ -1,6 +1,7 @@
 import type { Mutant } from './mutants.ts'
 
 const OPS = 'apps/payments/test/api-ops-records.test.ts'
+const TRUTH = 'apps/payments/test/api-ops-truth.test.ts'
 const WORKERS = 'apps/payments/test/payments-workers.test.ts'
 const FOUND = 'apps/payments/payments/found.ts'
 const DECISIONS = 'apps/payments/payments/decisions.ts'
@@ -30,7 +31,7 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operator: decide about a charge that the processor could not be asked about',
-    file: FOUND,
+    file: 'apps/payments/payments/asking.ts',
     edits: [{ from: 'if (unchecked) return null', to: 'return null' }],
     tests: [OPS],
     only: 'is not decided while the processor',
@@ -64,5 +65,47 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
     ],
     tests: [WORKERS],
     only: 'parks its record with the name',
+  },
+  {
+    name: 'operator: settle a payment in full with a charge that was taken in part',
+    file: FOUND,
+    edits: [{ from: 'if (taken !== amount)\n', to: 'if (taken > amount)\n' }],
+    tests: [TRUTH],
+    only: 'taken in part, or given back',
+  },
+  {
+    name: 'operator: take a charge that was given back',
+    file: FOUND,
+    edits: [{ from: 'if (given_back > 0)\n', to: 'if (given_back > taken)\n' }],
+    tests: [TRUTH],
+    only: 'taken in part, or given back',
+  },
+  {
+    name: 'operator: take a charge that was taken already for a hold',
+    file: FOUND,
+    edits: [{ from: 'if (taken === 0 && held === amount) return', to: 'if (held <= amount) return' }],
+    tests: [TRUTH],
+    only: 'is no hold',
+  },
+  {
+    name: 'operator: take the charge of another call of ours',
+    file: FOUND,
+    edits: [{ from: ' || !called)', to: ')' }],
+    tests: [TRUTH],
+    only: 'another call of ours',
+  },
+  {
+    name: 'operator: declare not executed what the processor shows under our key',
+    file: 'apps/payments/payments/shown.ts',
+    edits: [{ from: `status === 'open' || held > 0 || taken > given_back`, to: `status === 'open'` }],
+    tests: [TRUTH],
+    only: 'cannot be declared not executed',
+  },
+  {
+    name: 'operator: book a capture that the processor does not show',
+    file: 'apps/payments/payments/shown.ts',
+    edits: [{ from: 'if (asked !== null && !isCaptured(', to: 'if (asked === null && !isCaptured(' }],
+    tests: [TRUTH],
+    only: 'is what the processor shows of it',
   },
 ]

@@ -116,7 +116,7 @@ const OPS_MUTANTS: readonly Mutant[] = [
   {
     name: 'ops: decide about a record that has changed since it was seen',
     file: 'apps/payments/payments/decisions.ts',
-    edits: [{ from: 'fence: fence ?? seen_fence', to: 'fence: seen_fence' }],
+    edits: [{ from: '(seen.fence !== fence || ', to: '(' }],
     tests: [OPS],
     only: 'is decided upon',
   },

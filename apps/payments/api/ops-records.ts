@@ -28,7 +28,7 @@ const FOUND = {
       minLength: 1,
       maxLength: 255,
       description:
-        'What it is called at the processor: pi_… of a payment or a capture, re_… of a refund. Of payments and refunds it is looked up there: refused with 400 where there is none, where it belongs to another payment or refund, or where its amount or currency differs; with 503 where the processor cannot be asked.',
+        'What it is called at the processor: pi_… of a payment or a capture, re_… of a refund. Of payments and refunds it is looked up there: refused with 400 where there is none, where it belongs to another payment or refund, where its amount or currency differs, or where the processor has not taken, or does not hold, exactly this amount; with 503 where the processor cannot be asked.',
     }),
   ),
   capture_before: Type.Optional({
@@ -55,7 +55,7 @@ const DecisionBody = Type.Object(
     unchecked: Type.Optional(
       Type.Literal(true, {
         description:
-          'With executed alone: decide also where the processor cannot be asked about gateway_id. For a processor that is away for good; the audit says so. What the processor does say still counts.',
+          'With executed and not_executed: decide also where the processor cannot be asked. For a processor that is away for good; the audit says so. What the processor does say still counts.',
       }),
     ),
     reply: Type.Optional(
@@ -170,7 +170,7 @@ export const opsRecordRoutes: Routes = async (app, service) => {
       schema: {
         summary: 'Decide about a record that no program can finish',
         description:
-          'executed and not_executed settle what the request holds, post to the ledger what happened, and give its retries their reply, in one commit. retry lets it run again: only where it is certain that nothing happened.',
+          'executed and not_executed settle what the request holds, post to the ledger what happened, and give its retries their reply, in one commit. Both are compared with what the processor shows: 400 where it shows otherwise, 503 where it cannot be asked. retry lets it run again: only where it is certain that nothing happened.',
         tags,
         body: DecisionBody,
         response: { 200: Story },
@@ -220,8 +220,8 @@ function readDecision({ reply, ...rest }: Omit<DecisionBody, keyof typeof RECORD
     const detail = 'earlier_call_is_void goes with the decision retry, and with no other.'
     throw new Refused('invalid_request', { field: 'earlier_call_is_void', detail })
   }
-  if (rest.unchecked && rest.decision !== 'executed') {
-    const detail = 'unchecked goes with the decision executed, and with no other.'
+  if (rest.unchecked && rest.decision !== 'executed' && rest.decision !== 'not_executed') {
+    const detail = 'unchecked goes with the decisions executed and not_executed, and with no other.'
     throw new Refused('invalid_request', { field: 'unchecked', detail })
   }
   if (rest.capture_before !== undefined) readTime('capture_before', rest.capture_before)

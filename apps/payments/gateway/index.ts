@@ -77,8 +77,11 @@ export interface Refunded extends Money {
   readonly gateway_id: string
 }
 
-/** What the processor has under an id that a person names. */
+/** What the processor has under an id that a person names, or under the key of a call of ours. */
 export interface Charge extends Money {
+  readonly gateway_id: string
+  /** Of the call that made it; null for what no call of ours has made. */
+  readonly key: string | null
   /** Ours, as they were told to the processor; null for what we have not made. */
   readonly account: string | null
   readonly reference: string | null
@@ -86,6 +89,12 @@ export interface Charge extends Money {
   readonly of: string | null
   /** `open`: it is not decided there. */
   readonly status: 'held' | 'moved' | 'open' | 'failed'
+  /** Of a payment: what was taken so far, what can still be taken, and what was given back since. Of a refund: what was given back. */
+  readonly taken: number
+  readonly held: number
+  readonly given_back: number
+  /** Of a payment: captures of ours among what was taken, by the keys of their calls. */
+  readonly captures: readonly { readonly key: string; readonly amount: number }[]
   /** Until when the money is held; ISO 8601. Null where none is held. */
   readonly capture_before: string | null
 }
@@ -129,6 +138,15 @@ export interface Gateway {
   findRefund(order: RefundOrder, context: CallContext): Promise<Found<Refunded | Decline>>
   /** Null where the processor says that there is none. Throws where it does not say. */
   lookUp(kind: Movement['kind'], gateway_id: string, signal: AbortSignal): Promise<Charge | null>
+  /**
+   * What calls of ours with this key have made; of refunds those of this payment, by its name there. Throws where the processor does
+   * not say. Like `find…` it may miss what is younger than `settle_ms`.
+   */
+  lookUpByKey(
+    kind: Movement['kind'],
+    call: { readonly key: string; readonly of: string | null },
+    signal: AbortSignal,
+  ): Promise<readonly Charge[]>
   /** All movements that were made in this time, oldest first or not; for reconciliation. */
   movements(range: {
     readonly from: Date

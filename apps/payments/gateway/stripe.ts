@@ -4,10 +4,9 @@ import type { Decline, Gateway } from './index.ts'
 import { type Outcome, outcomeOf } from './stripe/classify.ts'
 import { makeSender, type Sender } from './stripe/http.ts'
 import { STRIPE_LIMITS } from './stripe/limits.ts'
-import { lookUpAt, STRIPE_IDS } from './stripe/look-up.ts'
-import { KEY_ENTRY } from './stripe/metadata.ts'
+import { lookUpAt, lookUpByKeyAt, STRIPE_IDS } from './stripe/look-up.ts'
 import { checkOptions, type StripeOptions } from './stripe/options.ts'
-import { findRefund, movementsOf, type Read } from './stripe/pages.ts'
+import { findRefund, intentsOfKey, movementsOf, type Read } from './stripe/pages.ts'
 import { authorizeParams, captureParams, refundParams } from './stripe/params.ts'
 import { authorizationOf, captureOf, type Intent, refundOf, voidAnswer, voidOf } from './stripe/results.ts'
 
@@ -106,10 +105,7 @@ export function stripeGateway(options: StripeOptions): Gateway {
     },
 
     async findAuthorization(order, { key, signal }) {
-      const query = `metadata['${KEY_ENTRY}']:'${key.replace(/[\\']/g, '\\$&')}'`
-      const page = await read(signal, (stripe) => stripe.paymentIntents.search({ query, limit: 10 }))
-      // Search may tell more than what was asked for, and an older state than the present one.
-      const ids = page.data.filter(({ metadata }) => metadata?.[KEY_ENTRY] === key).map(({ id }) => id)
+      const ids = await intentsOfKey(read, key, signal)
       if (ids.length === 0) return { status: 'not_found' }
       if (ids.length > 1) fail(`Stripe has several payment intents of one key: ${ids.join(', ')}.`)
       return authorizationOf(await retrieve(ids[0]!, signal), order, key, mode)
@@ -129,6 +125,8 @@ export function stripeGateway(options: StripeOptions): Gateway {
     findRefund: (order, context) => findRefund(read, order, context),
 
     lookUp: lookUpAt(sender, mode),
+
+    lookUpByKey: lookUpByKeyAt(read, retrieve),
 
     movements: (range) => movementsOf(read, range),
   }

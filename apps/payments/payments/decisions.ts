@@ -8,13 +8,16 @@ import {
   type PostgresTx,
   type Queryable,
   type RecordId,
+  type RecordSummary,
 } from 'onlyonce'
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import { problemReply, Refused } from '../problems.ts'
-import { checkFound, isNamed, type Named } from './found.ts'
+import { callKeysOf, isNamed, type Looking } from './calls.ts'
+import { checkFound, type Named } from './found.ts'
 import type { Gateways } from './gateways.ts'
 import { givenReply } from './giving-up.ts'
+import { checkNotDone } from './shown.ts'
 import { GATEWAY_ID_OWNERS } from './sql-unsettled.ts'
 import { isTaken } from './taken.ts'
 import { callStepOf, evidenceFor, releaseHeld, settleTold, type Told } from './told.ts'
@@ -77,12 +80,10 @@ export async function decide(
       })
     default: {
       // The decision is about what was seen here: where the record has gone on since, the operator is told.
-      const seen_fence = await decidableFence(desk, record, given.decision)
-      const seen = { ...signedAs(given), fence: fence ?? seen_fence }
-      const told: Told =
-        given.decision === 'executed'
-          ? await checkFound({ pool, gateways }, record, given)
-          : { executed: false }
+      const decidable = await decidableRecord(desk, record, given)
+      const seen = { ...signedAs(given), fence: decidable.fence }
+      const looking = { pool, gateways, calls: callKeysOf(record, decidable), field: 'decision' as const }
+      const told = await toldBy(looking, record, given)
       const settling = settlingOf(once)(record.account)
       const settled = inTransaction(pool, async (tx) => {
         if (!told.executed) {
@@ -95,11 +96,34 @@ export async function decide(
       })
       return await settled.catch(async (error) => {
         // Another decision came first and has settled what was held: that is what the later operator hears.
-        if (error instanceof NothingHeld) await decidableFence(desk, record, given.decision)
+        if (isLate(error) && (await hasChanged(desk, record, decidable)))
+          throw new OnlyonceError('record_changed')
         refuseTaken(error)
       })
     }
   }
+}
+
+/** What the operator says, once the processor has not said otherwise. */
+async function toldBy(
+  looking: Looking,
+  record: RecordId,
+  given: Named & Pick<Decision, 'decision'>,
+): Promise<Told> {
+  if (given.decision === 'executed') return await checkFound(looking, record, given)
+  await checkNotDone(looking, record, given.unchecked === true)
+  return { executed: false }
+}
+
+/** Where another decision came first, nothing is held any more, or the record is over. */
+function isLate(error: unknown): boolean {
+  if (error instanceof NothingHeld) return true
+  return error instanceof OnlyonceError && error.code === 'not_resolvable'
+}
+
+async function hasChanged(desk: Operator, record: RecordId, seen: RecordSummary): Promise<boolean> {
+  const { record: now } = await desk.show(record)
+  return now === null || now.state !== seen.state || now.fence !== seen.fence
 }
 
 function refuseTaken(error: unknown): never {
@@ -120,18 +144,21 @@ function signedAs({ by, why, unchecked }: Signed & Named): Pick<Signed, 'by' | '
 export const UNCHECKED = 'Unchecked: '
 
 /**
- * The fence of a record that can be decided about. What has ended holds nothing, so nothing could be told about what became of it. What
+ * A record that can be decided about. What has ended holds nothing, so nothing could be told about what became of it. What
  * the processor has answered durably cannot be declared not to have happened.
  */
-async function decidableFence(
+async function decidableRecord(
   desk: Operator,
   record: RecordId,
-  decision: Decision['decision'],
-): Promise<number> {
+  { decision, fence }: Pick<Decision, 'decision' | 'fence'>,
+): Promise<RecordSummary> {
   const { state, why, record: seen } = await desk.show(record)
+  // Who names a fence has seen the record when it could still be decided about.
+  const changed = fence !== undefined && seen !== null && (seen.fence !== fence || state === 'completed')
+  if (changed) throw new OnlyonceError('record_changed')
   if (seen === null || ['none', 'expired', 'completed'].includes(state))
     throw new OnlyonceError('not_resolvable', { detail: why })
-  const { fence, recovery_point } = seen
+  const { recovery_point } = seen
   if (
     decision === 'not_executed' &&
     recovery_point !== null &&
@@ -140,7 +167,7 @@ async function decidableFence(
     const detail = `The step ${recovery_point} is durable: the processor has answered. Unpark it, and a worker goes on.`
     throw new OnlyonceError('not_resolvable', { detail })
   }
-  return fence
+  return seen
 }
 
 /** Settles what the request holds. The reply is that of the request, where the operator gives no other. */
@@ -170,11 +197,21 @@ export interface FoundAtProcessor extends Omit<Named, 'unchecked'> {
 }
 
 /** What was found, as the result of the call that it is about, and the step that makes that call. Null: there is no such call. */
-export async function evidenceOf({ pool, gateways }: Doors, record: RecordId, found: FoundAtProcessor) {
-  const told =
-    found.outcome === 'executed'
-      ? await checkFound({ pool, gateways }, record, found)
-      : { declined: found.message ?? null }
+export async function evidenceOf(
+  { once, pool, gateways }: Doors & { readonly once: Onlyonce<PostgresTx> },
+  record: RecordId,
+  found: FoundAtProcessor,
+) {
+  const { record: seen } = await operator(once).show(record)
+  const looking = {
+    pool,
+    gateways,
+    calls: seen === null ? [] : callKeysOf(record, seen),
+    field: 'outcome' as const,
+  }
+  const executed = found.outcome === 'executed'
+  if (!executed && seen !== null) await checkNotDone(looking, record, false)
+  const told = executed ? await checkFound(looking, record, found) : { declined: found.message ?? null }
   // Only a look: a worker settles it later, and there the index decides.
   if (found.gateway_id !== undefined && isNamed(record.operation)) {
     const { rows } = await pool.query(GATEWAY_ID_OWNERS, [record.account, found.gateway_id])

@@ -1,9 +1,11 @@
 /** What an operator says to have found at the processor is compared with what the processor says. */
 import type { RecordId } from 'onlyonce'
-import type pg from 'pg'
 import type { Charge, Gateway, Movement } from '../gateway/index.ts'
 import { Refused } from '../problems.ts'
-import { type Gateways, modeOf } from './gateways.ts'
+import { askOr, notAsked } from './asking.ts'
+import { type Looking, OBJECTS } from './calls.ts'
+import { modeOf } from './gateways.ts'
+import { checkDone } from './shown.ts'
 import { callStepOf, type Found, findHeld, type Holding } from './told.ts'
 
 export interface Named {
@@ -15,40 +17,27 @@ export interface Named {
   readonly unchecked?: true
 }
 
-interface Doors {
-  readonly pool: pg.Pool
-  readonly gateways: Gateways
-}
-
-/** Of these the processor makes an object of their own. What others name is their payment. */
-const OBJECTS: Readonly<Record<string, Movement['kind']>> = {
-  'payments.create': 'payment',
-  'refunds.create': 'refund',
-}
-
-/** Without its name at the processor, our books could never be compared with the processor's. */
-export const isNamed = (operation: string): boolean => OBJECTS[operation] !== undefined
-
 /** Throws `invalid_request` where the processor says otherwise, and `unavailable` where it says nothing. */
-export async function checkFound(doors: Doors, record: RecordId, named: Named): Promise<Found> {
+export async function checkFound(looking: Looking, record: RecordId, named: Named): Promise<Found> {
   const { account, operation } = record
   const { gateway_id } = named
   const kind = OBJECTS[operation]
   if (gateway_id === undefined && kind !== undefined) throw wrongId('gateway_id is missing.')
   const told = { executed: true, gateway_id: gateway_id ?? null, capture_before: null } as const
   if (callStepOf(operation) === undefined) return told
-  const gateway = doors.gateways[modeOf(account)]
+  const gateway = looking.gateways[modeOf(account)]
   if (gateway_id !== undefined) checkForm(gateway, kind ?? 'payment', gateway_id)
-  const held = await findHeld(doors.pool, record)
+  const held = await findHeld(looking.pool, record)
   if (held === null) return told
   const found = { ...told, held: held.id }
   if (kind === undefined) {
     const other = gateway_id !== undefined && gateway_id !== held.gateway_id
     if (other) throw wrongId('gateway_id is not that of the payment.')
+    await checkDone(looking, record, held, named.unchecked === true)
     return found
   }
   const charge = await lookUp(gateway, kind, gateway_id!, named.unchecked === true)
-  if (charge !== null) compare(charge, account, held)
+  if (charge !== null) compare(charge, account, held, looking.calls)
   return { ...found, capture_before: captureBefore(gateway!, kind, held, named, charge) }
 }
 
@@ -66,21 +55,17 @@ async function lookUp(
   gateway_id: string,
   unchecked: boolean,
 ): Promise<Charge | null> {
-  let charge: Charge | null
-  try {
-    charge = await gateway!.lookUp(kind, gateway_id, AbortSignal.timeout(gateway!.timeout_ms))
-  } catch {
-    if (unchecked) return null
-    throw notAsked('The processor cannot be asked about gateway_id now.')
-  }
-  if (charge === null) throw wrongId(`The processor has no ${kind} with this gateway_id.`)
-  return charge
+  const asked = await askOr(gateway, unchecked, (there, signal) => there.lookUp(kind, gateway_id, signal))
+  if (asked === null) return null
+  if (asked.answer === null) throw wrongId(`The processor has no ${kind} with this gateway_id.`)
+  return asked.answer
 }
 
-function compare(charge: Charge, account: string, held: Holding): void {
+function compare(charge: Charge, account: string, held: Holding, calls: readonly string[]): void {
   const { amount, currency, status } = charge
   const ours = (told: string | null, own: string) => told === null || told === own
-  if (!ours(charge.account, account) || !ours(charge.reference, held.id))
+  const called = charge.key === null || calls.includes(charge.key)
+  if (!ours(charge.account, account) || !ours(charge.reference, held.id) || !called)
     throw wrongId('gateway_id belongs to another payment or refund: the processor names it.')
   if (charge.of !== null && charge.of !== held.gateway_id)
     throw wrongId('gateway_id is a refund of another payment.')
@@ -89,9 +74,31 @@ function compare(charge: Charge, account: string, held: Holding): void {
       `gateway_id is of ${amount} ${currency}, and the request of ${held.amount} ${held.currency}.`,
     )
   if (status === 'failed') throw wrongId('The processor says that gateway_id moved no money and holds none.')
-  const undecided = status === 'open' || (status === 'held' && held.capture_method === 'automatic')
-  if (undecided) throw wrongId('The processor has not decided about gateway_id yet.')
+  if (status === 'open') throw wrongId('The processor has not decided about gateway_id yet.')
+  if (charge.of === null) compareMoney(charge, held)
 }
+
+/** What is booked has to be what the processor has: all of it taken, or all of it held, and nothing given back. */
+function compareMoney(charge: Charge, { amount, currency, capture_method }: Holding): void {
+  const { taken, held, given_back } = charge
+  if (given_back > 0)
+    throw wrongId(
+      `The processor has received ${taken} ${currency} of gateway_id and has given ${given_back} of it back. ${GIVE_BACK}`,
+    )
+  if (capture_method === 'manual') {
+    if (taken === 0 && held === amount) return
+    throw wrongId(
+      `The payment is of ${amount} ${currency}, which have to be held. Of gateway_id the processor holds ${held} and has taken ${taken} already. ${GIVE_BACK}`,
+    )
+  }
+  if (charge.status === 'held') throw wrongId('The processor has not decided about gateway_id yet.')
+  if (taken !== amount)
+    throw wrongId(
+      `The processor has received ${taken} ${currency} of gateway_id, and the payment is of ${amount} ${currency}. ${GIVE_BACK}`,
+    )
+}
+
+const GIVE_BACK = 'Give back at the processor what it has taken, and decide not_executed.'
 
 /** A hold without an end would never be let go of. The processor's own word is the limit, where there is one. */
 function captureBefore(
@@ -121,9 +128,4 @@ function wrongId(detail: string): Refused {
 
 function wrongTime(detail: string): Refused {
   return new Refused('invalid_request', { field: 'capture_before', detail: `${detail} Nothing was decided.` })
-}
-
-function notAsked(why: string): Refused {
-  const detail = `${why} Nothing was decided. Try again later.`
-  return new Refused('unavailable', { detail, more: { executed: 'not_by_this_request' } })
 }

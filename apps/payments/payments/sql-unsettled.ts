@@ -13,7 +13,8 @@ export const REFUNDS_UNDER_WAY = underWay('refunds')
  * it, 3 the id of what is held, where it is known: an earlier request with the same key may have left something, too.
  */
 const heldBy = (of: string, final: string, from: string, locked = 'p') => `
-SELECT p.id AS payment, ${of}.id, ${of}.amount::float8, p.currency, ${final} AS final, p.gateway_id, p.capture_method
+SELECT p.id AS payment, ${of}.id, ${of}.amount::float8, p.currency, ${final} AS final, p.gateway_id, p.capture_method,
+  p.captured::float8
 FROM ${from} AND ($3::text IS NULL OR ${of}.id = $3)
 ORDER BY ${of}.id DESC LIMIT 1 FOR UPDATE OF ${locked}`
 const ofTable = (table: string, final: string) =>

@@ -31,6 +31,8 @@ export interface Holding {
   readonly final: boolean
   readonly gateway_id: string | null
   readonly capture_method: PaymentRow['capture_method']
+  /** Of the payment, so far. */
+  readonly captured: number
 }
 
 const HOLDINGS: Readonly<Record<string, string>> = {

@@ -2,7 +2,7 @@
 import { callRefused, reconciler, startWorkers } from 'onlyonce'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitUntil } from '../../../test/setup/wait.ts'
-import { chargeOf, refundOf } from './charges.ts'
+import { captureOf, chargeOf, refundOf } from './charges.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { type Answer, type Ask, openTestService, TEST_OPS_TOKEN, type TestService } from './service.ts'
 
@@ -61,7 +61,8 @@ async function byHand(what: 'payment_intents' | 'refunds', form: Record<string, 
   const { url, api_key } = sandbox.gateway
   const headers = { authorization: `Bearer ${api_key}` }
   const made = await fetch(`${url}/v1/${what}`, { method: 'POST', headers, body: new URLSearchParams(form) })
-  return ((await made.json()) as { id: string }).id
+  const told = (await made.json()) as { id: string; error?: { payment_intent: { id: string } } }
+  return told.error?.payment_intent.id ?? told.id
 }
 const BY_HAND = { amount: '1000', currency: 'eur', payment_method: 'pm_card_visa', confirm: 'true' }
 
@@ -113,8 +114,13 @@ describe('a record', () => {
     expect(decided.body).toMatchObject({ state: 'completed', audit: [{ ...SIGNED, action: 'resolve' }] })
     expect(await balance()).toMatchObject({ available: 700 })
     expect((await send()).status).toBe(201)
-    const again = await opsPost('/ops/record/decisions', decision)
-    expect([again.status, again.body.code]).toEqual([409, 'not_resolvable'])
+    for (const { fence, code } of [
+      { fence: 1, code: 'record_changed' },
+      { fence: undefined, code: 'not_resolvable' },
+    ]) {
+      const again = await opsPost('/ops/record/decisions', { ...decision, fence })
+      expect([again.status, again.body.code]).toEqual([409, code])
+    }
   })
 
   it('is not executed as what another payment or refund is called', async () => {
@@ -170,9 +176,9 @@ describe('a record', () => {
       ],
       'pi_unknown',
       await chargeOf(sandbox.client, shop, other),
-      await chargeOf(sandbox.client, shop, record, { amount: 999 }),
-      await chargeOf(sandbox.client, shop, record, { currency: 'USD' }),
-      await chargeOf(sandbox.client, shop, record, { payment_method: 'pm_card_chargeDeclined' }),
+      await byHand('payment_intents', { ...BY_HAND, amount: '999' }),
+      await byHand('payment_intents', { ...BY_HAND, currency: 'usd' }),
+      await byHand('payment_intents', { ...BY_HAND, payment_method: 'pm_card_chargeDeclined' }),
     ]
     for (const gateway_id of wrong) {
       const named = { ...record, ...SIGNED, gateway_id }
@@ -202,7 +208,7 @@ describe('a record', () => {
       )
     const refused = await decide({})
     expect(refused.body).toMatchObject({ status: 503, code: 'unavailable', executed: 'not_by_this_request' })
-    expect((await decide({ decision: 'not_executed', unchecked: true })).body.field).toBe('unchecked')
+    expect((await decide({ decision: 'retry', unchecked: true })).body.field).toBe('unchecked')
     expect((await decide({ unchecked: true, gateway_id: 'pi_gone ' })).body.field).toBe('gateway_id')
     // Until when it is held, nobody else can say then.
     const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
@@ -233,13 +239,17 @@ describe('a record', () => {
 
   it('that two operators decide at once is decided by one of them', async () => {
     for (const what of ['refunds', 'capture'] as const) {
-      const { record } = await parked(what, { amount: 300 })
-      const gateway_id = what === 'refunds' ? await refundOf(sandbox.client, shop, record) : undefined
+      const { record, id, api_key } = await parked(what, { amount: 300 })
+      const [{ gateway_id: payment_intent }] = (await shop.ask(`/v1/payments/${id}`, { api_key })).body
+        .attempts
+      const gateway_id =
+        what === 'refunds' ? await byHand('refunds', { payment_intent, amount: '300' }) : undefined
       const { pool } = shop.service
       const held = await pool.connect()
       await held.query('BEGIN')
       await held.query('SELECT FROM payments.payments WHERE account = $1 FOR UPDATE', [record.account])
-      const both = ['executed', 'not_executed'].map((decision) =>
+      const decisions = what === 'refunds' ? ['executed', 'not_executed'] : ['not_executed', 'not_executed']
+      const both = decisions.map((decision) =>
         opsPost('/ops/record/decisions', {
           ...record,
           ...SIGNED,
@@ -256,7 +266,7 @@ describe('a record', () => {
       await held.query('COMMIT')
       held.release()
       const told = (await Promise.all(both)).map(({ status, body }) => `${status} ${body.code ?? body.state}`)
-      expect(told.sort()).toEqual(['200 completed', '409 not_resolvable'])
+      expect(told.sort()).toEqual(['200 completed', '409 record_changed'])
     }
   })
 
@@ -317,6 +327,8 @@ describe('a record', () => {
   it('is finished by a worker, and posted by the normal path, once there is evidence', async () => {
     const { record, send, balance, id, api_key } = await parked('capture', { amount: 700, final: true })
     const evidence = { ...record, ...SIGNED, outcome: 'executed' }
+    expect((await opsPost('/ops/record/evidence', evidence)).body).toMatchObject({ field: 'outcome' })
+    await captureOf(sandbox.client, shop, record)
     expect((await opsPost('/ops/record/evidence', evidence)).body).toMatchObject({
       state: 'unknown',
       audit: [

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { verify } from '../ledger/index.ts'
 import { type Decision, decide, sweeper } from '../payments/index.ts'
 import { verifyLedger } from './books.ts'
-import { refundOf } from './charges.ts'
+import { captureOf, refundOf } from './charges.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { openTestService, type TestService } from './service.ts'
 
@@ -175,6 +175,7 @@ describe('an operator', () => {
   it('who tells that a parked capture was executed settles it and posts it', async () => {
     const { id, record, send } = await parked('capture', { amount: 700, final: true })
     const since = await watchBooks()
+    await captureOf(sandbox.client, shop, record)
     await decideOn(record, { decision: 'executed' })
     expect(await since()).toEqual([700, -1_000])
     expect(await find(id)).toMatchObject({ status: 'succeeded', amount_captured: 700 })

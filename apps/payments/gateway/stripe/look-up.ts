@@ -1,8 +1,10 @@
-/** What Stripe has under an id that a person names. */
+/** What Stripe has under an id that a person names, or under the key of a call of ours. */
 import Stripe from 'stripe'
 import type { Charge, Gateway, Mode } from '../index.ts'
 import { outcomeOf } from './classify.ts'
 import type { Sender } from './http.ts'
+import { capturesOf, KEY_ENTRY } from './metadata.ts'
+import { intentsOfKey, type Read, refundsOf } from './pages.ts'
 import { captureBefore, type Intent, idOf, moneyOf } from './results.ts'
 
 /** The documentation of Stripe shows no other characters; nothing else may become a part of a path. */
@@ -22,6 +24,24 @@ export function lookUpAt(sender: Sender, mode: Mode): Gateway['lookUp'] {
   }
 }
 
+export function lookUpByKeyAt(
+  read: Read,
+  retrieve: (id: string, signal: AbortSignal) => Promise<Intent>,
+): Gateway['lookUpByKey'] {
+  return async (kind, { key, of }, signal) => {
+    const found: Charge[] = []
+    if (kind === 'payment') {
+      for (const id of await intentsOfKey(read, key, signal))
+        found.push(chargeOfIntent(await retrieve(id, signal)))
+      return found
+    }
+    if (of === null) return found
+    for await (const refund of refundsOf(read, of, signal))
+      if (refund.metadata?.[KEY_ENTRY] === key) found.push(chargeOfRefund(refund))
+    return found
+  }
+}
+
 /** Null where Stripe itself says that there is no such object. */
 async function ask<T>(
   sender: Sender,
@@ -38,9 +58,17 @@ async function ask<T>(
 }
 
 function chargeOfIntent(intent: Intent): Charge {
-  const status = INTENTS[intent.status] ?? 'open'
+  // What was canceled after a part was taken has moved that part.
+  const ended = intent.status === 'canceled' && intent.amount_received > 0
+  const status = ended ? 'moved' : (INTENTS[intent.status] ?? 'open')
   return {
     ...moneyOf(intent),
+    gateway_id: intent.id,
+    key: intent.metadata?.[KEY_ENTRY] ?? null,
+    taken: intent.amount_received,
+    held: intent.amount_capturable,
+    given_back: givenBack(intent),
+    captures: [...capturesOf(intent.metadata).values()].map(({ key, amount }) => ({ key, amount })),
     account: intent.metadata?.account ?? null,
     reference: intent.metadata?.payment ?? null,
     of: null,
@@ -49,13 +77,27 @@ function chargeOfIntent(intent: Intent): Charge {
   }
 }
 
+/** The charge of an intent tells it, and only where it is told whole. */
+function givenBack({ id, amount_received, latest_charge }: Intent): number {
+  if (amount_received === 0) return 0
+  if (latest_charge !== null && typeof latest_charge === 'object') return latest_charge.amount_refunded
+  throw new Error(`Stripe does not tell what was given back of ${id}.`)
+}
+
 function chargeOfRefund(refund: Stripe.Refund): Charge {
+  const status = REFUNDS[refund.status ?? ''] ?? 'open'
   return {
     ...moneyOf(refund),
+    gateway_id: refund.id,
+    key: refund.metadata?.[KEY_ENTRY] ?? null,
+    taken: status === 'moved' ? refund.amount : 0,
+    held: 0,
+    given_back: 0,
+    captures: [],
     account: refund.metadata?.account ?? null,
     reference: refund.metadata?.refund ?? null,
     of: idOf(refund.payment_intent),
-    status: REFUNDS[refund.status ?? ''] ?? 'open',
+    status,
     capture_before: null,
   }
 }

@@ -8,15 +8,31 @@ import { moneyOf, refundOf } from './results.ts'
 
 export type Read = <T>(signal: AbortSignal | undefined, work: (stripe: Stripe) => Promise<T>) => Promise<T>
 
+/** What payment intents with the key of a call are called. */
+export async function intentsOfKey(read: Read, key: string, signal: AbortSignal): Promise<readonly string[]> {
+  const query = `metadata['${KEY_ENTRY}']:'${key.replace(/[\\']/g, '\\$&')}'`
+  const page = await read(signal, (stripe) => stripe.paymentIntents.search({ query, limit: 10 }))
+  // Search may tell more than what was asked for, and an older state than the present one.
+  return page.data.filter(({ metadata }) => metadata?.[KEY_ENTRY] === key).map(({ id }) => id)
+}
+
+/** The refunds of one payment, newest first. */
+export function refundsOf(
+  read: Read,
+  payment_intent: string,
+  signal: AbortSignal,
+): AsyncGenerator<Stripe.Refund> {
+  return pagesOf(STRIPE_LIMITS.refund_pages_max, (after) =>
+    read(signal, (stripe) => stripe.refunds.list({ payment_intent, ...after })),
+  )
+}
+
 export async function findRefund(
   read: Read,
   order: RefundOrder,
   { key, signal }: CallContext,
 ): Promise<Found<Refunded | Decline>> {
-  const pages = pagesOf(STRIPE_LIMITS.refund_pages_max, (after) =>
-    read(signal, (stripe) => stripe.refunds.list({ payment_intent: order.gateway_id, ...after })),
-  )
-  for await (const refund of pages) {
+  for await (const refund of refundsOf(read, order.gateway_id, signal)) {
     if (refund.metadata?.[KEY_ENTRY] === key) return refundOf(refund, order, key)
   }
   return { status: 'not_found' }

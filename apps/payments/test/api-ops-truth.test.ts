@@ -1,0 +1,188 @@
+/** What operators say against what the processor shows: no decision books what the processor does not have. */
+import { callRefused } from 'onlyonce'
+import { beforeAll, expect, it } from 'vitest'
+import { captureOf, chargeOf, refundOf } from './charges.ts'
+import { openSandbox, type Sandbox } from './sandbox.ts'
+import { openTestService, TEST_OPS_TOKEN, type TestService } from './service.ts'
+
+const TEA = { amount: 1_000, currency: 'EUR', payment_method: 'pm_card_visa' }
+const HELD = { ...TEA, capture_method: 'manual' }
+const SIGNED = { by: 'ann', why: 'looked it up at the processor' }
+let sandbox: Sandbox
+let shop: TestService
+/** The same service, whose processor refuses everything. */
+let refused: TestService
+
+beforeAll(async () => {
+  sandbox = await openSandbox({ search_lag_ms: 0 })
+  shop = await openTestService({ gateways: { test: sandbox.client } })
+  const refuse = async () => {
+    throw callRefused(new Error('The processor does not understand it.'))
+  }
+  const gateway = { ...sandbox.client, authorize: refuse, capture: refuse, void: refuse, refund: refuse }
+  refused = await openTestService({ database: shop.database, gateways: { test: gateway } })
+})
+
+let asked = 0
+async function parked(body: object, path = '/v1/payments', operation = 'payments.create') {
+  asked += 1
+  const key = `doubted-request-${asked}`
+  const { api_key, account } = shop
+  expect((await refused.post(path, body, { api_key, key })).body.code).toBe('parked')
+  return { account, operation, key }
+}
+
+const tell = (path: 'decisions' | 'evidence', body: object) =>
+  shop.post(`/ops/record/${path}`, { ...SIGNED, ...body }, { api_key: TEST_OPS_TOKEN, key: '' })
+const decide = (record: object, decision: string, more: object = {}) =>
+  tell('decisions', { ...record, decision, ...more })
+
+/** What a person does at the processor. */
+async function byHand(path: string, form: Record<string, string>): Promise<string> {
+  const { url, api_key } = sandbox.gateway
+  const headers = { authorization: `Bearer ${api_key}` }
+  const body = new URLSearchParams(form)
+  const made = await fetch(`${url}/v1/${path}`, { method: 'POST', headers, body })
+  return ((await made.json()) as { id: string }).id
+}
+const charge = (more: Record<string, string> = {}) =>
+  byHand('payment_intents', {
+    amount: '1000',
+    currency: 'eur',
+    payment_method: 'pm_card_visa',
+    confirm: 'true',
+    ...more,
+  })
+async function captured(form: Record<string, string>): Promise<string> {
+  const id = await charge({ capture_method: 'manual' })
+  await byHand(`payment_intents/${id}/capture`, form)
+  return id
+}
+async function refundedBy(amount: string): Promise<string> {
+  const id = await charge()
+  await byHand('refunds', { payment_intent: id, amount })
+  return id
+}
+async function canceledAfter(amount: string): Promise<string> {
+  const id = await captured({ amount_to_capture: amount, final_capture: 'false' })
+  await byHand(`payment_intents/${id}/cancel`, {})
+  return id
+}
+const books = async ({ key }: { key: string }) =>
+  (
+    await shop.service.pool.query(
+      'SELECT status, captured::int, held::int FROM payments.payments WHERE account = $1 AND idempotency_key = $2',
+      [shop.account, key],
+    )
+  ).rows[0]
+
+it('a charge that was taken in part, or given back, settles no payment', async () => {
+  const record = await parked(TEA)
+  for (const { gateway_id, amounts } of [
+    { gateway_id: await captured({ amount_to_capture: '1' }), amounts: ['1 EUR', '1000 EUR'] },
+    { gateway_id: await canceledAfter('400'), amounts: ['400 EUR', '1000 EUR'] },
+    { gateway_id: await refundedBy('1000'), amounts: ['1000 EUR', 'given 1000'] },
+    { gateway_id: await refundedBy('300'), amounts: ['1000 EUR', 'given 300'] },
+  ]) {
+    const told = [
+      await decide(record, 'executed', { gateway_id }),
+      await tell('evidence', { ...record, outcome: 'executed', gateway_id }),
+    ]
+    for (const { body } of told) {
+      expect.soft(body).toMatchObject({ status: 400, field: 'gateway_id' })
+      for (const amount of amounts) expect.soft(body.detail).toContain(amount)
+    }
+  }
+  // Manual capture at the processor, and all of it was taken: that is what the payment asked for.
+  const gateway_id = await captured({})
+  expect((await decide(record, 'executed', { gateway_id })).body).toMatchObject({ state: 'completed' })
+  expect(await books(record)).toEqual({ status: 'succeeded', captured: 1_000, held: 0 })
+})
+
+it('a charge of which something was taken is no hold', async () => {
+  const record = await parked(HELD)
+  const capture_before = new Date(Date.now() + 86_400_000).toISOString()
+  for (const gateway_id of [
+    await charge(),
+    await captured({ amount_to_capture: '400' }),
+    await captured({ amount_to_capture: '400', final_capture: 'false' }),
+  ]) {
+    for (const { body } of [
+      await decide(record, 'executed', { gateway_id, capture_before }),
+      await tell('evidence', { ...record, outcome: 'executed', gateway_id, capture_before }),
+    ]) {
+      expect.soft(body).toMatchObject({ status: 400, field: 'gateway_id' })
+      expect.soft(body.detail).toContain('decide not_executed')
+    }
+  }
+  // The way out that the sentence names.
+  const own = await chargeOf(sandbox.client, shop, record)
+  await byHand(`payment_intents/${own}/capture`, {})
+  expect((await decide(record, 'executed', { gateway_id: own })).body.field).toBe('gateway_id')
+  expect((await decide(record, 'not_executed')).body.field).toBe('decision')
+  await byHand('refunds', { payment_intent: own })
+  expect((await decide(record, 'not_executed')).body).toMatchObject({ state: 'completed' })
+  expect(await books(record)).toMatchObject({ status: 'failed', captured: 0 })
+})
+
+it('a charge that another call of ours has made is that of another payment', async () => {
+  const record = await parked(TEA)
+  const gateway_id = await charge({ 'metadata[onlyonce_key]': 'the-call-of-another-request' })
+  const { body } = await decide(record, 'executed', { gateway_id })
+  expect(body).toMatchObject({ status: 400, field: 'gateway_id' })
+  expect(body.detail).toContain('another payment')
+})
+
+it('a payment or a refund that the processor shows under our key cannot be declared not executed', async () => {
+  const paid = (await shop.post('/v1/payments', TEA)).body
+  for (const { record, make } of [
+    { record: await parked(TEA), make: chargeOf },
+    { record: await parked(HELD), make: chargeOf },
+    {
+      record: await parked({ amount: 300 }, `/v1/payments/${paid.id}/refunds`, 'refunds.create'),
+      make: refundOf,
+    },
+  ]) {
+    const gateway_id = await make(sandbox.client, shop, record)
+    for (const { body, field } of [
+      { ...(await decide(record, 'not_executed', { unchecked: true })), field: 'decision' },
+      { ...(await tell('evidence', { ...record, outcome: 'declined' })), field: 'outcome' },
+    ]) {
+      expect(body).toMatchObject({ status: 400, field })
+      expect(body.detail).toContain(gateway_id)
+    }
+    expect((await decide(record, 'executed', { gateway_id })).body).toMatchObject({ state: 'completed' })
+  }
+})
+
+it('not executed is decided while the processor is away only by an operator who answers for it', async () => {
+  const record = await parked(TEA)
+  await sandbox.gateway.fault({ fault: 'error_before', on: 'lookup', rate: 1 })
+  expect((await decide(record, 'not_executed')).body).toMatchObject({
+    status: 503,
+    executed: 'not_by_this_request',
+  })
+  const { body } = await decide(record, 'not_executed', { unchecked: true })
+  await sandbox.gateway.behave()
+  expect(body).toMatchObject({ state: 'completed', audit: [{ why: `Unchecked: ${SIGNED.why}` }] })
+})
+
+it('a capture or a cancellation is what the processor shows of it', async () => {
+  const paid = (await shop.post('/v1/payments', HELD)).body
+  const capture = await parked({ amount: 400 }, `/v1/payments/${paid.id}/capture`, 'payments.capture')
+  expect((await decide(capture, 'executed')).body).toMatchObject({ status: 400, field: 'decision' })
+  await captureOf(sandbox.client, shop, capture)
+  expect((await decide(capture, 'not_executed')).body).toMatchObject({ status: 400, field: 'decision' })
+  expect((await decide(capture, 'executed')).body).toMatchObject({ state: 'completed' })
+  // One that a person has made has no entry of ours, and is known by what was taken.
+  const second = await parked({ amount: 100 }, `/v1/payments/${paid.id}/capture`, 'payments.capture')
+  expect((await decide(second, 'executed')).body).toMatchObject({ status: 400, field: 'decision' })
+  const [{ gateway_id }] = paid.attempts
+  await byHand(`payment_intents/${gateway_id}/capture`, { amount_to_capture: '100', final_capture: 'false' })
+  expect((await decide(second, 'executed')).body).toMatchObject({ state: 'completed' })
+  const cancel = await parked({}, `/v1/payments/${paid.id}/cancel`, 'payments.cancel')
+  expect((await decide(cancel, 'executed')).body).toMatchObject({ status: 400, field: 'decision' })
+  await byHand(`payment_intents/${gateway_id}/cancel`, {})
+  expect((await decide(cancel, 'not_executed')).body).toMatchObject({ status: 400, field: 'decision' })
+  expect((await decide(cancel, 'executed')).body).toMatchObject({ state: 'completed' })
+})
