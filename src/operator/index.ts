@@ -238,15 +238,15 @@ class Desk<Tx> implements Operator {
     tx: Queryable | undefined,
     stepOf: (seen: SeenWithin | null) => Step | null,
   ): Promise<boolean> {
-    await this.#engine.start()
-    const seen = await orMissingRight(() => this.#look(checked, tx))
+    await this.#engine.start().catch(throwWithoutRequest)
+    const seen = await orMissingRight(() => this.#look(checked, tx)).catch(throwWithoutRequest)
     if (fence !== undefined && seen !== null && seen.record.fence !== fence) {
       throw new OnlyonceError('record_changed')
     }
     const step = stepOf(seen)
     if (step === null) return false
     const request = { id: checked, void_call: null, ...step, by, why }
-    const done = await orMissingRight(() => this.#store.decide(request, tx))
+    const done = await orMissingRight(() => this.#store.decide(request, tx)).catch(throwWithoutRequest)
     if (!done) throw new OnlyonceError('record_changed')
     const { state } = step.to
     // Whether a transaction of the caller's commits is for the caller to know.

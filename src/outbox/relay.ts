@@ -1,6 +1,7 @@
 import type { Onlyonce } from '../door.ts'
 import type { Engine } from '../engine.ts'
 import { OnlyonceError } from '../errors.ts'
+import { throwWithoutRequest } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import { Deadline } from '../retry.ts'
 import type { OutboxStore } from '../store/outbox.ts'
@@ -77,7 +78,11 @@ class OutboxRelay<Tx> implements Relay {
     ])
   }
 
-  async runOnce(): Promise<Ran> {
+  runOnce(): Promise<Ran> {
+    return this.#batch().catch(throwWithoutRequest)
+  }
+
+  async #batch(): Promise<Ran> {
     await this.#ready()
     const routed = this.#couriers.length > 0 ? await this.#route() : false
     const started = [...this.#tasks].flatMap(([name, task]) => this.#start(name, task))

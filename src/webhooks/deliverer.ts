@@ -1,4 +1,5 @@
 import type { Engine } from '../engine.ts'
+import { throwWithoutRequest } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import { Deadline } from '../retry.ts'
 import type { DeliveryEnd, TakenDelivery, WebhookStore } from '../store/webhooks.ts'
@@ -40,7 +41,11 @@ export class WebhookDeliverer<Tx> implements Deliverer {
     this.#ready = ready
   }
 
-  async runOnce(): Promise<Ran> {
+  runOnce(): Promise<Ran> {
+    return this.#batch().catch(throwWithoutRequest)
+  }
+
+  async #batch(): Promise<Ran> {
     await this.#ready()
     const cleaned = await this.#clean()
     const taken = await this.#take()

@@ -5,7 +5,7 @@ import { engineOf } from '../onlyonce.ts'
 import type { OptionNames } from '../options.ts'
 import type { Takable } from '../store/operations.ts'
 import type { Worker } from '../worker.ts'
-import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach } from './take.ts'
+import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach, toldPlainly } from './take.ts'
 
 export interface CompleterOptions extends TakerOptions {
   /** How long after the end of its lease an operation counts as abandoned. Until then its client may come back. */
@@ -28,7 +28,7 @@ export function completer<Tx>(once: Onlyonce<Tx>, options: CompleterOptions = {}
   const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = options
   const tellFailed = ({ id }: Takable, error: unknown) =>
     engine.observers.emit({ signal: 'reconcile_failed', id, failure: failureOf(error) })
-  return {
+  return toldPlainly({
     name: 'completer',
     async runOnce() {
       await engine.start()
@@ -48,5 +48,5 @@ export function completer<Tx>(once: Onlyonce<Tx>, options: CompleterOptions = {}
       }
       return await takeEach(abandoned, options, resume, tellFailed)
     },
-  }
+  })
 }

@@ -7,6 +7,7 @@ import { positive } from '../requests.ts'
 import type { Reaped, ReapRequest } from '../store/contract.ts'
 import { faultBehind } from '../store/postgres/classify.ts'
 import type { Ran, Worker } from '../worker.ts'
+import { toldPlainly } from './take.ts'
 
 export interface ReaperOptions {
   /**
@@ -36,7 +37,7 @@ export function reaper<Tx>(once: Onlyonce<Tx>, options: ReaperOptions): Worker {
   const { mode, batch_max, every_ms } = checkOptions(options)
   const batch = new BatchSize(batch_max)
   const kept_min_ms = Math.max(LIMITS.finished_kept_min_ms, engine.store.doubt_max_ms)
-  return {
+  return toldPlainly({
     name: 'reaper',
     every_ms,
     async runOnce(): Promise<Ran> {
@@ -51,7 +52,7 @@ export function reaper<Tx>(once: Onlyonce<Tx>, options: ReaperOptions): Worker {
       if (count > 0) engine.observers.emit({ signal: 'ttl_pruned', count })
       return { done: count, more }
     },
-  }
+  })
 }
 
 /** As many as the database takes in time: half after a batch that was too slow, and then a little more each time. */

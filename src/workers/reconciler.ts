@@ -7,7 +7,7 @@ import type { ResumeEnd } from '../protect/run-operation.ts'
 import type { RecordId } from '../record/index.ts'
 import type { Takable } from '../store/operations.ts'
 import type { Worker } from '../worker.ts'
-import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach } from './take.ts'
+import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach, toldPlainly } from './take.ts'
 
 /**
  * Finds out what became of operations in doubt: from what others have told first, then by `find`, as often as
@@ -21,7 +21,7 @@ export function reconciler<Tx>(once: Onlyonce<Tx>, options: TakerOptions = {}): 
   checkTaker('reconciler()', options, TAKER_NAMES)
   const { batch_max = LIMITS.worker_batch_max } = options
   const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = options
-  return {
+  return toldPlainly({
     name: 'reconciler',
     async runOnce() {
       await engine.start()
@@ -38,7 +38,7 @@ export function reconciler<Tx>(once: Onlyonce<Tx>, options: TakerOptions = {}): 
         tell(engine.observers, id, { why: 'lost', error }),
       )
     },
-  }
+  })
 }
 
 function tell(observers: Observers, id: RecordId, end: NonNullable<ResumeEnd>): void {

@@ -3,6 +3,7 @@ import { LIMITS } from '../limits.ts'
 import { engineOf } from '../onlyonce.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import type { Worker } from '../worker.ts'
+import { toldPlainly } from './take.ts'
 
 export interface RecovererOptions {
   /** Records in one batch. */
@@ -24,12 +25,12 @@ export function recoverer<Tx>(once: Onlyonce<Tx>, options: RecovererOptions = {}
   const engine = engineOf(once)
   refuseUnknown('recoverer()', options, NAMES)
   const { batch_max = LIMITS.worker_batch_max, at_once = LIMITS.worker_at_once } = options
-  return {
+  return toldPlainly({
     name: 'recoverer',
     async runOnce() {
       engine.refuseWhenClosing()
       await engine.start()
       return await engine.upkeep.recovery.runOnce({ batch_max, at_once })
     },
-  }
+  })
 }

@@ -1,8 +1,9 @@
+import { throwWithoutRequest } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import { positive } from '../requests.ts'
 import type { Takable } from '../store/operations.ts'
-import type { Ran } from '../worker.ts'
+import type { Ran, Worker } from '../worker.ts'
 
 /** What workers that go on with operations can be told. */
 export interface TakerOptions {
@@ -64,4 +65,9 @@ function shuffled<T>(list: readonly T[]): T[] {
     ;[copy[i], copy[j]] = [copy[j]!, copy[i]!]
   }
   return copy
+}
+
+/** A worker has no request to send again: its errors say what happened, and no more. */
+export function toldPlainly(worker: Worker): Worker {
+  return { ...worker, runOnce: () => worker.runOnce().catch(throwWithoutRequest) }
 }

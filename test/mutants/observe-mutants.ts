@@ -3,6 +3,12 @@ import type { Mutant } from './mutants.ts'
 /** Faults in what is told of calls, and to whom. */
 export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
+    name: 'tell a worker what a client is to send again',
+    file: 'src/workers/take.ts',
+    edits: [{ from: `worker.runOnce().catch(throwWithoutRequest)`, to: `worker.runOnce()` }],
+    tests: ['test/contract/operator-words.test.ts'],
+  },
+  {
     name: 'OpenTelemetry: begin the counters of an operation at its first event',
     file: 'src/observe/opentelemetry.ts',
     edits: [{ from: `      begin(signal)\n`, to: `` }],
