@@ -156,7 +156,7 @@ function lookOf(record: Unknown, now: number): string {
   const { look_at, kind, looks } = record
   if (kind === 'operation') {
     return look_at === null
-      ? 'No look is planned: an operator has to decide.'
+      ? `No look is planned. ${DECIDE}`
       : `The next look is due ${when(look_at, now)}; a worker (startWorkers) makes it.`
   }
   const asked = looks > 0 ? ` recover was asked ${looks} times.` : ''
@@ -183,10 +183,13 @@ function callOf({ step, generation }: InDoubt): string {
 
 function nextOfParked({ kind, decided }: Parked, { in_doubt }: Facts): string {
   if (kind !== 'operation')
-    return `An operator has to decide.${decided ? '' : ' Until then the late reply of its owner still counts.'}`
-  if (in_doubt === null) return 'An operator has to decide.'
-  return `An operator has to decide about the call with the key ${in_doubt.key}. If it happened, pass its result to addEvidence and unpark the record: the operation then goes on behind the call.`
+    return `${DECIDE}${decided ? '' : ' Until then the late reply of its owner still counts.'}`
+  if (in_doubt === null) return `${DECIDE} unpark lets a worker go on with it.`
+  return `An operator has to decide about the call with the key ${in_doubt.key}. If it happened, pass its result to addEvidence and unpark the record: the operation then goes on behind the call. If it did not happen and never will, resolve with allow_retry: true and earlier_call_is_void: true.`
 }
+
+const DECIDE =
+  'An operator has to decide: resolve with the reply if it happened, or with allow_retry: true if it is proved that it did not.'
 
 function when(time: number, now: number): string {
   return time <= now ? 'now' : `in ${seconds(time - now)}`
