@@ -51,11 +51,12 @@ async function vanishInCall(name: string, lifetime_h: number, retention_ms: numb
     if (!answers) await never()
     return 'ch_1'
   })
-  const once = shop.open({ retention_ms, operations: [pay] })
-  const gone = once.run(pay, { ...call, ...SHORT }).catch(() => {})
+  const owner = shop.open({ retention_ms, operations: [pay] })
+  const gone = owner.run(pay, { ...call, ...SHORT }).catch(() => {})
   await waitUntil('the call is under way', () => calls > 0)
   await gone
-  // A sign of life may still have been on its way.
+  // A sign of life may still be on its way: none is, once the connections of the owner are closed.
+  await owner.close()
   await waitUntil('the lease is over', async () => {
     const { rows } = await shop.observer.query(
       'SELECT lease_until < clock_timestamp() AS over FROM onlyonce.records WHERE key = $1',
@@ -64,6 +65,7 @@ async function vanishInCall(name: string, lifetime_h: number, retention_ms: numb
     return rows[0].over
   })
   answers = true
+  const once = shop.open({ retention_ms, operations: [pay] })
   return { once, call, id: { account: call.account, operation: name, key: call.key } }
 }
 

@@ -32,7 +32,7 @@ test('a worker whose lease is too short for a call undoes nothing, and another g
   const call = payment()
   const heard = makeRecorder()
   const once = shop.open({ operations: [transfer], observe: heard })
-  await catchError(once.run(transfer, { ...call, lease_ms: 8_000, in_progress_max_ms: 100 }))
+  await catchError(once.run(transfer, { ...call, lease_ms: 8_000, in_progress_max_ms: 500 }))
   await shop.observer.query('UPDATE onlyonce.records SET lease_until = now() WHERE key = $1', [call.key])
   gone = false
   await completer(once, { lease_ms: 300, grace_ms: 1 }).runOnce()
