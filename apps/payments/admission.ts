@@ -15,7 +15,7 @@ import { tooMany } from './database/reads.ts'
 import type { Mode } from './gateway/index.ts'
 import { LIMITS } from './limits.ts'
 import { Refused } from './problems.ts'
-import { Tries } from './tries.ts'
+import { type Attempt, Tries } from './tries.ts'
 
 const DAY_MS = 86_400_000
 
@@ -37,6 +37,8 @@ export interface ServiceLimits {
   readonly admitPayment: (asked: Asked, check: () => Promise<void>) => Promise<Admission>
   /** What was admitted began nothing, and asked no processor: then it does not count for the day, nor for its card and its account. */
   readonly cameToNothing: (asked: Named) => Promise<void>
+  /** An attempt of a write begins: it counts once for its day, and against its card where the card is tried. */
+  readonly begin: (asked: Named) => Attempt
   /** Counts one more request under way in this process, until what it returns is called. */
   countRequest(): () => void
   stop(): void
@@ -118,7 +120,7 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
     },
     async admitWork(asked, check = async () => {}) {
       const { admission, giveBack } = await admitLoad(asked, check)
-      tries.counted(asked, giveBack)
+      await tries.counted(asked, { day: giveBack })
       return admission
     },
     async admitPayment(asked, check) {
@@ -132,12 +134,14 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
       const admission = orRefuse(
         admissionOf(account, { code: 'velocity_limited', reason: 'account-velocity' }),
       )
-      tries.counted(asked, () =>
-        Promise.all([cards.giveBack(card), accounts.giveBack(account), day.giveBack()]),
-      )
+      await tries.counted(asked, {
+        day: day.giveBack,
+        card: () => Promise.all([cards.giveBack(card), accounts.giveBack(account)]),
+      })
       return admission
     },
     cameToNothing: (asked) => tries.cameToNothing(asked),
+    begin: (asked) => tries.begin(asked),
     countRequest: () => load.enter(),
     stop: () => load.stop(),
   }

@@ -118,7 +118,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       {
         gateways,
         desk: operator(once),
-        cameToNothing: limits.cameToNothing,
+        begin: limits.begin,
         retention_ms: config.keys.retention_ms,
       },
       outbox(once),

@@ -110,7 +110,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   {
     name: 'count a payment that is refused as a duplicate against its card',
     file: 'apps/payments/payments/create.ts',
-    edits: [{ from: `refused ? doors.cameToNothing(op) : undefined`, to: `undefined` }],
+    edits: [{ from: `refused ? attempt.cameToNothing() : attempt.hasBegun()`, to: `attempt.hasBegun()` }],
     tests: ['apps/payments/test/limits.test.ts'],
     only: 'for a duplicate that is refused',
   },

@@ -55,10 +55,36 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'quota: count a payment that the operation refuses as a duplicate',
-    file: 'apps/payments/admission.ts',
-    edits: [{ from: 'accounts.giveBack(account), day.giveBack()]', to: 'accounts.giveBack(account)]' }],
+    file: 'apps/payments/tries.ts',
+    edits: [{ from: 'await Promise.all([day(), card?.()])', to: 'await card?.()' }],
     tests: [STORAGE],
     only: 'counts what begins a write',
+  },
+  {
+    name: 'velocity: count tries of a card that the processor has not made',
+    file: 'apps/payments/tries.ts',
+    edits: [
+      {
+        from: `error.code === 'not_executed') this.#tried = false`,
+        to: `error.code === 'not_executed') this.#tried = true`,
+      },
+    ],
+    tests: [STORAGE],
+    only: 'is one write, however often',
+  },
+  {
+    name: 'quota: count a write for each of its attempts',
+    file: 'apps/payments/tries.ts',
+    edits: [{ from: 'if (!this.#is_new) await this.#taken?.day()', to: '' }],
+    tests: [STORAGE],
+    only: 'is one write, however often',
+  },
+  {
+    name: 'quota: do not count a write that was not executed',
+    file: 'apps/payments/tries.ts',
+    edits: [{ from: 'if (!this.#is_new) await this.#taken?.day()', to: 'await this.#taken?.day()' }],
+    tests: [STORAGE],
+    only: 'is one write, however often',
   },
   {
     name: 'processor: let wrong signatures be as many as an address likes',

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorCode, OnlyonceError } from 'onlyonce'
-import { isDatabaseAway } from '../database/away.ts'
+import { isNotNow } from '../database/away.ts'
 import {
   PROBLEM_TYPE,
   PROBLEMS,
@@ -41,7 +41,7 @@ export function answerError(
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return sendProblem(request, reply, 'invalid_request')
   }
-  const code = isDatabaseAway(error) || isTooSlow(error) ? 'unavailable' : 'internal'
+  const code = isNotNow(error) ? 'unavailable' : 'internal'
   request.log.error({ err: error }, 'a request failed')
   return sendProblem(request, reply, code)
 }
@@ -104,9 +104,4 @@ function send(request: FastifyRequest, reply: FastifyReply, body: Told): Fastify
     .header('content-type', PROBLEM_TYPE)
     .header('cache-control', 'no-store')
     .send(Buffer.from(JSON.stringify({ ...body, request_id: request.id })))
-}
-
-/** A read that took so long that the server has ended it. */
-function isTooSlow(error: Error): boolean {
-  return (error as { code?: unknown }).code === '57014'
 }

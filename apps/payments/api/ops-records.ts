@@ -1,6 +1,6 @@
 import { addEvidence, derivedKey, OnlyonceError, operator, type RecordId } from 'onlyonce'
 import { type Static, Type } from 'typebox'
-import { type Decision, decide, evidenceOf } from '../payments/index.ts'
+import { type Decision, decide, evidenceOf, UNCHECKED } from '../payments/index.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
 import { requireOpsToken } from './auth.ts'
@@ -17,10 +17,17 @@ const RECORD = {
   operation: Type.String({ minLength: 1, maxLength: 255 }),
   key: Type.String({ minLength: 1, maxLength: 255 }),
 }
+const WHY_LENGTH_MAX = 1_000
 /** Kept for ever beside what was decided. */
 const SIGNATURE = {
-  by: Type.String({ minLength: 1, maxLength: 255, description: 'Who decides.' }),
-  why: Type.String({ minLength: 1, maxLength: 1_000 }),
+  by: Type.String({
+    minLength: 1,
+    maxLength: 255,
+    // In one line, and more than spaces.
+    pattern: '^(?! *$)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+    description: 'Who decides.',
+  }),
+  why: Type.String({ minLength: 1, maxLength: WHY_LENGTH_MAX, pattern: '\\S' }),
 }
 const FOUND = {
   gateway_id: Type.Optional(
@@ -224,6 +231,10 @@ function readDecision({ reply, ...rest }: Omit<DecisionBody, keyof typeof RECORD
     const detail = 'unchecked goes with the decisions executed and not_executed, and with no other.'
     throw new Refused('invalid_request', { field: 'unchecked', detail })
   }
+  if (rest.unchecked && UNCHECKED.length + rest.why.length > WHY_LENGTH_MAX) {
+    const detail = `With unchecked, why has at most ${WHY_LENGTH_MAX - UNCHECKED.length} characters: "${UNCHECKED}" is put before it.`
+    throw new Refused('invalid_request', { field: 'why', detail })
+  }
   if (rest.capture_before !== undefined) readTime('capture_before', rest.capture_before)
   if (reply === undefined) return rest as Decision
   const { status, headers = {}, body } = reply
@@ -238,6 +249,8 @@ function readDecision({ reply, ...rest }: Omit<DecisionBody, keyof typeof RECORD
 
 /** A reply that cannot be sent as it is, such as one with a header that is none, is the operator's mistake and no fault of ours. */
 function refuseReply(error: unknown): never {
+  if (error instanceof OnlyonceError && error.code === 'decision_invalid')
+    throw new Refused('invalid_request', { field: 'why', detail: error.message })
   if (!(error instanceof OnlyonceError && error.code === 'option_invalid')) throw error
   throw new Refused('invalid_request', { field: 'reply', detail: error.message })
 }

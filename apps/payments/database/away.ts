@@ -11,6 +11,16 @@ export function isDatabaseAway(error: unknown): boolean {
   return /Connection terminated|timeout exceeded when trying to connect|Query read timeout/.test(`${message}`)
 }
 
+/**
+ * Whether the same statement may well succeed a moment later: the database is away, or another transaction was in the way, as one that
+ * changes a table is. The classes are those that the library takes for passing (src/store/postgres/sql-states.ts).
+ */
+export function isNotNow(error: unknown): boolean {
+  if (isDatabaseAway(error)) return true
+  const { code } = (error ?? {}) as { readonly code?: unknown }
+  return typeof code === 'string' && /^(?:40|55)[0-9A-Z]{3}$/.test(code)
+}
+
 /** Whether the server answered and let us not in: waiting does not help against a wrong password or a missing database. */
 export function isRefused(error: unknown): boolean {
   const { code } = (error ?? {}) as { readonly code?: unknown }

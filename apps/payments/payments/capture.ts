@@ -35,7 +35,12 @@ interface Reserved {
 export const capturePaymentWith = (doors: PaymentDoors) =>
   operation('payments.capture', async (op, input: CapturePayment) => {
     const { gateways } = doors
-    const reserved = await op.atomic('reserved', (tx) => reserve(tx, op, input, doors), ONE_AT_A_TIME)
+    const attempt = doors.begin(op)
+    const begin = (tx: Queryable) => {
+      attempt.begins()
+      return reserve(tx, op, input, doors)
+    }
+    const reserved = await op.atomic('reserved', begin, ONE_AT_A_TIME).finally(() => attempt.hasBegun())
     if ('status' in reserved) return reserved
     const gateway = gatewayOf(gateways, op.account)
     const captured = await op.foreign('captured', {

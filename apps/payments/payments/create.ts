@@ -37,14 +37,16 @@ export interface CreatePayment {
 export const createPaymentWith = (doors: PaymentDoors) =>
   operation('payments.create', async (op, input: CreatePayment) => {
     const { gateways } = doors
+    const attempt = doors.begin(op)
     let refused = false
     const insert = async (tx: Queryable) => {
+      attempt.begins()
       const inserted = await insertPayment(tx, op, input, doors)
       refused = inserted instanceof OperationReply
       return inserted
     }
     // A refusal that is not stored does not come back here: the step ends the function.
-    const told = () => (refused ? doors.cameToNothing(op) : undefined)
+    const told = () => (refused ? attempt.cameToNothing() : attempt.hasBegun())
     const created = await op.atomic('created', insert, READ_COMMITTED).finally(told)
     if (created instanceof OperationReply) return created
     const { id } = created
@@ -59,11 +61,13 @@ export const createPaymentWith = (doors: PaymentDoors) =>
       capture: input.capture_method,
       reference,
     }
-    const authorized = await op.foreign('authorized', {
-      call: (context) => gateway.authorize(order, context),
-      find: (context) => gateway.findAuthorization(order, context),
-      ...boundsOf(gateway),
-    })
+    const authorized = await op
+      .foreign('authorized', {
+        call: (context) => attempt.tries(() => gateway.authorize(order, context)),
+        find: (context) => gateway.findAuthorization(order, context),
+        ...boundsOf(gateway),
+      })
+      .finally(() => attempt.hasTried())
     return op
       .atomic('settled', (tx) => settlePayment(tx, op, id, authorized, windowMs(doors, op)), READ_COMMITTED)
       .catch(tellTaken(authorized.gateway_id))

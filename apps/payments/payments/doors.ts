@@ -1,4 +1,5 @@
 import type { Op, Operator } from 'onlyonce'
+import type { Attempt } from '../tries.ts'
 import type { Gateways } from './gateways.ts'
 
 /** What the operations of payments work with. */
@@ -6,8 +7,8 @@ export interface PaymentDoors {
   readonly gateways: Gateways
   /** Ends requests that were not executed and hold what others need. */
   readonly desk: Operator
-  /** Told of a payment that is refused before its processor is asked: it charges no card. */
-  readonly cameToNothing: (payment: Pick<Op, 'account' | 'operation' | 'key'>) => Promise<void>
+  /** Told that an attempt begins: what it has counted against limits is given back where it need not count. */
+  readonly begin: (write: Pick<Op, 'account' | 'operation' | 'key'>) => Attempt
   /** How long keys replay. */
   readonly retention_ms: number
 }

@@ -36,7 +36,12 @@ async function letGo(
   reason: VoidOrder['reason'],
   why: 'canceled' | 'expired',
 ) {
-  const closed = await op.atomic('closed', (tx) => close(tx, op, doors, id, why), ONE_AT_A_TIME)
+  const attempt = doors.begin(op)
+  const begin = (tx: Queryable) => {
+    attempt.begins()
+    return close(tx, op, doors, id, why)
+  }
+  const closed = await op.atomic('closed', begin, ONE_AT_A_TIME).finally(() => attempt.hasBegun())
   if ('status' in closed) return closed
   const gateway = gatewayOf(doors.gateways, op.account)
   const order = { gateway_id: closed.gateway_id, reason }

@@ -37,7 +37,12 @@ interface Reserved {
 export const refundPaymentWith = (doors: PaymentDoors) =>
   operation('refunds.create', async (op, input: RefundPayment) => {
     const { gateways } = doors
-    const reserved = await op.atomic('reserved', (tx) => reserve(tx, op, input, doors), ONE_AT_A_TIME)
+    const attempt = doors.begin(op)
+    const begin = (tx: Queryable) => {
+      attempt.begins()
+      return reserve(tx, op, input, doors)
+    }
+    const reserved = await op.atomic('reserved', begin, ONE_AT_A_TIME).finally(() => attempt.hasBegun())
     if ('status' in reserved) return reserved
     const gateway = gatewayOf(gateways, op.account)
     const order = { account: op.account, reason: input.reason, ...reserved }

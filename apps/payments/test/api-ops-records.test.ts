@@ -309,6 +309,26 @@ describe('a record', () => {
     expect(await balance()).toMatchObject({ available: 800 })
   })
 
+  it('is signed in a line that says who and why', async () => {
+    const { record } = await parked('refunds', { amount: 100 })
+    for (const { given, field } of [
+      { given: { by: '   ' }, field: 'by' },
+      { given: { by: 'ann\nbob' }, field: 'by' },
+      { given: { why: ' \n ' }, field: 'why' },
+    ]) {
+      for (const { body } of [
+        await opsPost('/ops/record/decisions', { ...record, ...SIGNED, decision: 'park', ...given }),
+        await opsPost('/ops/record/evidence', { ...record, ...SIGNED, outcome: 'declined', ...given }),
+      ])
+        expect(body).toMatchObject({ status: 400, code: 'invalid_request', field })
+    }
+    const decision = { ...record, ...SIGNED, decision: 'not_executed', unchecked: true }
+    const long = await opsPost('/ops/record/decisions', { ...decision, why: 'w'.repeat(990) })
+    expect(long.body).toMatchObject({ status: 400, field: 'why' })
+    const fits = await opsPost('/ops/record/decisions', { ...decision, why: 'w'.repeat(989) })
+    expect(fits.body).toMatchObject({ state: 'completed', audit: [{ by: 'ann' }] })
+  })
+
   it('of a request that moves nothing needs a reply', async () => {
     const record = { account: shop.account, operation: 'orders.create', key: 'a-handler-of-old' }
     await shop.service.pool.query(

@@ -7,7 +7,8 @@ import { waitUntil } from '../../../test/setup/wait.ts'
 import { authenticator } from '../accounts/index.ts'
 import { bounded } from '../database/bounded.ts'
 import type { Service } from '../service.ts'
-import { openTestService } from './service.ts'
+import { openSandbox } from './sandbox.ts'
+import { openTestService, TEST_OPS_TOKEN } from './service.ts'
 
 describe('without its database', () => {
   it('the service says so, starts nothing, and lives', async () => {
@@ -38,6 +39,41 @@ it.each(['payments', 'onlyonce'])('without its schema %s the service is not read
   await waitUntil('it is not ready', async () => (await ask('/readyz')).status === 503)
   await admin.query(`ALTER SCHEMA lost RENAME TO ${schema}`)
   await waitUntil('it is ready', async () => (await ask('/readyz')).status === 200)
+})
+
+it('a table that is being altered is told as a moment to wait, and never as a failure of ours', {
+  timeout: 60_000,
+}, async () => {
+  const { client } = await openSandbox()
+  const { ask, post, database } = await openTestService({ gateways: { test: client } })
+  const tea = { amount: 1_000, currency: 'EUR', payment_method: 'pm_card_visa' }
+  const paid = (await post('/v1/payments', tea)).body.id
+  const ops = { api_key: TEST_OPS_TOKEN }
+  const admin = await database.direct({ max: 1 }).connect()
+  cleanUpLater(async () => admin.release(true))
+  const tables = ['payments.payments', 'payments.api_keys', 'payments.ledger_entries', 'onlyonce.records']
+  for (const table of [...tables, 'onlyonce.webhook_messages']) {
+    await admin.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
+    const answers = await Promise.all([
+      ask('/v1/payments'),
+      ask('/v1/balances'),
+      ask('/v1/events'),
+      ask('/v1/idempotency-keys/a-key-of-nobody-here'),
+      post('/v1/payments', tea),
+      post(`/v1/payments/${paid}/refunds`, { amount: 1 }),
+      ask('/ops/records', ops),
+      ask('/ops/ledger', ops),
+    ])
+    await admin.query('ROLLBACK')
+    const waited = answers.filter(({ status }) => status >= 400)
+    expect.soft(waited.length, table).toBeGreaterThan(0)
+    for (const { status, headers, body, text } of waited) {
+      expect.soft([503, 409], text).toContain(status)
+      expect.soft(body.retryable, text).toBe(true)
+      expect.soft(Number(headers.get('retry-after')), text).toBeGreaterThan(0)
+      expect.soft(body.executed ?? 'unknown', text).not.toBe('yes')
+    }
+  }
 })
 
 describe('with a database that only reads', () => {

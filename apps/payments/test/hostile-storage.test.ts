@@ -104,6 +104,29 @@ describe('the quota of a day', () => {
   })
 })
 
+describe('a payment that the processor has not taken', () => {
+  it('is one write, however often its client sends it, and tries no card', async () => {
+    const small = await open({ QUOTA_TEST: '3', VELOCITY_CARD: '2/3600' })
+    const order = { ...TEA, reference: 'a busy processor' }
+    await gateway.fault({ fault: 'busy', on: 'create', rate: 1 })
+    const [key, other] = [newKey(), newKey()]
+    // As many as the card and the day allow, and more.
+    for (let sent = 0; sent < 4; sent += 1) {
+      const { body } = await small.post('/v1/payments', order, { key })
+      expect([body.status, body.code]).toEqual([503, 'unfinished'])
+    }
+    await small.post('/v1/payments', order, { key: other })
+    await gateway.behave()
+    expect((await small.post('/v1/payments', order, { key })).status).toBe(201)
+    expect((await small.post('/v1/payments', order, { key: other })).status).toBe(201)
+    // Fresh keys count, and so does each time that the card was tried.
+    expect((await small.post('/v1/payments', order)).body.code).toBe('velocity_limited')
+    const mastercard = { ...order, payment_method: 'pm_card_mastercard' }
+    expect((await small.post('/v1/payments', mastercard)).status).toBe(201)
+    expect((await small.post('/v1/payments', mastercard)).body.code).toBe('quota_exceeded')
+  })
+})
+
 describe('what only reads', () => {
   const { reads } = calm.service
 

@@ -55,6 +55,23 @@ export function queries(site: Site): Row[] {
     refunds('status=succeeded', 'status'),
     get('/v1/balances?currency=EUR', 'currency'),
     get('/v1/webhook-endpoints?limit=1', 'limit'),
+    ...(
+      [
+        ['POST', '/v1/payments?amount=5', 'amount'],
+        ['POST', `/v1/payments/${captured}/refunds?amount=5`, 'amount'],
+        ['POST', '/v1/transfers?destination=x', 'destination'],
+        ['POST', '/v1/webhook-endpoints?url=x', 'url'],
+        ['GET', `/v1/payments/${captured}?expand=refunds`, 'expand'],
+      ] as const
+    ).map(
+      ([method, path, field]): Row => [
+        `${method} ${path}`,
+        { method, path, ...(method === 'POST' && { body: {} }) },
+        400,
+        'invalid_request',
+        field,
+      ],
+    ),
     payments('limit=1&limit=2', 'limit'),
     payments('status=failed&status=succeeded', 'status'),
     payments('reference=a&reference=b', 'reference'),
