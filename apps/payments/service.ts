@@ -118,6 +118,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       {
         gateways,
         desk: operator(once),
+        pool,
         begin: limits.begin,
         retention_ms: config.keys.retention_ms,
       },

@@ -60,9 +60,7 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
   {
     name: 'payments: try for ever to settle a charge that another payment has',
     file: 'apps/payments/payments/workers.ts',
-    edits: [
-      { from: `if (state === 'unknown') await parkTaken(desk, pool, record, 'payments.marker')\n`, to: '\n' },
-    ],
+    edits: [{ from: `if (in_doubt) await parkTaken(desk, pool, record, 'payments.marker')\n`, to: '\n' }],
     tests: [WORKERS],
     only: 'parks its record with the name',
   },
@@ -107,5 +105,12 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
     edits: [{ from: 'if (asked !== null && !isCaptured(', to: 'if (asked === null && !isCaptured(' }],
     tests: [TRUTH],
     only: 'is what the processor shows of it',
+  },
+  {
+    name: 'operator: leave no way to end a request whose charge another one has',
+    file: DECISIONS,
+    edits: [{ from: '&&\n    !(await isOfAnother(desk, pool, record, recovery_point))', to: '' }],
+    tests: [WORKERS],
+    only: 'parks its record with the name',
   },
 ]

@@ -126,8 +126,8 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     file: 'apps/payments/payments/decisions.ts',
     edits: [
       {
-        from: 'rows.some(({ operation }) => operation === record.operation)',
-        to: 'rows.some(({ operation }) => operation === record.key)',
+        from: 'if (owner !== null) throw gatewayIdTaken(owner)',
+        to: 'if (owner?.owner === record.key) throw gatewayIdTaken(owner)',
       },
     ],
     tests: [OPS],

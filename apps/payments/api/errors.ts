@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorCode, OnlyonceError } from 'onlyonce'
 import { isNotNow } from '../database/away.ts'
+import { GatewayIdTaken } from '../payments/taken.ts'
 import {
   PROBLEM_TYPE,
   PROBLEMS,
@@ -32,6 +33,7 @@ export function answerError(
 ): FastifyReply {
   if (error instanceof Refused) return sendRefusal(error, request, reply)
   if (error instanceof OnlyonceError) return answerLibrary(error, request, reply)
+  if (error instanceof GatewayIdTaken) return answerTaken(error, request, reply)
   const { validation, statusCode } = error as FastifyError
   if (validation !== undefined) {
     return sendProblem(request, reply, 'invalid_request', describeInvalid(error as FastifyError))
@@ -83,6 +85,12 @@ const ENDPOINT_REFUSALS: ReadonlySet<string> = new Set<ErrorCode>([
 export function didNothing(error: Error): boolean {
   if (error instanceof Refused) return PROBLEMS[error.code].status < 500
   return error instanceof OnlyonceError && ENDPOINT_REFUSALS.has(error.code)
+}
+
+/** Its record is in doubt, and an operator has to end it: told as the next request with the key is. */
+function answerTaken(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  request.log.error({ err: error }, 'a charge belongs to another payment or refund')
+  return answerLibrary(new OnlyonceError('outcome_pending', { retry_after_ms: 1_000 }), request, reply)
 }
 
 /** The library's sentences are made for clients; those about options of ours are not. */

@@ -70,7 +70,7 @@ export const createPaymentWith = (doors: PaymentDoors) =>
       .finally(() => attempt.hasTried())
     return op
       .atomic('settled', (tx) => settlePayment(tx, op, id, authorized, windowMs(doors, op)), READ_COMMITTED)
-      .catch(tellTaken(authorized.gateway_id))
+      .catch(tellTaken(doors.pool, op, authorized.gateway_id))
   })
 
 const READ_COMMITTED = { isolation: 'read committed' } as const

@@ -12,14 +12,14 @@ import {
 } from 'onlyonce'
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
+import type { Decline } from '../gateway/index.ts'
 import { problemReply, Refused } from '../problems.ts'
 import { callKeysOf, isNamed, type Looking } from './calls.ts'
 import { checkFound, type Named } from './found.ts'
 import type { Gateways } from './gateways.ts'
 import { givenReply } from './giving-up.ts'
 import { checkNotDone } from './shown.ts'
-import { GATEWAY_ID_OWNERS } from './sql-unsettled.ts'
-import { isTaken } from './taken.ts'
+import { isTaken, ownerOf } from './taken.ts'
 import { callStepOf, evidenceFor, releaseHeld, settleTold, type Told } from './told.ts'
 import { settlingOf } from './workers.ts'
 
@@ -80,7 +80,7 @@ export async function decide(
       })
     default: {
       // The decision is about what was seen here: where the record has gone on since, the operator is told.
-      const decidable = await decidableRecord(desk, record, given)
+      const decidable = await decidableRecord(desk, pool, record, given)
       const seen = { ...signedAs(given), fence: decidable.fence }
       const looking = { pool, gateways, calls: callKeysOf(record, decidable), field: 'decision' as const }
       const told = await toldBy(looking, record, given)
@@ -98,7 +98,8 @@ export async function decide(
         // Another decision came first and has settled what was held: that is what the later operator hears.
         if (isLate(error) && (await hasChanged(desk, record, decidable)))
           throw new OnlyonceError('record_changed')
-        refuseTaken(error)
+        if (!isTaken(error) || !told.executed) throw error
+        throw gatewayIdTaken(await ownerOf(pool, record, told.gateway_id!))
       })
     }
   }
@@ -126,12 +127,9 @@ async function hasChanged(desk: Operator, record: RecordId, seen: RecordSummary)
   return now === null || now.state !== seen.state || now.fence !== seen.fence
 }
 
-function refuseTaken(error: unknown): never {
-  throw isTaken(error) ? gatewayIdTaken() : error
-}
-
-function gatewayIdTaken(): Refused {
-  const detail = 'gateway_id belongs to another payment or refund already. Nothing was decided.'
+function gatewayIdTaken(owner: Awaited<ReturnType<typeof ownerOf>>): Refused {
+  const whose = owner === null ? '' : `, ${owner.owner} of ${owner.account}`
+  const detail = `gateway_id belongs to another payment or refund already${whose}. Nothing was decided.`
   return new Refused('invalid_request', { field: 'gateway_id', detail })
 }
 
@@ -145,10 +143,11 @@ export const UNCHECKED = 'Unchecked: '
 
 /**
  * A record that can be decided about. What has ended holds nothing, so nothing could be told about what became of it. What
- * the processor has answered durably cannot be declared not to have happened.
+ * the processor has answered durably cannot be declared not to have happened, unless its answer belongs to another payment or refund of ours.
  */
 async function decidableRecord(
   desk: Operator,
+  pool: pg.Pool,
   record: RecordId,
   { decision, fence }: Pick<Decision, 'decision' | 'fence'>,
 ): Promise<RecordSummary> {
@@ -162,12 +161,21 @@ async function decidableRecord(
   if (
     decision === 'not_executed' &&
     recovery_point !== null &&
-    recovery_point === callStepOf(record.operation)
+    recovery_point === callStepOf(record.operation) &&
+    !(await isOfAnother(desk, pool, record, recovery_point))
   ) {
     const detail = `The step ${recovery_point} is durable: the processor has answered. Unpark it, and a worker goes on.`
     throw new OnlyonceError('not_resolvable', { detail })
   }
   return seen
+}
+
+/** Whether what the processor answered to a call is called as another payment or refund of ours is: then nothing can settle this one. */
+async function isOfAnother(desk: Operator, pool: pg.Pool, record: RecordId, step: string): Promise<boolean> {
+  const { results } = await desk.show(record, { results: true })
+  const result = results?.steps.find(({ name }) => name === step)?.result as Partial<Decline> | undefined
+  if (!isNamed(record.operation) || !result?.gateway_id) return false
+  return (await ownerOf(pool, record, result.gateway_id)) !== null
 }
 
 /** Settles what the request holds. The reply is that of the request, where the operator gives no other. */
@@ -214,8 +222,8 @@ export async function evidenceOf(
   const told = executed ? await checkFound(looking, record, found) : { declined: found.message ?? null }
   // Only a look: a worker settles it later, and there the index decides.
   if (found.gateway_id !== undefined && isNamed(record.operation)) {
-    const { rows } = await pool.query(GATEWAY_ID_OWNERS, [record.account, found.gateway_id])
-    if (rows.some(({ operation }) => operation === record.operation)) throw gatewayIdTaken()
+    const owner = await ownerOf(pool, record, found.gateway_id)
+    if (owner !== null) throw gatewayIdTaken(owner)
   }
   return await evidenceFor(pool, record, told)
 }

@@ -1,4 +1,5 @@
 import type { Op, Operator } from 'onlyonce'
+import type pg from 'pg'
 import type { Attempt } from '../tries.ts'
 import type { Gateways } from './gateways.ts'
 
@@ -7,6 +8,8 @@ export interface PaymentDoors {
   readonly gateways: Gateways
   /** Ends requests that were not executed and hold what others need. */
   readonly desk: Operator
+  /** For a look that no step makes. */
+  readonly pool: Pick<pg.Pool, 'query'>
   /** Told that an attempt begins: what it has counted against limits is given back where it need not count. */
   readonly begin: (write: Pick<Op, 'account' | 'operation' | 'key'>) => Attempt
   /** How long keys replay. */

@@ -53,7 +53,7 @@ export const refundPaymentWith = (doors: PaymentDoors) =>
     })
     return op
       .atomic('settled', (tx) => settleRefund(tx, op, input.payment, reserved, refunded), ONE_AT_A_TIME)
-      .catch(tellTaken(refunded.gateway_id))
+      .catch(tellTaken(doors.pool, op, refunded.gateway_id))
   })
 
 async function reserve(

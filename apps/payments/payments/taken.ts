@@ -1,6 +1,7 @@
 /** A charge at the processor that belongs to another payment or refund of ours already: no attempt can settle a second one with it. */
 import { OnlyonceError, type Operator, type RecordId } from 'onlyonce'
 import type pg from 'pg'
+import { inTransaction } from '../database/in-transaction.ts'
 import { GATEWAY_ID_OWNERS } from './sql-unsettled.ts'
 
 /** The failure that the record shows. */
@@ -12,39 +13,65 @@ export function isTaken(error: unknown): boolean {
   return code === '23505' && ['payments_gateway_id', 'refunds_gateway_id'].includes(`${constraint}`)
 }
 
-const BEGINNING = 'Another payment or refund has what the processor calls '
+interface Owner {
+  readonly owner: string
+  readonly account: string
+}
 
-/** Only operators are told which payment or refund has it: that one may be of another account. */
-class GatewayIdTaken extends Error {
+/** Which payment or refund has it, whatever account that is of; null where none has. */
+export async function ownerOf(
+  pool: Pick<pg.Pool, 'query'>,
+  { account, operation }: Pick<RecordId, 'account' | 'operation'>,
+  gateway_id: string,
+): Promise<Owner | null> {
+  const { rows } = await pool.query<Owner & { operation: string }>(GATEWAY_ID_OWNERS, [account, gateway_id])
+  return rows.find((row) => row.operation === operation) ?? null
+}
+
+const tell = (gateway_id: string, { owner, account }: Owner) =>
+  `The processor's ${gateway_id} belongs to ${owner} of ${account} already.`
+
+/** Its message is for operators alone: the other one may be of another account. */
+export class GatewayIdTaken extends Error {
   readonly code = GATEWAY_ID_TAKEN
 
-  constructor(gateway_id: string | null) {
-    super(`${BEGINNING}${gateway_id}.`)
+  constructor(gateway_id: string, owner: Owner | null) {
+    super(owner === null ? `Another one has the processor's ${gateway_id}.` : tell(gateway_id, owner))
   }
 }
 
 /** For the step that settles: says in the record why it cannot. */
-export function tellTaken(gateway_id: string | null): (error: unknown) => never {
-  return (error) => {
-    throw isTaken(error) ? new GatewayIdTaken(gateway_id) : error
+export function tellTaken(
+  pool: Pick<pg.Pool, 'query'>,
+  of: Pick<RecordId, 'account' | 'operation'>,
+  gateway_id: string | null,
+): (error: unknown) => Promise<never> {
+  return async (error) => {
+    if (!isTaken(error) || gateway_id === null) throw error
+    const owner = await ownerOf(pool, of, gateway_id).catch(() => null)
+    throw new GatewayIdTaken(gateway_id, owner)
   }
 }
 
 /**
- * Parks a record in doubt that cannot be settled because its charge is another one's. The audit names that one. A worker would try it
- * in vain until its last look.
+ * Parks a record in doubt that cannot be settled because its charge is another one's. A worker would try it in vain until its last look.
+ * The audit names the other one, also where that worker has parked the record by itself.
  */
 export async function parkTaken(desk: Operator, pool: pg.Pool, record: RecordId, by: string): Promise<void> {
-  const { state, record: seen } = await desk.show(record)
-  if (state !== 'unknown' || seen?.failure?.code !== GATEWAY_ID_TAKEN) return
-  const gateway_id = seen.failure.message.slice(BEGINNING.length, -1)
-  const { rows } = await pool.query(GATEWAY_ID_OWNERS, [record.account, gateway_id])
-  const owners = rows.filter(({ operation }) => operation === record.operation)
+  const { state, record: seen, audit } = await desk.show(record)
+  if (seen?.failure?.code !== GATEWAY_ID_TAKEN) return
+  const gateway_id = /processor's (\w+)/.exec(seen.failure.message)?.[1] ?? ''
+  const owner = await ownerOf(pool, record, gateway_id)
   // It is free again: the next look settles it.
-  if (owners.length === 0) return
-  const [{ owner, account }] = owners
-  const why = `The processor's ${gateway_id} belongs to ${owner} of ${account} already. Find out whose it is.`
-  await desk.park(record, { by, why, fence: seen.fence }).catch(unlessTakenOver)
+  if (owner === null) return
+  const why = `${tell(gateway_id, owner)} Find out whose it is.`
+  const signed = { by, why, fence: seen.fence }
+  if (state === 'unknown') await desk.park(record, signed).catch(unlessTakenOver)
+  else if (state === 'parked' && !audit.some((entry) => entry.why === why))
+    await inTransaction(pool, async (tx) => {
+      await desk.unpark(record, { ...signed, tx })
+      await desk.park(record, { ...signed, tx })
+    }).catch(unlessTakenOver)
 }
 
 /** A worker or a request works on the record at this moment. The next run looks again. */

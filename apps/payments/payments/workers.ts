@@ -75,8 +75,9 @@ export function marker({ once, pool }: Doors): Worker {
         const record = { account, operation: 'payments.create', key: row.idempotency_key! }
         // Over, and not settled: an operator has given the reply, who alone knows why; or it is gone, or another request's by now.
         const { state, told } = await storyOf(desk, record, row.since_ms)
-        if (state === 'unknown') await parkTaken(desk, pool, record, 'payments.marker')
-        if (state === 'unknown' || state === 'parked' || told !== null) await mark(account, id)
+        const in_doubt = state === 'unknown' || state === 'parked'
+        if (in_doubt) await parkTaken(desk, pool, record, 'payments.marker')
+        if (in_doubt || told !== null) await mark(account, id)
         else if (isOver(state)) {
           await inTransaction(pool, (tx) => releaseHeld(tx, settling(account), record, row))
         }
@@ -102,7 +103,7 @@ export function sweeper({ once, pool }: Doors): Worker {
     const record = { account, operation: operation!, key: key! }
     const { state, told } = await storyOf(desk, record, since_ms)
     const by = settling(account)
-    if (state === 'unknown') await parkTaken(desk, pool, record, 'payments.sweeper')
+    if (state === 'unknown' || state === 'parked') await parkTaken(desk, pool, record, 'payments.sweeper')
     else if (state === 'retryable') {
       // The worker that lets go of what was due comes back by itself.
       if (!abandoned || operation === 'payments.expire') return

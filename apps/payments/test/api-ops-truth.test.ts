@@ -186,3 +186,31 @@ it('a capture or a cancellation is what the processor shows of it', async () => 
   expect((await decide(cancel, 'not_executed')).body).toMatchObject({ status: 400, field: 'decision' })
   expect((await decide(cancel, 'executed')).body).toMatchObject({ state: 'completed' })
 })
+
+it('a payment whose charge was given to another one can be ended, once the charge is given back', async () => {
+  const [own, other] = [await parked(TEA), await parked(TEA)]
+  const gateway_id = await chargeOf(sandbox.client, shop, own)
+  await sandbox.gateway.fault({ fault: 'error_before', on: 'lookup', rate: 1 })
+  expect((await decide(other, 'executed', { gateway_id, unchecked: true })).body.state).toBe('completed')
+  await sandbox.gateway.behave()
+  const { rows } = await shop.service.pool.query(
+    'SELECT id FROM payments.payments WHERE account = $1 AND idempotency_key = $2',
+    [shop.account, other.key],
+  )
+  expect((await decide(own, 'executed', { gateway_id })).body).toMatchObject({
+    field: 'gateway_id',
+    detail: expect.stringContaining(rows[0].id),
+  })
+  // A retry finds the charge under its own key, and cannot settle with it.
+  expect((await decide(own, 'retry')).body.state).toBe('retryable')
+  const retried = await shop.post('/v1/payments', TEA, { key: own.key })
+  expect(retried.body).toMatchObject({ status: 409, code: 'outcome_pending', retryable: true })
+  expect(retried.text).not.toContain(rows[0].id)
+  const path = `/ops/record?${new URLSearchParams(own)}`
+  expect((await shop.ask(path, { api_key: TEST_OPS_TOKEN })).body.why).toContain(rows[0].id)
+  // The customer has paid for this one: it is not failed before the money is given back.
+  expect((await decide(own, 'not_executed')).body).toMatchObject({ status: 400, field: 'decision' })
+  expect((await shop.post(`/v1/payments/${rows[0].id}/refunds`, {})).status).toBe(201)
+  expect((await decide(own, 'not_executed')).body).toMatchObject({ state: 'completed' })
+  expect(await books(own)).toMatchObject({ status: 'failed', captured: 0 })
+})

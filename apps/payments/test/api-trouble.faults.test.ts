@@ -42,7 +42,7 @@ it.each(['payments', 'onlyonce'])('without its schema %s the service is not read
 })
 
 it('a table that is being altered is told as a moment to wait, and never as a failure of ours', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const { client } = await openSandbox()
   const { ask, post, database } = await openTestService({ gateways: { test: client } })
