@@ -1,7 +1,7 @@
 /** A sandbox processor that speaks Stripe's wire protocol, with faults on demand. README.md tells what it knows. */
 
-export type { GatewayOptions } from './options.ts'
-export { type GatewayProcess, startGateway } from './process.ts'
+export { FOLDER_TAKEN, type GatewayOptions } from './options.ts'
+export { type GatewayProcess, NotStarted, startGateway } from './process.ts'
 export { readToken, TOKEN_FILE } from './token.ts'
 export type { WebhookTarget } from './webhooks.ts'
 export {

@@ -41,6 +41,8 @@ export const API_KEY = 'sk_test_sandbox'
 const PORT = 4010
 /** What the program ends with when somebody else listens on its port. */
 export const PORT_TAKEN = 3
+/** And when another one works in its folder. */
+export const FOLDER_TAKEN = 4
 
 /** What the program is called with. */
 export interface Arguments extends ServerOptions {

@@ -154,7 +154,7 @@ async function start(args: readonly string[], env: Environment): Promise<ChildPr
 }
 
 /** Why is on its standard error, which is ours. */
-class NotStarted extends Error {
+export class NotStarted extends Error {
   readonly exit_code: number | null
 
   constructor(exit_code: number | null) {

@@ -1,6 +1,7 @@
 /** The gateway as a process of its own. Says on its first line where it listens. */
 import type { AddressInfo } from 'node:net'
-import { API_KEY, PORT_TAKEN, readArguments } from './options.ts'
+import { FolderTaken, holdFolder } from './folder-lock.ts'
+import { API_KEY, FOLDER_TAKEN, PORT_TAKEN, readArguments } from './options.ts'
 import { GatewayServer } from './server.ts'
 
 /** How long requests may still take once it was told to end. */
@@ -8,6 +9,7 @@ const DRAIN_MAX_MS = 1_000
 
 async function main(): Promise<void> {
   const { host, port, with_parent, ...options } = readArguments(process.argv.slice(2), process.env)
+  await holdFolder(options.folder)
   const gateway = new GatewayServer(options)
   const server = await gateway.listen(host, port)
   const { address, port: bound } = server.address() as AddressInfo
@@ -30,5 +32,6 @@ async function main(): Promise<void> {
 
 main().catch((error: NodeJS.ErrnoException) => {
   process.stderr.write(`The sandbox gateway did not start: ${error.message}\n`)
+  if (error instanceof FolderTaken) process.exit(FOLDER_TAKEN)
   process.exit(error.code === 'EADDRINUSE' ? PORT_TAKEN : 1)
 })

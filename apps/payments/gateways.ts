@@ -4,7 +4,7 @@ import type { Gateway } from './gateway/index.ts'
 import { stripeGateway } from './gateway/stripe.ts'
 import { keptSecret } from './kept-secret.ts'
 import type { Gateways } from './payments/index.ts'
-import { startGateway } from './sandbox.ts'
+import { shareGateway } from './sandbox.ts'
 
 export interface OpenGateways {
   readonly gateways: Gateways
@@ -32,7 +32,7 @@ export async function openGateways(config: Config): Promise<OpenGateways> {
   }
   // Its journal stays: what it was told before a restart, it has still done afterwards.
   const webhook = await webhookOf(config)
-  const sandbox = await startGateway({
+  const sandbox = await shareGateway({
     folder: join(folder, 'gateway'),
     ...(webhook !== null && { webhook }),
   })

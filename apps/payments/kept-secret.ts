@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { openFolder } from './data-folder.ts'
 
 /**
  * A secret for development, made at the first start and kept in the folder: with another one after a restart, no retry of
@@ -9,9 +10,9 @@ import { join } from 'node:path'
  */
 export async function keptSecret(folder: string, name: string): Promise<string> {
   const file = join(folder, name)
+  await openFolder(folder)
   const found = await readFile(file, 'utf8').catch(ignore('ENOENT'))
   if (found !== undefined) return found.trim()
-  await mkdir(folder, { recursive: true, mode: 0o700 })
   const draft = join(folder, `${name}.${randomBytes(6).toString('hex')}`)
   await writeFile(draft, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx', flush: true })
   await link(draft, file).catch(ignore('EEXIST'))

@@ -16,6 +16,7 @@ import { Registry } from 'prom-client'
 import { openLimits, type ServiceLimits } from './admission.ts'
 import { Strangers } from './api/strangers.ts'
 import type { Config } from './config.ts'
+import { openFolder } from './data-folder.ts'
 import { migrate } from './database/migrate.ts'
 import { limitsPoolOptions, poolerOf, poolOptions, readsPoolOptions } from './database/pools.ts'
 import { Reach } from './database/reach.ts'
@@ -164,6 +165,7 @@ async function openDatabase(
   opened: (() => Promise<unknown>)[],
 ): Promise<string> {
   if (database.kind === 'url') return database.url
+  await openFolder(folder)
   const server = await startEmbeddedPostgres({ folder })
   opened.push(() => server.stop())
   return server.url

@@ -26,8 +26,8 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
     name: 'operator: take a charge of another amount',
     file: FOUND,
     edits: [{ from: 'if (amount !== held.amount || ', to: 'if (' }],
-    tests: [OPS],
-    only: 'is executed as what the processor',
+    tests: [TRUTH],
+    only: 'taken in part, or given back',
   },
   {
     name: 'operator: decide about a charge that the processor could not be asked about',

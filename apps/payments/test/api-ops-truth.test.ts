@@ -53,8 +53,8 @@ const charge = (more: Record<string, string> = {}) =>
     confirm: 'true',
     ...more,
   })
-async function captured(form: Record<string, string>): Promise<string> {
-  const id = await charge({ capture_method: 'manual' })
+async function captured(form: Record<string, string>, amount = '1000'): Promise<string> {
+  const id = await charge({ capture_method: 'manual', amount })
   await byHand(`payment_intents/${id}/capture`, form)
   return id
 }
@@ -80,6 +80,7 @@ it('a charge that was taken in part, or given back, settles no payment', async (
   const record = await parked(TEA)
   for (const { gateway_id, amounts } of [
     { gateway_id: await captured({ amount_to_capture: '1' }), amounts: ['1 EUR', '1000 EUR'] },
+    { gateway_id: await captured({ amount_to_capture: '1000' }, '2000'), amounts: ['2000 EUR', '1000 EUR'] },
     { gateway_id: await canceledAfter('400'), amounts: ['400 EUR', '1000 EUR'] },
     { gateway_id: await refundedBy('1000'), amounts: ['1000 EUR', 'given 1000'] },
     { gateway_id: await refundedBy('300'), amounts: ['1000 EUR', 'given 300'] },

@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startFaultProxy } from 'onlyonce/testing'
 import pg from 'pg'
@@ -7,6 +10,7 @@ import { describe, expect, it } from 'vitest'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
 import { type FreshDatabase, freshDatabase } from '../../../test/setup/database.ts'
 import { waitUntil } from '../../../test/setup/wait.ts'
+import { openGateways } from '../gateways.ts'
 import { openService } from '../service.ts'
 import { TEST_SECRET, testConfig } from './service.ts'
 import { type SpawnedService, spawnService } from './service-process.ts'
@@ -117,12 +121,40 @@ describe('a service whose PostgreSQL is away when it starts', () => {
 
   it('waits for nothing where the server has refused it', async () => {
     const { url } = await freshDatabase()
-    const wrong = new URL(url)
-    wrong.pathname = '/no_such_database'
-    const service = spawnService({ database: { url: wrong.href }, role: 'worker', env })
-    await service.ended()
-    expect(service.child.exitCode).toBe(1)
-    expect(service.output()).toContain('no_such_database')
-    expect(service.output()).not.toContain('Waiting for it')
+    const lost = new URL(url)
+    lost.pathname = '/no_such_database'
+    const locked = new URL(url)
+    locked.password = 'not the password'
+    for (const { href, code } of [
+      { href: lost.href, code: '3D000' },
+      { href: locked.href, code: '28P01' },
+    ]) {
+      const service = spawnService({ database: { url: href }, role: 'worker', env })
+      await service.ended()
+      expect(service.child.exitCode).toBe(1)
+      expect(linesOf(service)).toEqual([expect.stringMatching(new RegExp(`${code}.*store_misconfigured`))])
+    }
+  })
+})
+
+describe('two services in one folder', () => {
+  it('share one sandbox processor, which the second one leaves as it is', { timeout: 60_000 }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'onlyonce-shared-'))
+    cleanUpLater(() => rm(folder, { recursive: true, force: true }))
+    const config = { ...testConfig(await freshDatabase()), folder, port: 0, gateway_url: null }
+    const opened = await Promise.all([openGateways(config), openGateways(config)])
+    for (const { close } of opened) cleanUpLater(close)
+    const read = async (name: string) => await readFile(join(folder, 'gateway', name), 'utf8')
+    const before = [await read('address'), await read('control-token')]
+    const late = await openGateways(config)
+    await late.close()
+    expect([await read('address'), await read('control-token')]).toEqual(before)
+    // What one was told, the others know.
+    const [first, second] = opened.map(({ gateways }) => gateways.test!)
+    const order = { account: 'acct_1:test', payment: 'pay_1', amount: 100, currency: 'EUR', reference: null }
+    const card = { payment_method: 'pm_card_visa', capture: 'automatic' } as const
+    const context = { key: 'shared-sandbox-1', signal: AbortSignal.timeout(10_000) }
+    const { gateway_id } = await first!.authorize({ ...order, ...card }, context)
+    expect(await second!.lookUp('payment', gateway_id!, context.signal)).toMatchObject({ taken: 100 })
   })
 })
