@@ -67,7 +67,10 @@ describe('an attempt is told to have ended', () => {
     )
     const once = shop.open({ operations: [pay] })
     const call = { account: 'acct_1', key: randomUUID(), input: null }
-    await catchError(once.run(pay, { ...call, in_progress_max_ms: 20 }))
+    const owner = shop.open()
+    await catchError(owner.run(pay, { ...call, in_progress_max_ms: 20 }))
+    // No sign of life is on its way any more.
+    await owner.close()
     answers = true
     await change(call.key, `lease_until = '2026-01-01T00:00:02Z', attempted_at = '2026-01-01'`)
     await completer(once).runOnce()

@@ -140,7 +140,7 @@ describe('a transfer', () => {
 })
 
 describe('a crash', () => {
-  const SHORT = { lease_ms: 200, in_progress_max_ms: 200 }
+  const SHORT = { lease_ms: 500, in_progress_max_ms: 500 }
   const NOW = { grace_ms: 1, lease_ms: 5_000, in_progress_max_ms: 5_000 }
 
   it.each(['credited', 'settled'])('before it is %s: another process moves the money once', async (step) => {
