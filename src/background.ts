@@ -1,6 +1,6 @@
 import { failureOf } from './failure.ts'
 import { LIMITS } from './limits.ts'
-import { codeOf, type Observers } from './observe/index.ts'
+import { codeOf, type Observers, reasonOf } from './observe/index.ts'
 import { backoffMs, Deadline } from './retry.ts'
 
 /** Something that a long-running process does beside its requests, in small batches. */
@@ -88,15 +88,16 @@ export class Background {
       planned.failures += 1
       const code = codeOf(error)
       if (code === INSUFFICIENT_PRIVILEGE) this.#planned = this.#planned.filter((other) => other !== planned)
-      this.#tell(duty, code, failureOf(error).message)
+      this.#tell(duty, code, error)
       const backoff = { min_ms: duty.every_ms, max_ms: LIMITS.background_backoff_max_ms }
       return backoffMs(planned.failures, Math.random, backoff)
     }
   }
 
   /** A role without the right is told once, and the duty is left to others. Everything else is tried again. */
-  #tell({ name }: Duty, code: string, message: string): void {
-    this.#observers.emit({ signal: 'worker_failed', worker: `background.${name}`, code, message })
+  #tell({ name }: Duty, code: string, error: unknown): void {
+    const [reason, { message }] = [reasonOf(error), failureOf(error)]
+    this.#observers.emit({ signal: 'worker_failed', worker: `background.${name}`, code, reason, message })
     if (code !== INSUFFICIENT_PRIVILEGE || !this.#observers.none) return
     process.emitWarning(
       `onlyonce: the database role may not do what the background duty "${name}" needs (${message}). Grant it, or run workers with another role; set background: false to silence this.`,

@@ -135,6 +135,8 @@ export const LIMITS = {
   retry_after_max_ms: 3_600_000,
   /** An attempt that began so long ago and is not finished has been forgotten by everybody. */
   stuck_after_ms: 3_600_000,
+  /** A store that is away fails every call: how often that is told anew. */
+  store_away_again_ms: 30_000,
   /** How often stuck records are counted, where anybody observes. */
   stuck_check_every_ms: 60_000,
   /** A timer of Node.js that is set to more than this fires at once. */

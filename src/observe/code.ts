@@ -5,3 +5,5 @@ import { sqlState } from '../store/postgres/classify.ts'
 export function codeOf(error: unknown): string {
   return error instanceof OnlyonceError ? error.code : (sqlState(error) ?? 'other')
 }
+
+export { reasonOf } from '../store/postgres/reason.ts'

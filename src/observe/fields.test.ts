@@ -89,8 +89,15 @@ const SIGNALS: readonly [Signal, object][] = [
   [{ signal: 'herd', protection: 'handler', id, size: 7 }, { size: 7 }],
   [{ signal: 'not_admitted', protection: 'handler', id, code: 'overloaded' }, { code: 'overloaded' }],
   [
-    { signal: 'store_error', step: 'claim', code: 'store_unavailable', message: 'gone', id },
-    { step: 'claim', error_code: 'store_unavailable', error_message: 'gone' },
+    {
+      signal: 'store_error',
+      step: 'claim',
+      code: 'store_unavailable',
+      reason: 'reset',
+      message: 'gone',
+      id,
+    },
+    { step: 'claim', reason: 'reset', error_code: 'store_unavailable', error_message: 'gone' },
   ],
   [
     { signal: 'reconcile_scheduled', id, failure: { code: 'owner_vanished', message: 'm' } },
@@ -144,12 +151,19 @@ describe('the fields of a signal', () => {
   })
 
   it('leave the record out where there is none', () => {
-    const error = { signal: 'store_error', step: 'start', code: 'other', message: '', id: null } as const
+    const error = {
+      signal: 'store_error',
+      step: 'start',
+      code: 'other',
+      message: '',
+      reason: null,
+      id: null,
+    } as const
     expect(logFields(error)).not.toHaveProperty('account')
     expect(logFields({ signal: 'ttl_pruned', count: 3 })).toEqual({ signal: 'ttl_pruned', count: 3 })
-    expect(logFields({ signal: 'worker_failed', worker: 'reaper', code: 'closed', message: 'm' })).toEqual({
-      signal: 'worker_failed',
-      worker: 'reaper',
+    const failed = { signal: 'worker_failed', worker: 'reaper', reason: null } as const
+    expect(logFields({ ...failed, code: 'closed', message: 'm' })).toEqual({
+      ...failed,
       error_code: 'closed',
       error_message: 'm',
     })

@@ -71,7 +71,8 @@ export function logFields(signal: Signal): LogFields {
       return { signal: signal.signal, ...callFields(signal), code: signal.code }
     case 'store_error': {
       const failure = { code: signal.code, message: signal.message }
-      return { signal: signal.signal, step: signal.step, ...idFields(signal.id), ...failureFields(failure) }
+      const { step, reason } = signal
+      return { signal: signal.signal, step, ...idFields(signal.id), reason, ...failureFields(failure) }
     }
     case 'mistake': {
       const { code, message, first } = signal
@@ -94,9 +95,20 @@ export function logFields(signal: Signal): LogFields {
     case 'ttl_pruned':
       return { signal: signal.signal, count: signal.count }
     case 'worker_failed': {
-      const failure = { code: signal.code, message: signal.message }
-      return { signal: signal.signal, worker: signal.worker, ...failureFields(failure) }
+      const { worker, reason, code, message } = signal
+      return { signal: signal.signal, worker, reason, ...failureFields({ code, message }) }
     }
+    case 'store_away': {
+      const { reason, failures, code, message } = signal
+      const away_ms = Math.round(signal.away_ms)
+      return { signal: signal.signal, reason, failures, away_ms, ...failureFields({ code, message }) }
+    }
+    case 'store_back':
+      return {
+        signal: signal.signal,
+        failures: signal.failures,
+        away_ms: Math.round(signal.away_ms),
+      }
     case 'stuck':
       return { signal: signal.signal, older_than_ms: signal.older_than_ms, ...stuckFields(signal.stuck) }
     case 'outbox_lag': {

@@ -1,6 +1,6 @@
 /** Metrics, traces and log lines: one vocabulary of signals, and what is made from it. */
 export { type CallSignals, NO_SIGNALS, type Origin, signalsOf } from './call-signals.ts'
-export { codeOf } from './code.ts'
+export { codeOf, reasonOf } from './code.ts'
 export { type LogFields, logFields } from './fields.ts'
 export { type Logger, logTo } from './log.ts'
 export { Observers } from './observers.ts'

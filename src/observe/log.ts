@@ -26,9 +26,12 @@ export function logTo(logger: Logger): Observer {
     throw new OnlyonceError('option_invalid', {
       detail: 'logTo() takes a logger with info, warn and error, such as that of pino.',
     })
+  let away = false
   return {
     signal(signal) {
-      const line = lineOf(signal)
+      if (signal.signal === 'store_away' || signal.signal === 'store_back')
+        away = signal.signal === 'store_away'
+      const line = away && isOfStoreAway(signal) ? TOLD_ALREADY : lineOf(signal)
       if (line === null) return
       const [level, message] = line
       // A logger that ships its lines may give a promise: the code that asks observers hears when it rejects.
@@ -75,10 +78,15 @@ function lineOf(signal: Signal): Line | null {
     case 'herd':
       return ['debug', 'several callers shared one flight']
     case 'store_error':
+      if (signal.reason !== null) return TOLD_ALREADY
       // Collisions are the everyday life of a database, and are run again.
       return signal.code.startsWith('40')
         ? ['debug', 'a transaction collided with another']
         : ['error', 'the store failed']
+    case 'store_away':
+      return ['error', 'the store cannot be used']
+    case 'store_back':
+      return ['warn', 'the store can be used again']
     case 'mistake':
       return [
         signal.first ? 'error' : 'debug',
@@ -130,6 +138,16 @@ function lineOf(signal: Signal): Line | null {
       return signal satisfies never
   }
 }
+
+/** A store that is away fails every batch of every worker. */
+function isOfStoreAway(signal: Signal): boolean {
+  return signal.signal === 'worker_failed' && signal.reason !== null
+}
+
+const TOLD_ALREADY: Line = [
+  'debug',
+  'the store could not be used: one of the failures that store_away counts',
+]
 
 /** PostgreSQL's five characters. Collisions pass by themselves. */
 function isOfDatabase(code: string): boolean {

@@ -55,7 +55,7 @@ describe('measurements', () => {
   it.each([
     [{ signal: 'ttl_pruned', count: 5 } as const, 'ttl_pruned', 5],
     [
-      { signal: 'worker_failed', worker: 'reaper', code: 'closed', message: 'm' } as const,
+      { signal: 'worker_failed', worker: 'reaper', code: 'closed', reason: null, message: 'm' } as const,
       'worker_failed',
       1,
     ],

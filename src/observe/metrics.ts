@@ -225,6 +225,10 @@ export function measure(signal: Signal): readonly Measurement[] {
       return [{ metric: 'herd_size', value: signal.size, labels: labelsOf(signal) }]
     case 'store_error':
       return [{ metric: 'store_error', value: 1, labels: { step: signal.step, code: signal.code } }]
+    // The errors that they are made from are counted.
+    case 'store_away':
+    case 'store_back':
+      return []
     case 'mistake':
       return [{ metric: 'mistake', value: 1, labels: { code: signal.code } }]
     case 'reconcile_scheduled':

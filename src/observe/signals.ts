@@ -166,9 +166,25 @@ export type Signal =
       readonly step: StoreStep
       /** A code of the table of errors, or PostgreSQL's five characters, or `other`. */
       readonly code: string
+      /** Why the store could not be used, in a word such as `refused`, `silent` or `reset`; null for any other error. */
+      readonly reason: string | null
       readonly message: string
       readonly id: RecordId | null
     }
+  /**
+   * The store cannot be used: told when it goes away, and again at most every 30 s. `failures` and `away_ms` count from when it went away. `code`
+   * and `reason` are of the last failure.
+   */
+  | {
+      readonly signal: 'store_away'
+      readonly code: string
+      readonly reason: string
+      readonly message: string
+      readonly failures: number
+      readonly away_ms: number
+    }
+  /** The store answers again. Told once after `store_away`. */
+  | { readonly signal: 'store_back'; readonly failures: number; readonly away_ms: number }
   /**
    * A route met something that is wrong with the service itself: its code, its settings, or its pool. `message` says what to change. `first`
    * for the first one with this code on this route in this process.
@@ -198,8 +214,9 @@ export type Signal =
   | {
       readonly signal: 'worker_failed'
       readonly worker: string
-      /** As in `store_error`. */
+      /** These two as in `store_error`. */
       readonly code: string
+      readonly reason: string | null
       readonly message: string
     }
   | { readonly signal: 'stuck'; readonly older_than_ms: number; readonly stuck: Stuck }

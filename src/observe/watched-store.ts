@@ -21,9 +21,10 @@ import type { OperationStore } from '../store/operations.ts'
 import type { OutboxStore } from '../store/outbox.ts'
 import type { RecoveryStore } from '../store/recovery.ts'
 import type { WebhookStore } from '../store/webhooks.ts'
-import { codeOf } from './code.ts'
+import { codeOf, reasonOf } from './code.ts'
 import type { Observers } from './observers.ts'
 import type { StoreStep } from './signals.ts'
+import { StoreHealth } from './store-health.ts'
 
 /**
  * A store whose errors are told, also those that are retried or swallowed further up. Between the front door and the
@@ -33,6 +34,7 @@ export class WatchedStore<Tx> implements Store<Tx> {
   declare readonly outbox?: OutboxStore
   readonly #store: Store<Tx>
   readonly #observers: Observers
+  readonly #health: StoreHealth
   readonly locks?: LockStore
   readonly operations?: OperationStore<Tx>
   readonly decisions?: DecisionStore
@@ -42,6 +44,7 @@ export class WatchedStore<Tx> implements Store<Tx> {
   constructor(store: Store<Tx>, observers: Observers) {
     this.#store = store
     this.#observers = observers
+    this.#health = new StoreHealth(observers)
     this.recovery = this.#watchAll(store.recovery, 'recover')
     if (store.operations !== undefined) this.operations = this.#watchAll(store.operations, 'operation')
     if (store.locks !== undefined) this.locks = this.#watchAll(store.locks, 'lock')
@@ -93,10 +96,12 @@ export class WatchedStore<Tx> implements Store<Tx> {
     work: (tx: Tx) => Promise<Reply>,
     crashPoint: CrashPoint,
   ): Promise<TransactionEnd> {
-    const end = await this.#watch('transact', attempt.id, this.#store.transact(attempt, work, crashPoint))
+    const transacted = this.#store.transact(attempt, work, crashPoint)
+    const end = await this.#hear('transact', attempt.id, transacted)
     const of_store =
       end.end === 'rerun' || end.end === 'in_doubt' || (end.end === 'failed' && isStoreAway(end.error))
     if (of_store) this.#tell('transact', attempt.id, end.error)
+    else this.#health.answered()
     return end
   }
 
@@ -156,6 +161,12 @@ export class WatchedStore<Tx> implements Store<Tx> {
   }
 
   async #watch<T>(step: StoreStep, id: RecordId | null, answer: Promise<T>): Promise<T> {
+    const answered = await this.#hear(step, id, answer)
+    this.#health.answered()
+    return answered
+  }
+
+  async #hear<T>(step: StoreStep, id: RecordId | null, answer: Promise<T>): Promise<T> {
     try {
       return await answer
     } catch (error) {
@@ -166,8 +177,9 @@ export class WatchedStore<Tx> implements Store<Tx> {
 
   #tell(step: StoreStep, id: RecordId | null, error: unknown): void {
     if (error instanceof OnlyonceError && OF_THE_CALLER.includes(error.code)) return
-    const code = codeOf(error)
-    this.#observers.emit({ signal: 'store_error', step, code, message: failureOf(error).message, id })
+    const [code, reason, { message }] = [codeOf(error), reasonOf(error), failureOf(error)]
+    this.#observers.emit({ signal: 'store_error', step, code, reason, message, id })
+    if (reason !== null) this.#health.failed({ code, reason, message })
   }
 }
 

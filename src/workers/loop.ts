@@ -3,7 +3,7 @@ import { acrossCopies } from '../copies.ts'
 import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
-import { codeOf, type Observers } from '../observe/index.ts'
+import { codeOf, type Observers, reasonOf } from '../observe/index.ts'
 import { backoffMs } from '../retry.ts'
 import type { Worker } from '../worker.ts'
 
@@ -71,8 +71,8 @@ export class Loop {
   }
 
   #tell(error: unknown): void {
-    const { message } = failureOf(error)
-    this.#observers.emit({ signal: 'worker_failed', worker: this.#worker.name, code: codeOf(error), message })
+    const [code, reason, { message }] = [codeOf(error), reasonOf(error), failureOf(error)]
+    this.#observers.emit({ signal: 'worker_failed', worker: this.#worker.name, code, reason, message })
   }
 
   #pause(wait_ms: number): Promise<void> {

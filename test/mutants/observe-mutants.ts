@@ -3,6 +3,24 @@ import type { Mutant } from './mutants.ts'
 /** Faults in what is told of calls, and to whom. */
 export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
+    name: 'observe: tell each failure of a store that is away',
+    file: 'src/observe/store-health.ts',
+    edits: [{ from: `if (now_ms < this.#quiet_until_ms) return`, to: `` }],
+    tests: ['test/contract/store-away.test.ts'],
+  },
+  {
+    name: 'observe: do not tell that the store is back',
+    file: 'src/observe/store-health.ts',
+    edits: [{ from: `if (told) this.#observers.emit(`, to: `if (told) void (` }],
+    tests: ['test/contract/store-away.test.ts'],
+  },
+  {
+    name: 'observe: take a silent database for one that has hung up',
+    file: 'src/store/postgres/in-time.ts',
+    edits: [{ from: `throw late && !told ? noAnswer() : error`, to: `throw error` }],
+    tests: ['test/contract/store-away.test.ts'],
+  },
+  {
     name: 'tell a worker what a client is to send again',
     file: 'src/workers/take.ts',
     edits: [{ from: `worker.runOnce().catch(throwWithoutRequest)`, to: `worker.runOnce()` }],

@@ -6,12 +6,13 @@ import { cannotNow, classify, isBroken } from './classify.ts'
 import { type Bound, bind, type FlushResult, flush, statement } from './flush.ts'
 import { Habits } from './habits.ts'
 import { hearPool } from './hear.ts'
+import { inTime, noAnswer } from './in-time.ts'
 import type { PostgresSettings } from './options.ts'
 import { waitInFront } from './queue.ts'
 import { Slots } from './slots.ts'
 import { READ_BOUNDS, setIdle, setLockWait, setLockWaitAlone } from './sql/session.ts'
 import { troubleDetail } from './trouble.ts'
-import { destroy, isIdle, unsupported, watchStatus } from './wire.ts'
+import { isIdle, unsupported, watchStatus } from './wire.ts'
 
 const readBounds = statement(READ_BOUNDS)
 const WAIT_A_MOMENT = bind(statement(setLockWaitAlone(LIMITS.lock_wait_last_ms)))
@@ -103,15 +104,13 @@ export class Connections {
     max_ms: number = this.settings.statement_max_ms,
   ): Promise<T> {
     const client = await this.acquire()
-    const timer = setTimeout(() => destroy(client), max_ms)
     let failure: Error | undefined
     try {
-      return await borrow(client)
+      return await inTime(client, max_ms, () => borrow(client))
     } catch (error) {
       if (isBroken(error)) failure = error as Error
       throw this.translate(error)
     } finally {
-      clearTimeout(timer)
       this.release(client, failure)
     }
   }
@@ -145,10 +144,10 @@ export class Connections {
       this.release(client)
       throw new OnlyonceError('option_invalid', { detail: problem })
     }
-    const timer = setTimeout(() => destroy(client), this.settings.statement_max_ms)
+    const { statement_max_ms } = this.settings
     await this.#orRelease(
       client,
-      watchStatus(client).finally(() => clearTimeout(timer)),
+      inTime(client, statement_max_ms, () => watchStatus(client)),
     )
     return client
   }
@@ -188,14 +187,16 @@ export class Connections {
   #connect(): Promise<PoolClient> {
     return new Promise((resolve, reject) => {
       let waiting = true
-      const { idleCount, waitingCount } = this.#pool
+      const { idleCount, waitingCount, totalCount } = this.#pool
+      // The pool opens one for this caller, so no other code holds what it waits for: a server that does not let it in is silent.
+      const opens = idleCount === 0 && totalCount < this.size
       // With more idle than waiting, the pool answers within this turn of the event loop.
       const timer =
         idleCount > waitingCount
           ? undefined
           : setTimeout(() => {
               waiting = false
-              reject(new OnlyonceError('pool_exhausted'))
+              reject(new OnlyonceError('pool_exhausted', opens ? { cause: noAnswer() } : {}))
             }, this.settings.connection_wait_max_ms)
       this.#pool.connect((error, client) => {
         clearTimeout(timer)
@@ -217,17 +218,13 @@ export class Connections {
       this.#prefix.set(client, [this.#set_lock_wait, this.#set_idle])
       return
     }
-    const timer = setTimeout(() => destroy(client), statement_max_ms)
-    try {
-      const { rows } = await flush(client, [bind(readBounds)], this.named)
-      const [lock_ms, idle_ms] = rows[0]!.map((row) => Number(row[0]))
-      this.#prefix.set(client, [
-        ...(within(lock_ms!, lock_wait_max_ms) ? [] : [this.#set_lock_wait]),
-        ...(within(idle_ms!, idle_in_transaction_max_ms) ? [] : [this.#set_idle]),
-      ])
-    } finally {
-      clearTimeout(timer)
-    }
+    const ask = () => flush(client, [bind(readBounds)], this.named)
+    const { rows } = await inTime(client, statement_max_ms, ask)
+    const [lock_ms, idle_ms] = rows[0]!.map((row) => Number(row[0]))
+    this.#prefix.set(client, [
+      ...(within(lock_ms!, lock_wait_max_ms) ? [] : [this.#set_lock_wait]),
+      ...(within(idle_ms!, idle_in_transaction_max_ms) ? [] : [this.#set_idle]),
+    ])
   }
 }
 
