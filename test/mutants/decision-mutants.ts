@@ -19,8 +19,8 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
     name: 'operator: take the charge of one payment for that of another',
     file: FOUND,
     edits: [{ from: 'told === null || told === own', to: 'told === null || own !== null' }],
-    tests: [OPS],
-    only: 'is executed as what the processor',
+    tests: [TRUTH],
+    only: 'names another call',
   },
   {
     name: 'operator: take a charge of another amount',
@@ -90,7 +90,7 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
     file: FOUND,
     edits: [{ from: ' || !called)', to: ')' }],
     tests: [TRUTH],
-    only: 'another call of ours',
+    only: 'names another call',
   },
   {
     name: 'operator: declare not executed what the processor shows under our key',

@@ -126,12 +126,14 @@ it('a charge of which something was taken is no hold', async () => {
   expect(await books(record)).toMatchObject({ status: 'failed', captured: 0 })
 })
 
-it('a charge that another call of ours has made is that of another payment', async () => {
+it('a charge that names another call, payment or account of ours is that of another payment', async () => {
   const record = await parked(TEA)
-  const gateway_id = await charge({ 'metadata[onlyonce_key]': 'the-call-of-another-request' })
-  const { body } = await decide(record, 'executed', { gateway_id })
-  expect(body).toMatchObject({ status: 400, field: 'gateway_id' })
-  expect(body.detail).toContain('another payment')
+  for (const named of ['onlyonce_key', 'payment', 'account']) {
+    const gateway_id = await charge({ [`metadata[${named}]`]: `${named}-of-another-request` })
+    const { body } = await decide(record, 'executed', { gateway_id })
+    expect(body).toMatchObject({ status: 400, field: 'gateway_id' })
+    expect(body.detail).toContain('another payment')
+  }
 })
 
 it('a payment or a refund that the processor shows under our key cannot be declared not executed', async () => {
