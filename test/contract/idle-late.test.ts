@@ -14,7 +14,7 @@ beforeAll(async () => {
   await shop.open().start()
 })
 
-const IDLE_MS = 60
+const IDLE_MS = 250
 
 /** What can be asked in a transaction, of the library or of the caller. */
 interface Asked {
