@@ -79,13 +79,15 @@ export class Engine<Tx> {
     duplicates: Duplicates = 'join',
   ): Promise<T> {
     return this.#fly('transaction', request, present, duplicates, (traced, signals, begin) => {
-      const begun = (tx: Tx) => {
-        begin()
-        return work(tx)
-      }
       const misused = this.observers.misusedTx(request.id)
       const { recovery } = this.upkeep
-      return runTransaction(this.store, traced, begun, recovery, this.crashPoint, signals, misused)
+      return this.#running.transacting(begin, (begins) => {
+        const begun = (tx: Tx) => {
+          begins()
+          return work(tx)
+        }
+        return runTransaction(this.store, traced, begun, recovery, this.crashPoint, signals, misused)
+      })
     })
   }
 
@@ -282,7 +284,7 @@ export class Engine<Tx> {
     const done = this.#flights.landed().then(() => this.#running.saved())
     const companions = [...this.#companions].map((stop) => stop())
     await atMost(max_ms, Promise.all([done, this.upkeep.stop(), ...companions]))
-    await this.#running.handOver(this.store)
+    this.observers.cutOff(await this.#running.handOver(this.store))
     // Those who came too late give their claims back; the store stays open for them a moment longer.
     await atMost(LIMITS.pool_end_max_ms, this.#running.saved())
     await this.store.close()

@@ -62,7 +62,8 @@ export function isThrown({ schema }: Pick<Reply, 'schema'>): boolean {
 export function failureOfReply(reply: Pick<Reply, 'status' | 'schema'>, kind: Kind): Failure | null {
   if (isThrown(reply)) return { code: 'handler_failed', message: 'The function threw.' }
   if (!kind.startsWith('handler') || reply.status < 500) return null
-  return { code: `http_${reply.status}`, message: 'The handler replied so.' }
+  const message = `The handler answered with the status ${reply.status}, or its framework did so after an error in it.`
+  return { code: `http_${reply.status}`, message }
 }
 
 /** What the function threw, where the reply tells it: its code and message. Opening a sealed reply may throw. */

@@ -140,6 +140,10 @@ export function logFields(signal: Signal): LogFields {
       const duration_ms = Math.round(signal.duration_ms)
       return { signal: signal.signal, ...of, ...told, duration_ms, ...failureFields(failure) }
     }
+    case 'cut_off': {
+      const { transactions, handlers, operations } = signal
+      return { signal: signal.signal, transactions, handlers, operations }
+    }
     case 'webhook_disabled':
       return { signal: signal.signal, account: showText(signal.account), endpoint: signal.endpoint }
     default:

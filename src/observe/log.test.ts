@@ -84,6 +84,7 @@ const LEVELS: readonly [Signal, string | null][] = [
   [{ ...webhook_attempted, outcome: 'delivered' }, 'debug'],
   [{ ...webhook_attempted, outcome: 'again' }, 'warn'],
   [{ ...webhook_attempted, outcome: 'failed' }, 'error'],
+  [{ signal: 'cut_off', transactions: 1, handlers: 0, operations: 0 }, 'warn'],
   [{ signal: 'webhook_disabled', account: 'acct_1', endpoint: 'we_1' }, 'warn'],
   [{ ...stuck, stuck: { in_progress: none, unknown: none, parked: none } }, null],
   [{ ...stuck, stuck: { in_progress: none, unknown: none, parked: some } }, 'error'],

@@ -132,6 +132,8 @@ function lineOf(signal: Signal): Line | null {
         : ['debug', 'a webhook was delivered']
     case 'not_admitted':
       return ['debug', 'a request was not admitted']
+    case 'cut_off':
+      return ['warn', 'close() waited no longer, and work was cut off']
     case 'webhook_disabled':
       return ['warn', 'an endpoint of webhooks says that it is gone and was disabled']
     default:

@@ -228,6 +228,8 @@ export function measure(signal: Signal): readonly Measurement[] {
     // The errors that they are made from are counted.
     case 'store_away':
     case 'store_back':
+    // It is told once, by a process that ends.
+    case 'cut_off':
       return []
     case 'mistake':
       return [{ metric: 'mistake', value: 1, labels: { code: signal.code } }]

@@ -4,7 +4,7 @@ import { LIMITS } from '../limits.ts'
 import type { Failure, RecordId } from '../record/index.ts'
 import { callGuarded } from '../thrown.ts'
 import { showText } from './fields.ts'
-import type { CallTrace, Observer, Signal, TracedCall } from './signals.ts'
+import type { CallTrace, CutOff, Observer, Signal, TracedCall } from './signals.ts'
 
 /** A logger such as `console` has a `trace` too, which would be called with every call and write nothing of use. */
 function isObserver(given: Observer | undefined): boolean {
@@ -113,6 +113,18 @@ export class Observers {
     process.emitWarning(`${name}: ${which} for an operator. The last: ${why} ${LIST_THEM}`, {
       type: 'OnlyonceParkedWarning',
     })
+  }
+
+  /** What close() did not wait for. Nothing is told where it waited for everything. */
+  cutOff(cut_off: Omit<CutOff, 'signal'>): void {
+    const { transactions, handlers, operations } = cut_off
+    if (transactions + handlers + operations === 0) return
+    this.emit({ signal: 'cut_off', ...cut_off })
+    if (!this.none) return
+    process.emitWarning(
+      `close() waited no longer and cut off work. Transactions: ${transactions}, handlers: ${handlers}, operations: ${operations}.`,
+      { type: 'OnlyonceCutOffWarning' },
+    )
   }
 
   /** No worker takes an operation that waits for one. Where nothing observes, the first of each operation is a warning of the process. */

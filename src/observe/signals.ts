@@ -113,6 +113,17 @@ export interface WebhookAttempted {
   readonly duration_ms: number
 }
 
+/**
+ * `close` waited for as long as it was told to, and this much still ran. A transaction is rolled back by the server, an operation is handed
+ * over, and the outcome of a handler is unknown.
+ */
+export interface CutOff {
+  readonly signal: 'cut_off'
+  readonly transactions: number
+  readonly handlers: number
+  readonly operations: number
+}
+
 export type Signal =
   | (OfCall & { readonly signal: 'call_started' })
   | CallEnded
@@ -232,6 +243,7 @@ export type Signal =
   | OutboxFailed
   | JobEnded
   | WebhookAttempted
+  | CutOff
   /** An endpoint answered that it is gone, and gets nothing any more. */
   | { readonly signal: 'webhook_disabled'; readonly account: string; readonly endpoint: string }
 

@@ -92,7 +92,7 @@ export async function runHandler<Tx>(
     // When the work is done the save tells: a beat that overtakes its answer finds no owner either.
     if (working) signals.leaseLost()
   })
-  if (!running.begin(owned, heartbeat)) {
+  if (!running.begin(owned, heartbeat, 'handlers')) {
     heartbeat.stop()
     const closed = new OnlyonceError('closed')
     const failure = failureOf(closed)

@@ -47,7 +47,10 @@ export async function conclude<Tx>(
       return await giveUp(hold, end.error)
     case 'not_now': {
       await keep(hold, steps)
-      const failure = { code: `http_${end.reply.status}`, message: 'The operation answered so.' }
+      const failure = {
+        code: `http_${end.reply.status}`,
+        message: `The operation answered with the status ${end.reply.status}.`,
+      }
       const left = await leave(hold, steps, failure, unproved, signals)
       return left.why === 'conflict' ? left : end
     }

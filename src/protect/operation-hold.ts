@@ -273,7 +273,7 @@ export class Hold<Tx> {
     // A step that looks for the record where it no longer is would be run for nothing, and then again.
     const onBeat = () => this.misplaced()
     this.#heartbeat = new Heartbeat(store, owned, this.attempt, onLeaseLost, onBeat)
-    if (running.begin(owned, this.#heartbeat)) return
+    if (running.begin(owned, this.#heartbeat, 'operations')) return
     this.#heartbeat.stop()
     // Too late: closing is past handing this lease over.
     throw new Interrupted({ why: 'failed', error: new OnlyonceError('closed') })

@@ -2,18 +2,29 @@ import type { Owned, Store } from '../store/contract.ts'
 import { GiveBacks, type GivenBack } from './give-backs.ts'
 import type { Heartbeat } from './heartbeat.ts'
 
+/** What still ran when it was waited for no longer, by kind. Calls that only look or wait are not counted. */
+export interface CutOff {
+  readonly transactions: number
+  readonly handlers: number
+  readonly operations: number
+}
+
 /** The handlers of this process that own a record right now, until the process is closed. */
 export class Running<Tx> {
-  readonly #at_work = new Map<Owned, Heartbeat<Tx>>()
+  readonly #at_work = new Map<
+    Owned,
+    { readonly heartbeat: Heartbeat<Tx>; readonly kind: 'handlers' | 'operations' }
+  >()
+  #transactions = 0
   readonly #waits = new Map<Owned, NodeJS.Timeout>()
   readonly #saves = new Set<Promise<unknown>>()
   readonly #give_backs = new GiveBacks()
   #over = false
 
   /** False when it is too late: leases have been handed over, and this one would not be. */
-  begin(owned: Owned, heartbeat: Heartbeat<Tx>): boolean {
+  begin(owned: Owned, heartbeat: Heartbeat<Tx>, kind: 'handlers' | 'operations'): boolean {
     if (this.#over) return false
-    this.#at_work.set(owned, heartbeat)
+    this.#at_work.set(owned, { heartbeat, kind })
     return true
   }
 
@@ -25,6 +36,21 @@ export class Running<Tx> {
   end(owned: Owned): void {
     this.#at_work.delete(owned)
     this.#waits.delete(owned)
+  }
+
+  /** Notes a transaction from when its function begins, for which `run` calls back, until its COMMIT is answered. */
+  transacting<T>(begin: () => void, run: (begins: () => void) => Promise<T>): Promise<T> {
+    let counted = 0
+    const ended = run(() => {
+      this.#transactions += 1 - counted
+      counted = 1
+      begin()
+    })
+    const done = () => {
+      this.#transactions -= counted
+    }
+    ended.then(done, done)
+    return ended
   }
 
   /** Notes work that no caller waits for, so that closing does. */
@@ -53,13 +79,20 @@ export class Running<Tx> {
   /**
    * Ends the leases of what still runs, so that others need not wait for them. Best effort: they end anyway. The signs
    * of life stop first, or the next would take the lease back. Callers may wait on; a process that
-   * has nothing else to do does not stay for them.
+   * has nothing else to do does not stay for them. Gives back how many there were.
    */
-  async handOver(store: Store<Tx>): Promise<void> {
+  async handOver(store: Store<Tx>): Promise<CutOff> {
     this.#over = true
     const left = [...this.#at_work]
-    for (const [, heartbeat] of left) heartbeat.stop()
+    const count = (kind: string) => left.filter(([, work]) => work.kind === kind).length
+    const cut_off = {
+      transactions: this.#transactions,
+      handlers: count('handlers'),
+      operations: count('operations'),
+    }
+    for (const [, { heartbeat }] of left) heartbeat.stop()
     for (const timer of this.#waits.values()) timer.unref()
     await Promise.allSettled(left.map(([owned]) => store.extend(owned, 0)))
+    return cut_off
   }
 }

@@ -1,12 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce, operation, postgres, reply } from '../../src/index.ts'
 import { addressWithin, withClient } from '../setup/client.ts'
 import { CONSOLE } from '../setup/pgbouncer.ts'
 import { behindPooler, POOLER } from '../setup/pooler.ts'
+import { makeRecorder } from '../setup/recorder.ts'
 import {
   beginCaller,
   catchError,
   leaveEffect,
+  makeBarrier,
   makeCall,
   makeGate,
   openProxy,
@@ -73,6 +75,38 @@ describe('close', () => {
       ),
     )
     expect(await shop.countEffects(call.key)).toBe(told === 'executed' ? 1 : 0)
+  })
+
+  test('tells how much it cut off, by kind', async () => {
+    const heard = makeRecorder()
+    const once = shop.open({ observe: heard })
+    const gate = makeGate()
+    const all = makeBarrier(4)
+    const work = () => all().then(() => gate.pass())
+    const held = operation('close.held', async (op) => {
+      await op.atomic('first', (tx) => leaveEffect(tx, 'cut off'))
+      await work()
+      return reply(200, {})
+    })
+    const { account, key } = makeCall()
+    const ends = [
+      once.transaction(makeCall(), async (tx) => {
+        await leaveEffect(tx, 'cut off')
+        await work()
+      }),
+      once.handler(makeCall(), async () => void (await work())),
+      once.handler(makeCall(), async () => void (await work())),
+      once.run(held, { account, key, input: {} }),
+    ]
+    await gate.reached
+    await settleWithin(SOON_MS, once.close({ max_ms: 200 }))
+    expect(heard.of('cut_off')).toEqual([{ signal: 'cut_off', transactions: 1, handlers: 2, operations: 1 }])
+    gate.open()
+    await settleWithin(SOON_MS, Promise.allSettled(ends))
+    const quiet = shop.open({ observe: heard })
+    await quiet.transaction(makeCall(), (tx) => leaveEffect(tx, 'quiet'))
+    await quiet.close()
+    expect(heard.of('cut_off')).toHaveLength(1)
   })
 
   test('may be called twice, and before anything was done', async () => {

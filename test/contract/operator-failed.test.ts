@@ -75,7 +75,7 @@ describe('a handler that threw', () => {
     const told = await Promise.all([once.explain(threw), once.explain(replied)])
     expect(told.map(({ reply_status }) => reply_status)).toEqual([500, 502])
     expect(told[0]!.why).toContain('handler_failed: The function threw.')
-    expect(told[1]!.why).toContain('http_502')
+    expect(told[1]!.why).toContain('http_502: The handler answered with the status 502, or its framework')
     for (const { why } of told) expect(why).toContain('is not known')
     expect(await Promise.all([listed(threw.key), listed(replied.key)])).toEqual([true, true])
     const again = await send(threw.operation, threw.key, charged)

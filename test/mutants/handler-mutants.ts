@@ -141,7 +141,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     name: 'keep the leases of what still runs at close',
     file: 'src/engine.ts',
-    edits: [{ from: `    await this.#running.handOver(this.store)\n`, to: `` }],
+    edits: [{ from: `    this.observers.cutOff(await this.#running.handOver(this.store))\n`, to: `` }],
     tests: [HANDLER],
   },
   {

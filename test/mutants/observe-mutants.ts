@@ -3,6 +3,12 @@ import type { Mutant } from './mutants.ts'
 /** Faults in what is told of calls, and to whom. */
 export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
+    name: 'observe: cut transactions off without a word',
+    file: 'src/protect/running.ts',
+    edits: [{ from: `this.#transactions += 1 - counted`, to: `` }],
+    tests: ['test/contract/close.test.ts'],
+  },
+  {
     name: 'observe: tell each failure of a store that is away',
     file: 'src/observe/store-health.ts',
     edits: [{ from: `if (now_ms < this.#quiet_until_ms) return`, to: `` }],
