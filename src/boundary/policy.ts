@@ -20,6 +20,8 @@ import {
 import { PROFILES, type Profile } from './profiles.ts'
 import { isStandardSchema, type StandardSchema } from './validate.ts'
 
+export type { StandardSchema } from './validate.ts'
+
 /** What a route asks for. Everything has a default; all of it is checked once, when the route is made. */
 export interface RoutePolicy {
   /**

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import type { FitsOperation, Named } from '../../boundary/operation-route.ts'
 import { acrossCopies } from '../../copies.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
@@ -47,9 +48,9 @@ export interface ExpressOptions<Req> extends RoutePolicy {
  * @example
  * app.post('/orders', idempotent(once, { account: (req) => req.user.account }), createOrder)
  */
-export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest>(
+export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest, const O extends Named = Named>(
   once: Onlyonce<Tx>,
-  options: ExpressOptions<Req>,
+  options: ExpressOptions<Req> & FitsOperation<O>,
 ): (request: Req, response: ServerResponse, next: (error?: unknown) => void) => void {
   const { account, policy } = accountAndPolicy('idempotent() for Express', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Express')

@@ -1,5 +1,5 @@
 import { describe, expectTypeOf, it } from 'vitest'
-import { memory, onlyonce, type PostgresTx, postgres } from '../../index.ts'
+import { operation as durable, memory, onlyonce, type PostgresTx, postgres, reply } from '../../index.ts'
 import { idempotent, type OnceContext } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
@@ -61,5 +61,16 @@ describe('a protected handler', () => {
     idempotent(once, { account }, () => new Response())
     // @ts-expect-error there is no response
     idempotent(once, { account, operation }, () => {})
+  })
+})
+
+describe('a route of a durable operation', () => {
+  it('is given what it takes, and has its own protection', () => {
+    const pay = durable('payments.create', async (_op, input: { amount: number }) => reply(201, input))
+    idempotent(once, { account, operation: pay, input: () => ({ amount: 5 }) }, () => new Response())
+    // @ts-expect-error an amount is a number
+    idempotent(once, { account, operation: pay, input: () => ({ amount: '5' }) }, () => new Response())
+    // @ts-expect-error an operation brings its own
+    idempotent(once, { account, operation: pay, protect: 'transaction' }, () => new Response())
   })
 })

@@ -1,4 +1,5 @@
 import { Boundary, followLayers, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import type { FitsOperation, Named } from '../../boundary/operation-route.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { requireOperation } from '../place.ts'
@@ -40,9 +41,10 @@ export function idempotent<
   Tx,
   Req extends Request = Request,
   Context extends Pick<ProtectedContext<Tx>, 'once'> = ProtectedContext<Tx>,
+  const O extends Named = Named,
 >(
   once: Onlyonce<Tx>,
-  options: FetchOptions<Req, Omit<Context, 'once'>>,
+  options: FetchOptions<Req, Omit<Context, 'once'>> & FitsOperation<O>,
   handler: (request: Req, context: Context) => Response | Promise<Response>,
 ): (request: Req, context?: Omit<Context, 'once'>) => Promise<Response> {
   const { account, policy } = accountAndPolicy(LAYER, options)

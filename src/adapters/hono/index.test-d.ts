@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import { describe, expectTypeOf, it } from 'vitest'
-import { onlyonce, type PostgresTx, postgres } from '../../index.ts'
+import { onlyonce, operation, type PostgresTx, postgres, reply } from '../../index.ts'
+import type { StandardSchema } from '../../standard-schema.ts'
 import { idempotent, type OnceContext, type OnceVariables } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
@@ -33,5 +34,32 @@ describe('the middleware for Hono', () => {
     idempotent(once, { account: async (c) => c.req.header('x-account') })
     // @ts-expect-error whose request is it?
     idempotent(once, {})
+  })
+})
+
+describe('a route of a durable operation', () => {
+  const pay = operation('payments.create', async (_op, input: { amount: number }) => reply(201, input))
+  const account = () => 'acct_1'
+
+  it('is given what it takes', () => {
+    idempotent(once, { account, operation: pay })
+    idempotent(once, { account, operation: pay, input: () => ({ amount: 5 }) })
+    idempotent(once, { account, operation: 'payments.create', protect: 'transaction' })
+    // @ts-expect-error an amount is a number
+    idempotent(once, { account, operation: pay, input: () => ({ amount: '5' }) })
+  })
+
+  it('has its own protection', () => {
+    // @ts-expect-error an operation brings its own
+    idempotent(once, { account, operation: pay, protect: 'transaction' })
+  })
+
+  it('lets pass what fits a schema of the same type', () => {
+    type Schema<Input> = StandardSchema & { '~standard': { types?: { input: Input; output: Input } } }
+    const [fits, other] = [{} as Schema<{ amount: number }>, {} as Schema<{ amount: string }>]
+    idempotent(once, { account, operation: pay, validate: fits })
+    idempotent(once, { account, operation: pay, validate: {} as StandardSchema })
+    // @ts-expect-error the schema lets pass what the operation does not take
+    idempotent(once, { account, operation: pay, validate: other })
   })
 })

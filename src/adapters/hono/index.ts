@@ -1,5 +1,6 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import { Boundary, followLayers, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import type { FitsOperation, Named } from '../../boundary/operation-route.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
 import { responseOf } from '../fetch/response.ts'
@@ -34,9 +35,9 @@ export interface HonoOptions<E extends Env> extends RoutePolicy {
  * app.post('/orders', idempotent(once, { account: (c) => c.get('user').account }), createOrder)
  */
 // biome-ignore lint/suspicious/noExplicitAny: what variables an application has is its own to say.
-export function idempotent<Tx, E extends Env = any>(
+export function idempotent<Tx, E extends Env = any, const O extends Named = Named>(
   once: Onlyonce<Tx>,
-  options: HonoOptions<E>,
+  options: HonoOptions<E> & FitsOperation<O>,
 ): MiddlewareHandler<{ Variables: OnceVariables<Tx> }> {
   const { account, policy } = accountAndPolicy('idempotent() for Hono', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Hono')

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import type { FitsOperation, Named } from '../../boundary/operation-route.ts'
 import type { Onlyonce } from '../../door.ts'
 import { memberOf } from '../../thrown.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
@@ -34,9 +35,9 @@ export type ProtectedHandler<Tx> = (
  *   response.end('done')
  * }))
  */
-export function idempotent<Tx>(
+export function idempotent<Tx, const O extends Named = Named>(
   once: Onlyonce<Tx>,
-  options: NodeOptions,
+  options: NodeOptions & FitsOperation<O>,
   handler: ProtectedHandler<Tx>,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const { account, policy } = accountAndPolicy(LAYER, options)
