@@ -6,19 +6,19 @@ import type { RoutePolicy, StandardSchema } from './policy.ts'
 export type Named = RoutePolicy['operation']
 
 /**
- * What a durable operation asks of the other options of its route: `input` makes what the operation takes, a schema lets pass what it takes,
+ * What a durable operation asks of the other options of its route: `input`, or a schema where there is none, makes what the operation takes,
  * and there is no `protect`, because an operation brings its own. Nothing is asked of a route whose operation is a name.
  */
 export type FitsOperation<O extends Named> = [O] extends [Operation<infer Input, unknown>]
-  ? {
-      readonly operation: O
-      readonly protect?: undefined
-      readonly input?: (source: OperationSource) => NoInfer<Input>
-      readonly validate?: StandardSchema & SchemaOf<NoInfer<Input>>
-    }
+  ? { readonly operation: O; readonly protect?: undefined } & Given<NoInfer<Input>>
   : { readonly operation?: O }
 
+/** What `input` makes of a request, or else what a schema makes of its body. */
+type Given<Input> =
+  | { readonly input: (source: OperationSource) => Input; readonly validate?: StandardSchema }
+  | { readonly input?: undefined; readonly validate?: StandardSchema & SchemaOf<Input> }
+
 /** Schemas that say no type are taken as they are. */
-interface SchemaOf<Input> {
-  readonly '~standard': { readonly types?: { readonly input: Input } | undefined }
+interface SchemaOf<Output> {
+  readonly '~standard': { readonly types?: { readonly output: Output } | undefined }
 }

@@ -54,12 +54,13 @@ describe('a route of a durable operation', () => {
     idempotent(once, { account, operation: pay, protect: 'transaction' })
   })
 
-  it('lets pass what fits a schema of the same type', () => {
-    type Schema<Input> = StandardSchema & { '~standard': { types?: { input: Input; output: Input } } }
+  it('is given what a schema makes of the body, unless its input makes something else of that', () => {
+    type Schema<Output> = StandardSchema & { '~standard': { types?: { input: string; output: Output } } }
     const [fits, other] = [{} as Schema<{ amount: number }>, {} as Schema<{ amount: string }>]
     idempotent(once, { account, operation: pay, validate: fits })
     idempotent(once, { account, operation: pay, validate: {} as StandardSchema })
-    // @ts-expect-error the schema lets pass what the operation does not take
+    idempotent(once, { account, operation: pay, validate: other, input: () => ({ amount: 5 }) })
+    // @ts-expect-error the schema makes what the operation does not take
     idempotent(once, { account, operation: pay, validate: other })
   })
 })
