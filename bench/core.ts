@@ -24,19 +24,19 @@ async function work(tx: Queries): Promise<{ id: string }> {
   return { id: rows[0]!.id }
 }
 
-export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
+export async function core({ url, rounds, roundMs }: Bench): Promise<Report> {
   const pool = openPool(url)
   await pool.query('CREATE TABLE orders (id uuid PRIMARY KEY, note text NOT NULL)')
-  const once = onlyonce({ store: postgres({ connection_string: url, pool_size: CONNECTIONS }), secret })
+  const once = onlyonce({ store: postgres({ connectionString: url, poolSize: CONNECTIONS }), secret })
   await once.start()
   const lent = onlyonce({ store: postgres({ pool }), secret })
   await lent.start()
   const prepared = onlyonce({
-    store: postgres({ connection_string: url, pool_size: CONNECTIONS, prepare_work: true }),
+    store: postgres({ connectionString: url, poolSize: CONNECTIONS, prepareWork: true }),
     secret,
   })
   await prepared.start()
-  const load = { callers: CALLERS, round_ms, rounds }
+  const load = { callers: CALLERS, roundMs, rounds }
 
   const protect: Side = () => once.transaction(callOf(randomUUID()), (tx: PostgresTx) => work(tx as Queries))
   const writes = await alternate(
@@ -56,8 +56,8 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
   const commits = await commitsPerRequest(pool, protect, CALLERS)
   // The work of the handler is a commit of its own, which is not the protection's. Alone, each claim and each
   // completion is one more; many at once share theirs.
-  const handler_commits = (await commitsPerRequest(pool, handle, 1)) - 1
-  const handler_commits_shared = (await commitsPerRequest(pool, handle, CALLERS)) - 1
+  const handlerCommits = (await commitsPerRequest(pool, handle, 1)) - 1
+  const handlerCommitsShared = (await commitsPerRequest(pool, handle, CALLERS)) - 1
 
   const replayed = await fill(pool, 2_000, protect)
   const reads = await alternate(
@@ -92,14 +92,14 @@ export async function core({ url, rounds, round_ms }: Bench): Promise<Report> {
       'replay/read': 0.9,
       'claim_1m/claim_empty': 0.9,
     },
-    commits_per_request: {
+    commitsPerRequest: {
       transaction: commits,
-      handler_alone: handler_commits,
-      handler_under_load: handler_commits_shared,
+      handler_alone: handlerCommits,
+      handler_under_load: handlerCommitsShared,
     },
     notes: [
-      `${CALLERS} callers, ${CONNECTIONS} connections, ${rounds} rounds of ${round_ms} ms a side.`,
-      'transaction: with postgres({ connection_string }); lent_pool: with postgres({ pool }) and a pool as pg makes it; prepared: with prepare_work: true.',
+      `${CALLERS} callers, ${CONNECTIONS} connections, ${rounds} rounds of ${roundMs} ms a side.`,
+      'transaction: with postgres({ connectionString }); lent_pool: with postgres({ pool }) and a pool as pg makes it; prepared: with prepareWork: true.',
       'unprotected: the same function between BEGIN and COMMIT; autocommit: its statement alone, without a transaction.',
     ],
   }
@@ -149,7 +149,7 @@ async function fill(pool: pg.Pool, count: number, side: Side): Promise<{ keys: s
 }
 
 /** The same protected transaction in two schemas, one with a million records in it. */
-async function claimsWithRecords(url: string, load: { callers: number; round_ms: number; rounds: number }) {
+async function claimsWithRecords(url: string, load: { callers: number; roundMs: number; rounds: number }) {
   const pools = { claim_empty: 'once_empty', claim_1m: 'once_1m' } as const
   const opened = await Promise.all(
     Object.entries(pools).map(async ([name, schema]) => {

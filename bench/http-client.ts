@@ -43,12 +43,12 @@ export class Connection {
   /** Every answer here has a length, and none is larger than a few packets. */
   #receive(text: string): void {
     this.#received += text
-    const head_end = this.#received.indexOf('\r\n\r\n')
-    if (head_end < 0) return
-    const head = this.#received.slice(0, head_end)
+    const headEnd = this.#received.indexOf('\r\n\r\n')
+    if (headEnd < 0) return
+    const head = this.#received.slice(0, headEnd)
     const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1])
-    if (this.#received.length < head_end + 4 + length) return
-    const body = this.#received.slice(head_end + 4)
+    if (this.#received.length < headEnd + 4 + length) return
+    const body = this.#received.slice(headEnd + 4)
     this.#received = ''
     this.#answered?.resolve({
       status: Number(head.slice(9, 12)),

@@ -52,7 +52,7 @@ function addPlainRoutes(app: FastifyInstance): void {
 }
 
 async function addProtectedRoutes(app: FastifyInstance): Promise<void> {
-  const store = postgres({ connection_string: DATABASE_URL!, pool_size: CONNECTIONS })
+  const store = postgres({ connectionString: DATABASE_URL!, poolSize: CONNECTIONS })
   const once = onlyonce({ store, secret: 'a secret for the benchmark, which protects nothing.' })
   await once.start()
   await app.register(idempotency, { once, account: () => 'acct_1' })

@@ -15,12 +15,12 @@ const REPLAYED = 2_000
 const PROGRAM = fileURLToPath(new URL('./http-server.ts', import.meta.url))
 const BODY = '{"note":"one row"}'
 
-export async function http({ url, rounds, round_ms }: Bench): Promise<Report> {
+export async function http({ url, rounds, roundMs }: Bench): Promise<Report> {
   await createOrders(url)
   const plain = await startServer(url, 'no')
   const plugin = await startServer(url, 'yes')
   try {
-    const load = { callers: CONNECTIONS, round_ms, rounds }
+    const load = { callers: CONNECTIONS, roundMs, rounds }
     const post =
       (server: Server, path: string): Side =>
       () =>
@@ -52,7 +52,7 @@ export async function http({ url, rounds, round_ms }: Bench): Promise<Report> {
       },
       load,
     )
-    return reportOf(writes, reads, idle, { rounds, round_ms })
+    return reportOf(writes, reads, idle, { rounds, roundMs })
   } finally {
     await plain.stop()
     await plugin.stop()
@@ -63,7 +63,7 @@ function reportOf(
   writes: Measured,
   reads: Measured,
   idle: Measured,
-  { rounds, round_ms }: Pick<Bench, 'rounds' | 'round_ms'>,
+  { rounds, roundMs }: Pick<Bench, 'rounds' | 'roundMs'>,
 ): Report {
   const compared: [Measured, string, string][] = [
     [writes, 'transaction', 'unprotected'],
@@ -88,9 +88,9 @@ function reportOf(
       'p99 unprotected/handler': 0.75,
       'p99 read/replay': 1.2,
     },
-    commits_per_request: {},
+    commitsPerRequest: {},
     notes: [
-      `Fastify, ${CONNECTIONS} connections, 16 to the database, ${rounds} rounds of ${round_ms} ms a side; a server without the plugin and one with it, each in a process of its own.`,
+      `Fastify, ${CONNECTIONS} connections, 16 to the database, ${rounds} rounds of ${roundMs} ms a side; a server without the plugin and one with it, each in a process of its own.`,
       'p99: how many times as long the slowest hundredth takes on the one side; more is better for the protected side, as with rates.',
     ],
   }

@@ -14,9 +14,9 @@ export async function measureLatencies(
   const rounds: Record<string, number[][]> = Object.fromEntries(Object.keys(sides).map((name) => [name, []]))
   const timed = Object.entries(sides).map(([name, side]) => {
     const timedSide: Side = async () => {
-      const start_ms = performance.now()
+      const startMs = performance.now()
       await side()
-      rounds[name]!.at(-1)!.push(performance.now() - start_ms)
+      rounds[name]!.at(-1)!.push(performance.now() - startMs)
     }
     return [name, timedSide]
   })
@@ -31,7 +31,7 @@ export async function measureLatencies(
   return { rates, p99: Object.fromEntries(p99) }
 }
 
-function p99Of(latencies_ms: number[]): number {
-  const sorted = Float64Array.from(latencies_ms).sort()
+function p99Of(latenciesMs: number[]): number {
+  const sorted = Float64Array.from(latenciesMs).sort()
   return sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN
 }

@@ -9,23 +9,23 @@ export interface Spread {
 
 export interface Load {
   readonly callers: number
-  readonly round_ms: number
+  readonly roundMs: number
 }
 
 /** Calls a second, with so many callers that each start again as soon as they are done. */
-export async function throughput(side: Side, { callers, round_ms }: Load): Promise<number> {
+export async function throughput(side: Side, { callers, roundMs }: Load): Promise<number> {
   let done = 0
-  const start_ms = performance.now()
-  const end_ms = start_ms + round_ms
+  const startMs = performance.now()
+  const endMs = startMs + roundMs
   await Promise.all(
     Array.from({ length: callers }, async () => {
-      while (performance.now() < end_ms) {
+      while (performance.now() < endMs) {
         await side()
         done += 1
       }
     }),
   )
-  return (done / (performance.now() - start_ms)) * 1_000
+  return (done / (performance.now() - startMs)) * 1_000
 }
 
 export interface Sample {

@@ -44,7 +44,7 @@ export async function operationSide({ url, gateway, connections }: OperationsWor
     return op.atomic('settled', async (tx) => reply(201, await settlePayment(tx, payment, charged)))
   })
   const once = onlyonce({
-    store: postgres({ connection_string: url, pool_size: connections }),
+    store: postgres({ connectionString: url, poolSize: connections }),
     secret: 'a secret for the benchmark, which protects nothing.',
   })
   await once.start()

@@ -50,9 +50,9 @@ export function charge(
 export async function settlePayment(
   tx: Queries,
   { id, amount }: Payment,
-  { status, id: charge_id }: ChargeResult,
+  { status, id: chargeId }: ChargeResult,
 ): Promise<{ id: string; charge: string }> {
-  await tx.query('UPDATE payments SET status = $2, charge = $3 WHERE id = $1', [id, status, charge_id])
+  await tx.query('UPDATE payments SET status = $2, charge = $3 WHERE id = $1', [id, status, chargeId])
   await tx.query('INSERT INTO ledger (id, payment, amount) VALUES ($1, $2, $3)', [randomUUID(), id, amount])
-  return { id, charge: charge_id }
+  return { id, charge: chargeId }
 }

@@ -28,7 +28,7 @@ const RATIOS: Readonly<Record<string, number | null>> = {
 }
 
 /** Write, call, write: what a payment is, with a gateway in a process of its own. */
-export async function operations({ url, rounds, round_ms }: Bench): Promise<Report> {
+export async function operations({ url, rounds, roundMs }: Bench): Promise<Report> {
   const observer = new pg.Pool({ connectionString: url, max: 1 })
   observer.on('error', () => {})
   await observer.query(TABLES)
@@ -45,9 +45,9 @@ export async function operations({ url, rounds, round_ms }: Bench): Promise<Repo
     ])
     const commits: Record<string, number> = {}
     for (const [name, side] of sides) commits[name] = await commitsPerPayment(observer, side)
-    const load = { callers: CALLERS, round_ms, rounds }
+    const load = { callers: CALLERS, roundMs, rounds }
     const rates = await alternate(Object.fromEntries(sides), load)
-    return reportOf(rates, commits, { rounds, round_ms })
+    return reportOf(rates, commits, { rounds, roundMs })
   } finally {
     for (const { close } of Object.values(opened)) await close()
     gateway.close()
@@ -58,8 +58,8 @@ export async function operations({ url, rounds, round_ms }: Bench): Promise<Repo
 
 function reportOf(
   rates: Record<string, number[]>,
-  commits_per_request: Record<string, number>,
-  { rounds, round_ms }: Pick<Bench, 'rounds' | 'round_ms'>,
+  commitsPerRequest: Record<string, number>,
+  { rounds, roundMs }: Pick<Bench, 'rounds' | 'roundMs'>,
 ): Report {
   const known = Object.entries(RATIOS).filter(([name]) => name.split('/').every((side) => side in rates))
   const aims = known.filter((entry): entry is [string, number] => entry[1] !== null)
@@ -72,9 +72,9 @@ function reportOf(
     rates: Object.fromEntries(Object.entries(rates).map(([name, values]) => [name, spreadOf(values)])),
     ratios: Object.fromEntries(known.map(([name]) => [name, spreadOfRatio(name)])),
     aims: Object.fromEntries(aims),
-    commits_per_request,
+    commitsPerRequest,
     notes: [
-      `${CALLERS} callers, ${CONNECTIONS} connections, ${rounds} rounds of ${round_ms} ms a side, a gateway on the same machine.`,
+      `${CALLERS} callers, ${CONNECTIONS} connections, ${rounds} rounds of ${roundMs} ms a side, a gateway on the same machine.`,
       'unprotected: BEGIN, INSERT, COMMIT; the call; BEGIN, UPDATE, INSERT, COMMIT. operation: the same, protected. dbos: the same as a workflow of DBOS Transact.',
     ],
   }

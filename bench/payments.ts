@@ -19,7 +19,7 @@ const BODY = JSON.stringify({ amount: 1_200, currency: 'EUR', payment_method: 'p
  * Payments through the whole stack: authentication, limits, the operation with its two commits, the sandbox processor with a journal
  * that it syncs, the ledger, and a worker that takes the events out meanwhile. One server process, and two.
  */
-export async function payments({ url, rounds, round_ms }: Bench): Promise<Report> {
+export async function payments({ url, rounds, roundMs }: Bench): Promise<Report> {
   const gateway = await startGateway()
   const servers: Server[] = []
   const started: Program[] = []
@@ -40,9 +40,9 @@ export async function payments({ url, rounds, round_ms }: Bench): Promise<Report
         return pay(turn % 2 === 0 ? first : second)
       },
     }
-    const load = { callers: CONNECTIONS, round_ms, rounds }
+    const load = { callers: CONNECTIONS, roundMs, rounds }
     const { rates, p99 } = await measureLatencies(sides, load)
-    return reportOf(rates, p99, { rounds, round_ms })
+    return reportOf(rates, p99, { rounds, roundMs })
   } finally {
     for (const { to } of servers) to.close()
     for (const program of started) await program.stop()
@@ -52,7 +52,7 @@ export async function payments({ url, rounds, round_ms }: Bench): Promise<Report
 
 type Measured = Record<string, number[]>
 
-function reportOf(rates: Measured, p99: Measured, { rounds, round_ms }: Omit<Bench, 'url'>): Report {
+function reportOf(rates: Measured, p99: Measured, { rounds, roundMs }: Omit<Bench, 'url'>): Report {
   const latencies = Object.entries(p99).map(([name, ms]) => [`p99_ms ${name}`, spreadOf(ms)])
   const speeds = Object.entries(rates).map(([name, values]) => [name, spreadOf(values)])
   return {
@@ -63,9 +63,9 @@ function reportOf(rates: Measured, p99: Measured, { rounds, round_ms }: Omit<Ben
       'p99 one_server/two_servers': ratioOf(p99, 'one_server', 'two_servers'),
     },
     aims: {},
-    commits_per_request: {},
+    commitsPerRequest: {},
     notes: [
-      `POST /v1/payments, ${CONNECTIONS} connections, ${rounds} rounds of ${round_ms} ms a side; client, servers, a worker, the sandbox processor and PostgreSQL on one machine, all durable.`,
+      `POST /v1/payments, ${CONNECTIONS} connections, ${rounds} rounds of ${roundMs} ms a side; client, servers, a worker, the sandbox processor and PostgreSQL on one machine, all durable.`,
     ],
   }
 }

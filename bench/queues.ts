@@ -93,7 +93,7 @@ export async function openJobs(url: string): Promise<Queue> {
   const { stage } = outbox(once)
   let told: (count: number) => void = () => {}
   // One: two that want the same jobs at once get in each other's way.
-  const workers = [relay(once, { jobs: { n: async () => told(1) }, jobs_at_once: BATCH })]
+  const workers = [relay(once, { jobs: { n: async () => told(1) }, jobsAtOnce: BATCH })]
   return {
     name: 'jobs',
     put: (first) =>

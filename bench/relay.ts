@@ -16,7 +16,7 @@ const PRODUCERS = 4
 const ITEMS_A_MS = 10
 
 /** How many items a second go through: put in and taken out at the same time, until all are out. */
-export async function relayed({ url, rounds, round_ms }: Bench): Promise<Report> {
+export async function relayed({ url, rounds, roundMs }: Bench): Promise<Report> {
   installPeers()
   const queues = [
     await openRelay(url),
@@ -24,7 +24,7 @@ export async function relayed({ url, rounds, round_ms }: Bench): Promise<Report>
     await openPgBoss(url),
     await openGraphileWorker(url),
   ]
-  const items = Math.max(1, Math.round((round_ms * ITEMS_A_MS) / BATCH)) * BATCH
+  const items = Math.max(1, Math.round((roundMs * ITEMS_A_MS) / BATCH)) * BATCH
   const rates: Record<string, number[]> = Object.fromEntries(queues.map(({ name }) => [name, []]))
   // The first round warms up and is dropped; the order turns round by round.
   for (let round = 0; round <= rounds; round += 1) {
@@ -44,7 +44,7 @@ export async function relayed({ url, rounds, round_ms }: Bench): Promise<Report>
     rates: Object.fromEntries(Object.entries(rates).map(([name, values]) => [name, spreadOf(values)])),
     ratios: Object.fromEntries(ratios),
     aims: { 'relay/pg_boss': 2, 'relay/graphile_worker': 2 },
-    commits_per_request: {},
+    commitsPerRequest: {},
     notes: [
       `${items} items a round in batches of ${BATCH}, ${PRODUCERS} producers, consumers in the same process, ${rounds} rounds.`,
       'relay: events, in order within aggregates of five, to a function. jobs: staged jobs. Peers: see bench/queues.ts.',
@@ -62,7 +62,7 @@ async function throughput(queue: Queue, items: number): Promise<number> {
     left -= count
     if (left <= 0) finish()
   })
-  const start_ms = performance.now()
+  const startMs = performance.now()
   let next = 0
   const producers = Array.from({ length: PRODUCERS }, async () => {
     while (next < items) {
@@ -72,7 +72,7 @@ async function throughput(queue: Queue, items: number): Promise<number> {
     }
   })
   await Promise.all([...producers, finished])
-  const took_ms = performance.now() - start_ms
+  const tookMs = performance.now() - startMs
   await stop()
-  return (items / took_ms) * 1_000
+  return (items / tookMs) * 1_000
 }

@@ -19,7 +19,7 @@ import { printJson, printTable, type Report } from './report.ts'
 export interface Bench {
   readonly url: string
   readonly rounds: number
-  readonly round_ms: number
+  readonly roundMs: number
 }
 
 const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = {
@@ -55,15 +55,15 @@ const server = await startEmbeddedPostgres({
 try {
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()
-  const { server_version } = (await client.query('SHOW server_version')).rows[0]
+  const { server_version: serverVersion } = (await client.query('SHOW server_version')).rows[0]
   await client.end()
   const report = await suite({
     url: server.url,
     rounds: Number(values.rounds),
-    round_ms: Number(values['round-ms']),
+    roundMs: Number(values['round-ms']),
   })
   printTable(report)
-  if (values.json) printJson(report, server_version)
+  if (values.json) printJson(report, serverVersion)
 } finally {
   await server.stop()
   await rm(folder, { recursive: true })

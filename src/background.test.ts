@@ -9,7 +9,7 @@ test('a duty that its role may not do is tried once, and the others go on', asyn
   const ran = { reaper: 0, recoverer: 0 }
   const duty = (name: 'reaper' | 'recoverer', error: Error | null) => ({
     name,
-    every_ms: 1,
+    everyMs: 1,
     run: async () => {
       ran[name] += 1
       if (error !== null) throw error

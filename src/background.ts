@@ -6,7 +6,7 @@ import { backoffMs, Deadline } from './retry.ts'
 /** Something that a long-running process does beside its requests, in small batches. */
 export interface Duty {
   readonly name: string
-  readonly every_ms: number
+  readonly everyMs: number
   /** It is done beside workers of this process too. */
   readonly always?: boolean
   /** One bounded batch. `more`: there was more than fitted into it. */
@@ -41,7 +41,7 @@ export class Background {
     if (this.#state !== 'new') return
     this.#state = 'started'
     // Not all processes of a fleet at once, and none at the moment in which it starts.
-    for (const planned of this.#planned) planned.due = dueIn(planned.duty.every_ms)
+    for (const planned of this.#planned) planned.due = dueIn(planned.duty.everyMs)
     this.#plan()
   }
 
@@ -60,19 +60,19 @@ export class Background {
 
   #plan(): void {
     if (this.#state !== 'started' || this.#planned.length === 0) return
-    const next_ms = Math.min(...this.#planned.map(({ due }) => due.left_ms))
-    const wait_ms = Math.max(1, Math.min(next_ms, LIMITS.timer_max_ms))
+    const nextMs = Math.min(...this.#planned.map(({ due }) => due.leftMs))
+    const waitMs = Math.max(1, Math.min(nextMs, LIMITS.timerMaxMs))
     this.#timer = setTimeout(() => {
       this.#turn = this.#work().finally(() => this.#plan())
-    }, wait_ms)
+    }, waitMs)
     this.#timer.unref()
   }
 
   async #work(): Promise<void> {
     for (const planned of [...this.#planned]) {
       if (this.#state !== 'started' || !planned.due.passed) continue
-      const in_ms = this.#isYielded(planned.duty) ? planned.duty.every_ms : await this.#run(planned)
-      planned.due = dueIn(in_ms)
+      const inMs = this.#isYielded(planned.duty) ? planned.duty.everyMs : await this.#run(planned)
+      planned.due = dueIn(inMs)
     }
   }
 
@@ -82,14 +82,14 @@ export class Background {
     try {
       const { more } = await duty.run()
       planned.failures = 0
-      return more ? LIMITS.background_again_ms : duty.every_ms
+      return more ? LIMITS.backgroundAgainMs : duty.everyMs
     } catch (error) {
-      if (this.#state !== 'started') return duty.every_ms
+      if (this.#state !== 'started') return duty.everyMs
       planned.failures += 1
       const code = codeOf(error)
       if (code === INSUFFICIENT_PRIVILEGE) this.#planned = this.#planned.filter((other) => other !== planned)
       this.#tell(duty, code, error)
-      const backoff = { min_ms: duty.every_ms, max_ms: LIMITS.background_backoff_max_ms }
+      const backoff = { minMs: duty.everyMs, maxMs: LIMITS.backgroundBackoffMaxMs }
       return backoffMs(planned.failures, Math.random, backoff)
     }
   }

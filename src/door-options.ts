@@ -15,20 +15,20 @@ export const OPTIONS: OptionNames<OnlyonceOptions<unknown>> = {
   secret: true,
   encryption: true,
   keys: true,
-  retention_ms: true,
-  deadline_ms: true,
-  body_size_max_bytes: true,
-  strict_tx: true,
+  retentionMs: true,
+  deadlineMs: true,
+  bodySizeMaxBytes: true,
+  strictTx: true,
   clock: true,
   observe: true,
-  stuck_after_ms: true,
-  stuck_check_every_ms: true,
+  stuckAfterMs: true,
+  stuckCheckEveryMs: true,
   operations: true,
-  reconcile_after_ms: true,
+  reconcileAfterMs: true,
   recover: true,
-  grace_ms: true,
+  graceMs: true,
   background: true,
-  crash_point: true,
+  crashPoint: true,
 }
 
 export function checkDoorOptions<Tx>(options: OnlyonceOptions<Tx>): void {
@@ -43,20 +43,20 @@ const PROTECTED: OptionNames<ProtectedCall> = {
   operation: true,
   key: true,
   input: true,
-  retention_ms: true,
-  deadline_ms: true,
+  retentionMs: true,
+  deadlineMs: true,
 }
 const TRANSACTION: OptionNames<TransactionCall> = {
   ...PROTECTED,
   isolation: true,
   exclusive: true,
-  strict_tx: true,
+  strictTx: true,
 }
-const LEASED = { lease_ms: true, in_progress_max_ms: true } as const
+const LEASED = { leaseMs: true, inProgressMaxMs: true } as const
 const HANDLER: OptionNames<HandlerCall> = { ...PROTECTED, ...LEASED, rerunnable: true }
 const { operation: _, ...NAMED } = PROTECTED
 const RUN: OptionNames<RunCall<unknown>> = { ...NAMED, ...LEASED }
-const ISSUE_KEY: OptionNames<IssueKeyCall> = { account: true, operation: true, expires_in_ms: true }
+const ISSUE_KEY: OptionNames<IssueKeyCall> = { account: true, operation: true, expiresInMs: true }
 
 /** What each kind of call may say. */
 export const CALLS = {

@@ -24,42 +24,42 @@ export interface OnlyonceOptions<Tx> {
   /** What keys are accepted. */
   readonly keys?: KeyRules
   /** How long a completed record replays, from its completion. */
-  readonly retention_ms?: number
+  readonly retentionMs?: number
   /** How long one call may try, all its attempts together. */
-  readonly deadline_ms?: number
+  readonly deadlineMs?: number
   /** How large the body of a protected HTTP request may be, where its route does not say so itself. Default: 1 MiB. */
-  readonly body_size_max_bytes?: number
+  readonly bodySizeMaxBytes?: number
   /** For every transaction: see `TransactionCall`. Default: false, and the first such transaction of an operation is a warning. */
-  readonly strict_tx?: boolean
+  readonly strictTx?: boolean
   /** Milliseconds since the epoch, for the expiry of issued keys alone; records go by the store's clock. */
   readonly clock?: () => number
   /** Who is told what happens: `prometheus(…)`, `openTelemetry(…)`, `logTo(logger)`, or your own; one or several. */
   readonly observe?: Observer | readonly Observer[]
   /** From which age on an unfinished record counts as stuck. */
-  readonly stuck_after_ms?: number
+  readonly stuckAfterMs?: number
   /** How often stuck records are counted. Only where there is an observer. */
-  readonly stuck_check_every_ms?: number
+  readonly stuckCheckEveryMs?: number
   /** Operations that this process can go on with, beside those it is asked to run: earlier versions, above all. */
   readonly operations?: readonly Operation<never, unknown>[]
   /** When a worker looks at what is in doubt, each counted from the look before; after the last it is parked. */
-  readonly reconcile_after_ms?: readonly number[]
+  readonly reconcileAfterMs?: readonly number[]
   /**
    * How to find out what became of a handler that gave no outcome, by the name of its operation. Give it to every process
    * that runs workers or a background loop: the one that crashed may not come back.
    *
    * @example
-   * recover: { 'orders.create': async ({ derived_key }) => (await orders.has(derived_key)) ? … : { status: 'cannot_tell' } }
+   * recover: { 'orders.create': async ({ derivedKey }) => (await orders.has(derivedKey)) ? … : { status: 'cannot_tell' } }
    */
   readonly recover?: Readonly<Record<string, Recover>>
   /** How long after the end of its lease the owner of a handler may still answer before anybody looks, or parks. */
-  readonly grace_ms?: number
+  readonly graceMs?: number
   /**
    * False: this process does nothing beside its requests. By default it looks after handlers whose lease is over and removes
    * expired records, in small batches. For functions that are frozen between requests; run workers somewhere else then.
    */
   readonly background?: boolean
   /** Called at named places; tests inject one that ends the process there. */
-  readonly crash_point?: CrashPoint
+  readonly crashPoint?: CrashPoint
 }
 
 /** One logical action: whose it is, what it does, and the key that names it. */
@@ -69,8 +69,8 @@ export interface ProtectedCall {
   readonly key: string
   /** What the action was asked to do. The same key with another input is refused. */
   readonly input?: unknown
-  readonly retention_ms?: number
-  readonly deadline_ms?: number
+  readonly retentionMs?: number
+  readonly deadlineMs?: number
 }
 
 export interface TransactionCall extends ProtectedCall {
@@ -79,16 +79,16 @@ export interface TransactionCall extends ProtectedCall {
   readonly exclusive?: boolean
   /**
    * Work that sends no statement on its `tx` is the error `transaction_unused`, and its record is unknown: what it wrote, if anything, is
-   * elsewhere. A statement that only reads is enough. Default: what `onlyonce({ strict_tx })` says.
+   * elsewhere. A statement that only reads is enough. Default: what `onlyonce({ strictTx })` says.
    */
-  readonly strict_tx?: boolean
+  readonly strictTx?: boolean
 }
 
 export interface HandlerCall extends ProtectedCall {
   /** How long the owner is presumed alive without a sign of life. Signs are given at a third of it. */
-  readonly lease_ms?: number
+  readonly leaseMs?: number
   /** After this long no more signs of life are given, also where the work goes on. */
-  readonly in_progress_max_ms?: number
+  readonly inProgressMaxMs?: number
   /** You say that running the work twice does no harm: then a crash or a throw lets a retry run it again. */
   readonly rerunnable?: boolean
 }
@@ -99,12 +99,12 @@ export interface RunCall<Input> {
   readonly key: string
   /** Stored with the record, so that any process can go on: plain JSON values. */
   readonly input: Input
-  readonly retention_ms?: number
+  readonly retentionMs?: number
   /** How long this call may try; after it, a worker that finishes the operation in the background begins no new call. */
-  readonly deadline_ms?: number
+  readonly deadlineMs?: number
   /** How long the owner is presumed alive without a sign of life. Calls to the outside take at most two thirds of it. */
-  readonly lease_ms?: number
-  readonly in_progress_max_ms?: number
+  readonly leaseMs?: number
+  readonly inProgressMaxMs?: number
 }
 
 /** What a key is wanted for. */
@@ -112,15 +112,15 @@ export interface IssueKeyCall {
   readonly account: string
   readonly operation: string
   /** How long the key may start something new; at most as long as records are kept. Its result replays afterwards too. */
-  readonly expires_in_ms?: number
+  readonly expiresInMs?: number
 }
 
 /** What became of a protected call. Switch over `outcome`; there is no other case. */
 export type Result<T> =
   | { readonly outcome: 'executed' | 'replayed'; readonly value: T }
-  | { readonly outcome: 'in_progress'; readonly retry_after_ms: number }
+  | { readonly outcome: 'in_progress'; readonly retryAfterMs: number }
   | { readonly outcome: 'key_reused' }
-  | { readonly outcome: 'unknown'; readonly why: string; readonly retry_after_ms: number }
+  | { readonly outcome: 'unknown'; readonly why: string; readonly retryAfterMs: number }
   | { readonly outcome: 'parked'; readonly why: string }
 
 /** What became of an operation: as any other call, and with the status of its reply. */
@@ -203,17 +203,17 @@ export interface Onlyonce<Tx> {
 
   /**
    * Counts the records of all accounts that stay unfinished: in progress, unknown or parked for longer than
-   * `stuck_after_ms`, or than you say.
+   * `stuckAfterMs`, or than you say.
    *
    * @example
-   * const { in_progress, unknown } = await once.stuck({ older_than_ms: 600_000 })
+   * const { in_progress, unknown } = await once.stuck({ olderThanMs: 600_000 })
    * if (in_progress.count + unknown.count > 0) page(`the oldest is ${in_progress.oldest_age_ms} ms old`)
    */
-  stuck(options?: { readonly older_than_ms?: number }): Promise<Stuck>
+  stuck(options?: { readonly olderThanMs?: number }): Promise<Stuck>
 
   /** Checks the store now instead of at the first call. */
   start(): Promise<void>
 
   /** Takes no more work, lets what runs finish (up to a limit), and closes the store. */
-  close(options?: { readonly max_ms?: number }): Promise<void>
+  close(options?: { readonly maxMs?: number }): Promise<void>
 }

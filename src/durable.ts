@@ -26,10 +26,10 @@ export class Durable<Tx> {
   readonly #running: Running<Tx>
   readonly #observers: Observers
   readonly #crashPoint: CrashPoint
-  readonly #schedule_ms: readonly number[]
+  readonly #scheduleMs: readonly number[]
 
   constructor(
-    options: Pick<OnlyonceOptions<Tx>, 'operations' | 'reconcile_after_ms'>,
+    options: Pick<OnlyonceOptions<Tx>, 'operations' | 'reconcileAfterMs'>,
     store: Store<Tx>,
     running: Running<Tx>,
     observers: Observers,
@@ -40,9 +40,9 @@ export class Durable<Tx> {
     this.#running = running
     this.#observers = observers
     this.#crashPoint = crashPoint
-    this.#schedule_ms = options.reconcile_after_ms ?? LIMITS.reconcile_after_ms
-    requireList('reconcile_after_ms', this.#schedule_ms)
-    for (const after_ms of this.#schedule_ms) positive('reconcile_after_ms', after_ms)
+    this.#scheduleMs = options.reconcileAfterMs ?? LIMITS.reconcileAfterMs
+    requireList('reconcileAfterMs', this.#scheduleMs)
+    for (const afterMs of this.#scheduleMs) positive('reconcileAfterMs', afterMs)
     if (this.catalog.all.length > 0) this.requireStore('onlyonce({ operations })')
   }
 
@@ -90,7 +90,7 @@ export class Durable<Tx> {
       crashPoint: this.#crashPoint,
       onLeaseLost,
       onParked: (id, failure) => this.#observers.parked(id, failure),
-      schedule_ms: this.#schedule_ms,
+      scheduleMs: this.#scheduleMs,
     }
   }
 }

@@ -65,11 +65,11 @@ export class Engine<Tx> {
     // Without a ring too: it is told there that a reply is sealed, instead of taken for a plain one.
     this.store = sealed(store, this.#seal)
     this.requests = new Requests(options)
-    this.crashPoint = options.crash_point ?? (() => {})
+    this.crashPoint = options.crashPoint ?? (() => {})
     this.durable = new Durable(options, this.store, this.#running, this.observers, this.crashPoint)
-    const { retention_ms } = this.requests
+    const { retentionMs } = this.requests
     const { catalog } = this.durable
-    this.upkeep = new Upkeep(options, this.store, this.observers, this.crashPoint, retention_ms, catalog)
+    this.upkeep = new Upkeep(options, this.store, this.observers, this.crashPoint, retentionMs, catalog)
   }
 
   transaction<T>(
@@ -147,19 +147,19 @@ export class Engine<Tx> {
     return await explain(this.store, id)
   }
 
-  async stuck(older_than_ms: number | undefined): Promise<Stuck> {
-    const age_ms = positive('older_than_ms', older_than_ms ?? this.upkeep.stuck_after_ms)
+  async stuck(olderThanMs: number | undefined): Promise<Stuck> {
+    const ageMs = positive('olderThanMs', olderThanMs ?? this.upkeep.stuckAfterMs)
     if (!this.#ready) await this.start()
-    return await this.store.stuck(age_ms)
+    return await this.store.stuck(ageMs)
   }
 
   /** The store is asked until it has answered once; a database that is away now may be there later. */
   async start(): Promise<void> {
     this.#started ??= this.store.start({
-      fingerprint: this.requests.key_ids,
-      reply: this.#seal.key_ids,
-      digestOf: (purpose, key_id) =>
-        purpose === 'fingerprint' ? this.requests.digestOf(key_id) : this.#seal.digestOf(key_id),
+      fingerprint: this.requests.keyIds,
+      reply: this.#seal.keyIds,
+      digestOf: (purpose, keyId) =>
+        purpose === 'fingerprint' ? this.requests.digestOf(keyId) : this.#seal.digestOf(keyId),
     })
     try {
       await this.#started
@@ -172,8 +172,8 @@ export class Engine<Tx> {
     }
   }
 
-  close(max_ms: number): Promise<void> {
-    this.#closing ??= this.#close(max_ms)
+  close(maxMs: number): Promise<void> {
+    this.#closing ??= this.#close(maxMs)
     return this.#closing
   }
 
@@ -236,13 +236,13 @@ export class Engine<Tx> {
     request: R,
     present: Present<T>,
     duplicates: Duplicates,
-    take_off: TakeOff<R>,
+    takeOff: TakeOff<R>,
   ): Promise<T> {
     if (!this.#ready) {
-      return this.#startForWork().then(() => this.#fly(protection, request, present, duplicates, take_off))
+      return this.#startForWork().then(() => this.#fly(protection, request, present, duplicates, takeOff))
     }
     const signals = signalsOf(this.observers, protection, request.id)
-    const call = () => this.#tell(request, signals, present, duplicates, take_off)
+    const call = () => this.#tell(request, signals, present, duplicates, takeOff)
     return signals.run(call).catch(throwSpent)
   }
 
@@ -251,21 +251,21 @@ export class Engine<Tx> {
     signals: CallSignals,
     present: Present<T>,
     duplicates: Duplicates,
-    take_off: TakeOff<R>,
+    takeOff: TakeOff<R>,
   ): Promise<T> {
     const recent = this.#recent.find(request)
     if (recent !== null) {
       signals.told(recent)
       return present(recent, false)
     }
-    const { id, fingerprint, deadline_ms, in_progress_max_ms = deadline_ms } = request
-    const begun = (begin: () => void) => take_off(withTrace(request, signals), signals, begin)
-    // After `flight_max_ms` others may have the record: a later caller asks the store.
+    const { id, fingerprint, deadlineMs, inProgressMaxMs = deadlineMs } = request
+    const begun = (begin: () => void) => takeOff(withTrace(request, signals), signals, begin)
+    // After `flightMaxMs` others may have the record: a later caller asks the store.
     const { trace } = signals
-    const options = { trace, duplicates, wait_max_ms: deadline_ms, flight_max_ms: in_progress_max_ms }
+    const options = { trace, duplicates, waitMaxMs: deadlineMs, flightMaxMs: inProgressMaxMs }
     const board = () => this.#flights.board(id, fingerprint.digest, begun, options)
-    const at_once = board()
-    const boarding = at_once.role === 'aside' ? await boardBehind(at_once, board) : at_once
+    const atOnce = board()
+    const boarding = atOnce.role === 'aside' ? await boardBehind(atOnce, board) : atOnce
     let followed: Followed
     if (boarding.role !== 'first') followed = await follow(boarding, signals)
     else {
@@ -280,13 +280,13 @@ export class Engine<Tx> {
     return present(followed.outcome, followed.joined)
   }
 
-  async #close(max_ms: number): Promise<void> {
+  async #close(maxMs: number): Promise<void> {
     const done = this.#flights.landed().then(() => this.#running.saved())
     const companions = [...this.#companions].map((stop) => stop())
-    await atMost(max_ms, Promise.all([done, this.upkeep.stop(), ...companions]))
+    await atMost(maxMs, Promise.all([done, this.upkeep.stop(), ...companions]))
     this.observers.cutOff(await this.#running.handOver(this.store))
     // Those who came too late give their claims back; the store stays open for them a moment longer.
-    await atMost(LIMITS.pool_end_max_ms, this.#running.saved())
+    await atMost(LIMITS.poolEndMaxMs, this.#running.saved())
     await this.store.close()
   }
 }

@@ -26,7 +26,7 @@ export const MISTAKES = {
     key_ring_incomplete:
       'Records that are still needed name keys that this process does not have. Add these to the key ring, and start again.',
     layer_twice:
-      'The idempotency layer stands twice before this handler, and the two ask for different things. Keep one of them: that of the application or that of the route. A request that a handler makes itself needs a key of its own, such as derived_key.',
+      'The idempotency layer stands twice before this handler, and the two ask for different things. Keep one of them: that of the application or that of the route. A request that a handler makes itself needs a key of its own, such as derivedKey.',
     operation_missing:
       "The idempotency layer sees no pattern of a route here, so what the request does needs a name. Pass operation, for example { operation: 'payments.create' }.",
     operation_ambiguous:

@@ -102,7 +102,7 @@ export const TABLE = {
     resource_invalid: 'A lock needs a resource: a non-empty string of at most 255 characters.',
   }),
   ...retryable(409, 'unknown', {
-    lock_held: 'Another holder has the lock. Try again after retry_after_ms, or wait for it with wait_ms.',
+    lock_held: 'Another holder has the lock. Try again after retryAfterMs, or wait for it with waitMs.',
   }),
   ...retryable(503, 'unknown', {
     fence_stale:

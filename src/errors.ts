@@ -44,7 +44,7 @@ const STATEMENT = {} as Statement
 interface ErrorOptions {
   readonly detail?: string
   readonly cause?: unknown
-  readonly retry_after_ms?: number
+  readonly retryAfterMs?: number
   /** In place of the one in the table, where the author of the work has named another. */
   readonly status?: number
 }
@@ -68,13 +68,13 @@ export class OnlyonceError extends Error {
   /** What the error says about the key: see `Executed`. */
   readonly executed: Executed
   /** After how long it is worth another try; null where that is not known. */
-  readonly retry_after_ms: number | null
+  readonly retryAfterMs: number | null
 
   constructor(code: PlainCode, options?: ErrorOptions)
   constructor(code: ProvedCode, options: ErrorOptions & { readonly proof: Proof | Statement })
   constructor(code: ErrorCode, options: ErrorOptions & { readonly proof?: Proof | Statement } = {}) {
-    const { status, retryable, executed, message: for_clients, developer } = ERRORS[code]
-    const message = developer ?? for_clients
+    const { status, retryable, executed, message: forClients, developer } = ERRORS[code]
+    const message = developer ?? forClients
     super(
       options.detail === undefined ? message : `${message} ${options.detail}`,
       options.cause === undefined ? undefined : { cause: options.cause },
@@ -85,7 +85,7 @@ export class OnlyonceError extends Error {
     // Without a proof it is the word of an author, who knows of one attempt.
     const unproved = options.proof === undefined || options.proof === STATEMENT
     this.executed = executed === 'no' && unproved ? 'not_by_this_request' : executed
-    this.retry_after_ms = options.retry_after_ms ?? null
+    this.retryAfterMs = options.retryAfterMs ?? null
   }
 }
 
@@ -96,7 +96,7 @@ brandAcrossCopies(OnlyonceError, 'error', [
   'status',
   'retryable',
   'executed',
-  'retry_after_ms',
+  'retryAfterMs',
 ])
 
 /**

@@ -15,15 +15,15 @@ export type SettledBy = 'operator' | 'recover'
 
 /** What is known of a record beside itself. */
 export interface Facts {
-  readonly reply_status: number | null
+  readonly replyStatus: number | null
   /** How the attempt failed whose reply is stored; null where it did not, or where another has settled it. */
   readonly failure: Failure | null
-  readonly settled_by: SettledBy | null
+  readonly settledBy: SettledBy | null
   /** An operator has ended it for good where it was retryable. */
-  readonly given_up: boolean
+  readonly givenUp: boolean
   /** The last step that is durable. */
-  readonly recovery_point: string | null
-  readonly in_doubt: InDoubt | null
+  readonly recoveryPoint: string | null
+  readonly inDoubt: InDoubt | null
 }
 
 /** A call of an operation whose outcome is not known. */
@@ -59,13 +59,13 @@ const OF_ACCOUNT = `Routes with scope: 'account' keep their records under the op
 export function describe(record: OnceRecord, facts: Facts, now: number): Told {
   switch (record.state) {
     case 'in_progress':
-      return record.lease_until > now
+      return record.leaseUntil > now
         ? {
             why: `${record.owner} works on it.`,
             next: 'Retries are told to wait until it ends or its lease runs out.',
           }
         : {
-            why: `${record.owner} has not been heard of since its lease ran out, ${seconds(now - record.lease_until)} ago.`,
+            why: `${record.owner} has not been heard of since its lease ran out, ${seconds(now - record.leaseUntil)} ago.`,
             next: AFTER_LEASE[record.kind],
           }
     case 'completed':
@@ -94,12 +94,12 @@ export function describe(record: OnceRecord, facts: Facts, now: number): Told {
 
 function whyCompleted(
   { fence, kind }: OnceRecord,
-  { failure, given_up, settled_by, reply_status }: Facts,
+  { failure, givenUp, settledBy, replyStatus }: Facts,
 ): string {
-  const status = `The stored reply has the status ${reply_status}.`
-  if (given_up) return `An operator gave it up after attempt ${fence}, and gave the reply. ${status}`
-  if (settled_by === 'operator') return `An operator settled it in the place of attempt ${fence}. ${status}`
-  if (settled_by === 'recover') return `recover found the reply in the place of attempt ${fence}. ${status}`
+  const status = `The stored reply has the status ${replyStatus}.`
+  if (givenUp) return `An operator gave it up after attempt ${fence}, and gave the reply. ${status}`
+  if (settledBy === 'operator') return `An operator settled it in the place of attempt ${fence}. ${status}`
+  if (settledBy === 'recover') return `recover found the reply in the place of attempt ${fence}. ${status}`
   if (failure === null) return `Attempt ${fence} completed it. ${status}`
   const failed = `Attempt ${fence} failed: ${sentence(failure)} ${status}`
   return kind === 'operation'
@@ -110,17 +110,17 @@ function whyCompleted(
 function describeRetryable(record: Retryable, facts: Facts): Told {
   const { fence, failure } = record
   const again = 'The next request with this key and the same content runs again.'
-  if (facts.settled_by === 'operator')
+  if (facts.settledBy === 'operator')
     return {
       why: `An operator decided after attempt ${fence} that the same request may run. Before that: ${sentence(failure)}${behind(facts)}`,
-      next: facts.recovery_point === null ? again : GOES_ON,
+      next: facts.recoveryPoint === null ? again : GOES_ON,
     }
-  if (facts.settled_by === 'recover')
+  if (facts.settledBy === 'recover')
     return {
       why: `recover said after attempt ${fence} that it did not take effect, and never will: ${sentence(failure)}`,
       next: again,
     }
-  if (facts.recovery_point !== null)
+  if (facts.recoveryPoint !== null)
     return {
       why: `Attempt ${fence} did not come to its end: ${sentence(failure)}${behind(facts)}`,
       next: GOES_ON,
@@ -136,8 +136,8 @@ function describeRetryable(record: Retryable, facts: Facts): Told {
 const GOES_ON = 'The next request with this key and the same content goes on behind the last durable step.'
 
 /** What an operation has done so far stands, however its last attempt ended. */
-function behind({ recovery_point }: Facts): string {
-  return recovery_point === null ? '' : ` Its steps up to ${recovery_point} are durable.`
+function behind({ recoveryPoint }: Facts): string {
+  return recoveryPoint === null ? '' : ` Its steps up to ${recoveryPoint} are durable.`
 }
 
 /** What becomes of a record in progress whose lease is over. */
@@ -153,27 +153,27 @@ const AFTER_LEASE: Readonly<Record<Kind, string>> = {
 
 /** This process does not know whether a worker runs: what is told is when a look is due, and who makes it. */
 function lookOf(record: Unknown, now: number): string {
-  const { look_at, kind, looks } = record
+  const { lookAt, kind, looks } = record
   if (kind === 'operation') {
-    return look_at === null
+    return lookAt === null
       ? `No look is planned. ${DECIDE}`
-      : `The next look is due ${when(look_at, now)}; a worker (startWorkers) makes it.`
+      : `The next look is due ${when(lookAt, now)}; a worker (startWorkers) makes it.`
   }
   const asked = looks > 0 ? ` recover was asked ${looks} times.` : ''
-  return `The next look is due ${when(look_at ?? now, now)}; a worker or a retry makes it: recover is asked, and without one the record is parked for an operator.${asked}`
+  return `The next look is due ${when(lookAt ?? now, now)}; a worker or a retry makes it: recover is asked, and without one the record is parked for an operator.${asked}`
 }
 
-function whatOf({ fence }: Unknown, { in_doubt }: Facts): string {
-  return in_doubt === null ? `attempt ${fence}` : callOf(in_doubt)
+function whatOf({ fence }: Unknown, { inDoubt }: Facts): string {
+  return inDoubt === null ? `attempt ${fence}` : callOf(inDoubt)
 }
 
 /** Of a parked record: the call that an operator has to look up. */
-function about({ in_doubt }: Facts, now: number): string {
-  return in_doubt === null ? '' : ` about ${callOf(in_doubt)}, in doubt for ${seconds(now - in_doubt.since)}`
+function about({ inDoubt }: Facts, now: number): string {
+  return inDoubt === null ? '' : ` about ${callOf(inDoubt)}, in doubt for ${seconds(now - inDoubt.since)}`
 }
 
-function since({ in_doubt }: Facts, now: number): string {
-  return in_doubt === null ? '' : `, for ${seconds(now - in_doubt.since)} now`
+function since({ inDoubt }: Facts, now: number): string {
+  return inDoubt === null ? '' : `, for ${seconds(now - inDoubt.since)} now`
 }
 
 function callOf({ step, generation }: InDoubt): string {
@@ -181,11 +181,11 @@ function callOf({ step, generation }: InDoubt): string {
   return generation === 0 ? `the call of step ${step}` : `the call of step ${step}, generation ${generation},`
 }
 
-function nextOfParked({ kind, decided }: Parked, { in_doubt }: Facts): string {
+function nextOfParked({ kind, decided }: Parked, { inDoubt }: Facts): string {
   if (kind !== 'operation')
     return `${DECIDE}${decided ? '' : ' Until then the late reply of its owner still counts.'}`
-  if (in_doubt === null) return `${DECIDE} unpark lets a worker go on with it.`
-  return `An operator has to decide about the call with the key ${in_doubt.key}. If it happened, pass its result to addEvidence and unpark the record: the operation then goes on behind the call. If it did not happen and never will, resolve with allow_retry: true and earlier_call_is_void: true.`
+  if (inDoubt === null) return `${DECIDE} unpark lets a worker go on with it.`
+  return `An operator has to decide about the call with the key ${inDoubt.key}. If it happened, pass its result to addEvidence and unpark the record: the operation then goes on behind the call. If it did not happen and never will, resolve with allow_retry: true and earlier_call_is_void: true.`
 }
 
 const DECIDE =

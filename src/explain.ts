@@ -18,19 +18,19 @@ export interface Explanation {
   /** All attempts, oldest first; the last one is the present. */
   readonly attempts: readonly Attempt[]
   /** The status of the stored reply; null where none is stored. */
-  readonly reply_status: number | null
+  readonly replyStatus: number | null
   /** Who has decided in the place of the owner; null where the owner's own word stands. */
-  readonly settled_by: SettledBy | null
+  readonly settledBy: SettledBy | null
   /** The call of an operation whose outcome is in doubt, also while it is looked at or parked; null where it is no single call. */
-  readonly in_doubt: InDoubt | null
+  readonly inDoubt: InDoubt | null
   /** Where there is no record: other operations under which this account has used the key. */
   readonly elsewhere: readonly string[]
-  readonly created_at: number | null
-  readonly changed_at: number | null
-  readonly lease_until: number | null
+  readonly createdAt: number | null
+  readonly changedAt: number | null
+  readonly leaseUntil: number | null
   /** When a worker or a retry looks next what became of it; null where none does. */
-  readonly look_at: number | null
-  readonly expires_at: number | null
+  readonly lookAt: number | null
+  readonly expiresAt: number | null
 }
 
 export async function explain<Tx>(store: Store<Tx>, id: RecordId): Promise<Explanation> {
@@ -48,23 +48,23 @@ export async function explain<Tx>(store: Store<Tx>, id: RecordId): Promise<Expla
     state: record.state,
     ...describe(record, facts, now),
     attempts: [...past.filter((attempt) => attempt.fence < record.fence), present(record, facts)],
-    reply_status: facts.reply_status,
-    settled_by: facts.settled_by,
-    in_doubt: facts.in_doubt,
+    replyStatus: facts.replyStatus,
+    settledBy: facts.settledBy,
+    inDoubt: facts.inDoubt,
     elsewhere: [],
-    created_at: record.created_at,
-    changed_at: record.changed_at,
-    lease_until: record.state === 'in_progress' ? record.lease_until : null,
-    look_at: record.state === 'unknown' ? record.look_at : null,
-    expires_at: 'expires_at' in record ? record.expires_at : null,
+    createdAt: record.createdAt,
+    changedAt: record.changedAt,
+    leaseUntil: record.state === 'in_progress' ? record.leaseUntil : null,
+    lookAt: record.state === 'unknown' ? record.lookAt : null,
+    expiresAt: 'expiresAt' in record ? record.expiresAt : null,
   }
 }
 
 /** Of this account alone: what others use is not told. */
 async function elsewhereOf<Tx>({ decisions }: Store<Tx>, { account, key }: RecordId): Promise<string[]> {
   if (decisions === undefined) return []
-  const asked = { account, key, operation: null, failed: false, older_than_ms: 0, after: null }
-  const found = await decisions.list({ ...asked, states: STATES, limit: LIMITS.near_names_max })
+  const asked = { account, key, operation: null, failed: false, olderThanMs: 0, after: null }
+  const found = await decisions.list({ ...asked, states: STATES, limit: LIMITS.nearNamesMax })
   return found.map(({ record }) => record.operation)
 }
 
@@ -75,15 +75,15 @@ function unrecorded(id: RecordId, elsewhere: readonly string[]): Explanation {
     state: 'none',
     ...describeNone(id, elsewhere),
     attempts: [],
-    reply_status: null,
-    settled_by: null,
-    in_doubt: null,
+    replyStatus: null,
+    settledBy: null,
+    inDoubt: null,
     elsewhere,
-    created_at: null,
-    changed_at: null,
-    lease_until: null,
-    look_at: null,
-    expires_at: null,
+    createdAt: null,
+    changedAt: null,
+    leaseUntil: null,
+    lookAt: null,
+    expiresAt: null,
   }
 }
 
@@ -93,38 +93,38 @@ function factsOf(record: OnceRecord, summary: RecordSummary | null, audit: reado
   const decision = audit.findLast(
     ({ action, fence, to }) => action !== 'add_evidence' && fence === record.fence && to === record.state,
   )
-  const by_operator = decision !== undefined || record.state === 'parked'
+  const byOperator = decision !== undefined || record.state === 'parked'
   return {
     ...replyFacts(record, summary),
-    settled_by: record.decided ? (by_operator ? 'operator' : 'recover') : null,
-    given_up: decision?.action === 'give_up',
-    recovery_point: summary?.recovery_point ?? null,
-    in_doubt: open && summary !== null ? callInDoubt(summary) : null,
+    settledBy: record.decided ? (byOperator ? 'operator' : 'recover') : null,
+    givenUp: decision?.action === 'give_up',
+    recoveryPoint: summary?.recoveryPoint ?? null,
+    inDoubt: open && summary !== null ? callInDoubt(summary) : null,
   }
 }
 
 /** A key does not name its step: the step counts where the key is one of its own, of any generation. */
 function callInDoubt(summary: RecordSummary): InDoubt | null {
-  const { waits_for: key, waits_step, waits_since, changed_at, void_calls } = summary
+  const { waitsFor: key, waitsStep, waitsSince, changedAt, voidCalls } = summary
   if (key === null) return null
-  const keyOf = (generation: number) => derivedKey({ ...summary, step: waits_step!, generation })
-  const generations = waits_step === null ? [] : [...void_calls.keys(), void_calls.length]
+  const keyOf = (generation: number) => derivedKey({ ...summary, step: waitsStep!, generation })
+  const generations = waitsStep === null ? [] : [...voidCalls.keys(), voidCalls.length]
   const generation = generations.find((one) => keyOf(one) === key)
   // An earlier version of the library has left it, and has not kept the step.
-  if (generation === undefined) return { step: null, key, generation: null, since: changed_at }
-  return { step: waits_step, key, generation, since: waits_since ?? changed_at }
+  if (generation === undefined) return { step: null, key, generation: null, since: changedAt }
+  return { step: waitsStep, key, generation, since: waitsSince ?? changedAt }
 }
 
 function replyFacts(
   record: OnceRecord,
   summary: RecordSummary | null,
-): Pick<Facts, 'reply_status' | 'failure'> {
-  if (record.state !== 'completed') return { reply_status: null, failure: null }
+): Pick<Facts, 'replyStatus' | 'failure'> {
+  if (record.state !== 'completed') return { replyStatus: null, failure: null }
   const reply = readable(() => record.reply)
-  const reply_status = reply?.status ?? summary?.reply_status ?? null
-  if (record.decided) return { reply_status, failure: null }
-  if (reply === null) return { reply_status, failure: summary?.failure ?? null }
-  return { reply_status, failure: thrownIn(reply) ?? failureOfReply(reply, record.kind) }
+  const replyStatus = reply?.status ?? summary?.replyStatus ?? null
+  if (record.decided) return { replyStatus, failure: null }
+  if (reply === null) return { replyStatus, failure: summary?.failure ?? null }
+  return { replyStatus, failure: thrownIn(reply) ?? failureOfReply(reply, record.kind) }
 }
 
 /** The story of a key is told without any key of ours: what is sealed, or broken, is left out of it. */
@@ -139,10 +139,10 @@ function readable<T>(read: () => T): T | null {
 function present(record: OnceRecord, { failure }: Facts): Attempt {
   return {
     fence: record.fence,
-    attempt_id: record.attempt_id,
+    attemptId: record.attemptId,
     owner: record.owner,
-    started_at: record.attempted_at,
-    ended_at: record.state === 'in_progress' ? null : record.changed_at,
+    startedAt: record.attemptedAt,
+    endedAt: record.state === 'in_progress' ? null : record.changedAt,
     outcome: record.state,
     failure: 'failure' in record ? record.failure : failure,
   }

@@ -13,7 +13,7 @@ describe('failureOf', () => {
     ['its code as a number', Object.assign(new Error('declined'), { code: Number(CARD) })],
     ['its name', Object.assign(new Error('declined'), { name: `Refused ${CARD}` })],
     ['its code, past the limit', Object.assign(new Error(), { code: `${'x'.repeat(95)}-${CARD}` })],
-    ['its message, past the limit', new Error(`${'x'.repeat(LIMITS.error_message_length_max - 5)} ${CARD}`)],
+    ['its message, past the limit', new Error(`${'x'.repeat(LIMITS.errorMessageLengthMax - 5)} ${CARD}`)],
   ])('keeps no digit of a card number in %s', (_, error) => {
     const { code, message } = failureOf(error)
     expect(code + message).not.toMatch(/42/)
@@ -52,8 +52,8 @@ describe('failureOf', () => {
   it('can be stored: bounded, and without NUL', () => {
     const error = Object.assign(new Error(`a\0${'m'.repeat(9_999)}`), { code: `\0${'c'.repeat(9_999)}` })
     const { code, message } = failureOf(error)
-    expect(code).toBe('c'.repeat(LIMITS.error_code_length_max))
-    expect(message).toBe(`a${'m'.repeat(LIMITS.error_message_length_max - 1)}`)
+    expect(code).toBe('c'.repeat(LIMITS.errorCodeLengthMax))
+    expect(message).toBe(`a${'m'.repeat(LIMITS.errorMessageLengthMax - 1)}`)
   })
 
   it('is told even of what cannot be read', () => {

@@ -19,9 +19,9 @@ function describe(error: unknown): Failure {
   return {
     code: storable(
       typeof code === 'string' || typeof code === 'number' ? `${code}` : `${error.name}`,
-      LIMITS.error_code_length_max,
+      LIMITS.errorCodeLengthMax,
     ),
-    message: storable(wordsOf(error), LIMITS.error_message_length_max),
+    message: storable(wordsOf(error), LIMITS.errorMessageLengthMax),
   }
 }
 
@@ -32,7 +32,7 @@ export function failureWithCause(error: unknown): Failure {
   if (cause === null) return { code, message }
   const behind = failureOf(cause)
   const text = `${message.replace(/\.?$/, '')} (${behind.code}: ${behind.message})`
-  return { code, message: text.slice(0, LIMITS.error_message_length_max) }
+  return { code, message: text.slice(0, LIMITS.errorMessageLengthMax) }
 }
 
 /** Errors of our own say by themselves what a reader needs. */
@@ -79,6 +79,6 @@ export function throwWithoutRequest(error: unknown): never {
 }
 
 /** PostgreSQL's text holds no NUL. */
-function storable(text: string, length_max: number): string {
-  return maskBeginning(text.replaceAll('\0', ''), length_max)
+function storable(text: string, lengthMax: number): string {
+  return maskBeginning(text.replaceAll('\0', ''), lengthMax)
 }

@@ -8,37 +8,37 @@ const HOUR_MS = 3_600_000
 const NOW = 1_800_000_000_000
 const RING = keyRing('the secret of the tests of the issuer', 'fingerprint')
 const SCOPE = { account: 'acct_1', operation: 'payments.create' }
-const SKEW_MS = LIMITS.issued_key_skew_ms
+const SKEW_MS = LIMITS.issuedKeySkewMs
 const DEADLINE_MS = 60_000
 /** From here on, nothing that began in time is still under way. */
-const SETTLED_MS = 2 * SKEW_MS + DEADLINE_MS + LIMITS.settle_max_ms
+const SETTLED_MS = 2 * SKEW_MS + DEADLINE_MS + LIMITS.settleMaxMs
 
-const issuerAt = (now: number, retention_ms: number = LIMITS.retention_ms) =>
-  new Issuer(RING, { clock: () => now, retention_ms })
-const issue = (expires_in_ms?: number) => issuerAt(NOW).issue(SCOPE, expires_in_ms)
+const issuerAt = (now: number, retentionMs: number = LIMITS.retentionMs) =>
+  new Issuer(RING, { clock: () => now, retentionMs })
+const issue = (expiresInMs?: number) => issuerAt(NOW).issue(SCOPE, expiresInMs)
 const codeAt = (now: number, key: string) =>
   issuerAt(now).lapseOf({ ...SCOPE, key }, DEADLINE_MS)?.code ?? null
 
 describe('how long a key lives', () => {
   it('is an hour unless told otherwise, in whole seconds', () => {
-    expect(issue().expires_at).toBe(NOW + HOUR_MS)
-    expect(issue(1).expires_at).toBe(NOW + 1_000)
-    expect(issue(1_001).expires_at).toBe(NOW + 2_000)
+    expect(issue().expiresAt).toBe(NOW + HOUR_MS)
+    expect(issue(1).expiresAt).toBe(NOW + 1_000)
+    expect(issue(1_001).expiresAt).toBe(NOW + 2_000)
   })
 
   it('is never longer than the records of the door are kept', () => {
-    const day_ms = 24 * HOUR_MS
-    expect(issue(day_ms - 2 * SKEW_MS).expires_at).toBe(NOW + day_ms - 2 * SKEW_MS)
-    expect(() => issue(day_ms - 2 * SKEW_MS + 1)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
-    expect(issuerAt(NOW, 10 * 60_000).issue(SCOPE, undefined).expires_at).toBe(NOW + 8 * 60_000)
-    expect(issuerAt(NOW, 1).issue(SCOPE, undefined).expires_at).toBe(NOW + 1_000)
+    const dayMs = 24 * HOUR_MS
+    expect(issue(dayMs - 2 * SKEW_MS).expiresAt).toBe(NOW + dayMs - 2 * SKEW_MS)
+    expect(() => issue(dayMs - 2 * SKEW_MS + 1)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
+    expect(issuerAt(NOW, 10 * 60_000).issue(SCOPE, undefined).expiresAt).toBe(NOW + 8 * 60_000)
+    expect(issuerAt(NOW, 1).issue(SCOPE, undefined).expiresAt).toBe(NOW + 1_000)
   })
 
   it('is a week at the longest', () => {
     const patient = issuerAt(NOW, 365 * 24 * HOUR_MS)
-    const week_ms = LIMITS.issued_key_lifetime_max_ms
-    expect(patient.issue(SCOPE, week_ms).expires_at).toBe(NOW + week_ms)
-    expect(() => patient.issue(SCOPE, week_ms + 1)).toThrow(/at most 604800000/)
+    const weekMs = LIMITS.issuedKeyLifetimeMaxMs
+    expect(patient.issue(SCOPE, weekMs).expiresAt).toBe(NOW + weekMs)
+    expect(() => patient.issue(SCOPE, weekMs + 1)).toThrow(/at most 604800000/)
   })
 
   it('starts nothing new by the time its record may be deleted, clocks apart by the allowance included', () => {
@@ -60,25 +60,25 @@ describe('a key that comes back', () => {
     ['after that', SETTLED_MS + 1, 'key_expired'],
     ['years later', 1e12, 'key_expired'],
     ['where the clock stands at the epoch', -(NOW + HOUR_MS), 'clocks_disagree'],
-  ])('%s', (_, age_ms, code) => {
-    const { key, expires_at } = issue()
-    expect(codeAt(expires_at + age_ms, key)).toBe(code)
+  ])('%s', (_, ageMs, code) => {
+    const { key, expiresAt } = issue()
+    expect(codeAt(expiresAt + ageMs, key)).toBe(code)
   })
 
   it('starts something new from a week before its expiry to the allowance after it, and at no other time', () => {
-    const { key, expires_at } = issue()
-    const age_ms = fc.integer({ min: -20 * 24 * HOUR_MS, max: 20 * 24 * HOUR_MS })
+    const { key, expiresAt } = issue()
+    const ageMs = fc.integer({ min: -20 * 24 * HOUR_MS, max: 20 * 24 * HOUR_MS })
     fc.assert(
-      fc.property(age_ms, (age) => {
-        const starts = age <= SKEW_MS && age >= -(LIMITS.issued_key_lifetime_max_ms + SKEW_MS)
-        expect(codeAt(expires_at + age, key) === null).toBe(starts)
+      fc.property(ageMs, (age) => {
+        const starts = age <= SKEW_MS && age >= -(LIMITS.issuedKeyLifetimeMaxMs + SKEW_MS)
+        expect(codeAt(expiresAt + age, key) === null).toBe(starts)
       }),
     )
   })
 
   it('tells both times, so that a clock that is wrong is seen', () => {
-    const { key, expires_at } = issue()
-    const error = issuerAt(expires_at + 1e9).lapseOf({ ...SCOPE, key }, DEADLINE_MS)
+    const { key, expiresAt } = issue()
+    const error = issuerAt(expiresAt + 1e9).lapseOf({ ...SCOPE, key }, DEADLINE_MS)
     expect(error?.message).toContain('2027-01-15T09:00:00.000Z')
     expect(error?.message).toContain('2027-01-26T22:46:40.000Z')
   })
@@ -98,7 +98,7 @@ describe('a key that comes back', () => {
 it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 9e15, 'noon'])(
   'a clock that says %s is refused',
   (now) => {
-    const issuer = new Issuer(RING, { clock: () => now as number, retention_ms: 1 })
+    const issuer = new Issuer(RING, { clock: () => now as number, retentionMs: 1 })
     expect(() => issuer.issue(SCOPE, 1)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
   },
 )

@@ -7,7 +7,7 @@ import type { RecordId } from './record/index.ts'
 export interface IssuedKey {
   readonly key: string
   /** Milliseconds since the epoch, by the clock of the process that issued it. */
-  readonly expires_at: number
+  readonly expiresAt: number
 }
 
 /**
@@ -22,30 +22,30 @@ export interface IssuedKey {
 export class Issuer {
   readonly #keys: IssuedKeys
   readonly #clock: () => number
-  readonly #lifetime_max_ms: number
+  readonly #lifetimeMaxMs: number
 
-  constructor(ring: SigningRing, options: { clock: (() => number) | undefined; retention_ms: number }) {
-    const { clock = Date.now, retention_ms } = options
+  constructor(ring: SigningRing, options: { clock: (() => number) | undefined; retentionMs: number }) {
+    const { clock = Date.now, retentionMs } = options
     if (typeof clock !== 'function') {
       throw new OnlyonceError('option_invalid', { detail: 'clock is a function that gives milliseconds.' })
     }
     this.#keys = new IssuedKeys(ring)
     this.#clock = clock
     // By the time a record may be deleted, its key starts nothing new: so a retry that is very late does no harm.
-    const retained_ms = Math.max(1, retention_ms - 2 * LIMITS.issued_key_skew_ms)
-    this.#lifetime_max_ms = Math.min(LIMITS.issued_key_lifetime_max_ms, retained_ms)
+    const retainedMs = Math.max(1, retentionMs - 2 * LIMITS.issuedKeySkewMs)
+    this.#lifetimeMaxMs = Math.min(LIMITS.issuedKeyLifetimeMaxMs, retainedMs)
   }
 
-  issue(scope: Scope, expires_in_ms: number | undefined): IssuedKey {
-    const max_ms = this.#lifetime_max_ms
-    const lifetime_ms = expires_in_ms ?? Math.min(LIMITS.issued_key_lifetime_ms, max_ms)
-    if (lifetime_ms > max_ms) {
+  issue(scope: Scope, expiresInMs: number | undefined): IssuedKey {
+    const maxMs = this.#lifetimeMaxMs
+    const lifetimeMs = expiresInMs ?? Math.min(LIMITS.issuedKeyLifetimeMs, maxMs)
+    if (lifetimeMs > maxMs) {
       throw new OnlyonceError('option_invalid', {
-        detail: `expires_in_ms is at most ${max_ms} here: a key must not outlive the record of its use.`,
+        detail: `expiresInMs is at most ${maxMs} here: a key must not outlive the record of its use.`,
       })
     }
-    const expires_at_s = Math.ceil((this.now() + lifetime_ms) / 1_000)
-    return { key: this.#keys.issue(scope, expires_at_s), expires_at: expires_at_s * 1_000 }
+    const expiresAtS = Math.ceil((this.now() + lifetimeMs) / 1_000)
+    return { key: this.#keys.issue(scope, expiresAtS), expiresAt: expiresAtS * 1_000 }
   }
 
   /**
@@ -54,21 +54,21 @@ export class Issuer {
    * An attempt that began in time may still be under way when its key expires, where no look can see it. Until it
    * must have ended, no client is told to get a new key: the work could be done twice.
    */
-  lapseOf({ account, operation, key }: RecordId, deadline_ms: number): OnlyonceError | null {
+  lapseOf({ account, operation, key }: RecordId, deadlineMs: number): OnlyonceError | null {
     if (!looksIssued(key)) return null
-    const expires_at = this.#keys.check(key, { account, operation }) * 1_000
+    const expiresAt = this.#keys.check(key, { account, operation }) * 1_000
     const now = this.now()
-    const code = judge(now - expires_at, deadline_ms)
+    const code = judge(now - expiresAt, deadlineMs)
     if (code === null) return null
-    const detail = `It expires at ${timeOf(expires_at)}, and the clock here says ${timeOf(now)}.`
+    const detail = `It expires at ${timeOf(expiresAt)}, and the clock here says ${timeOf(now)}.`
     return new OnlyonceError(code, { detail })
   }
 
   /** A record must not be deleted before its key can start nothing any more, also where the call asks for less. */
-  retentionOf({ account, operation, key }: RecordId, retention_ms: number): number {
-    if (!looksIssued(key)) return retention_ms
-    const left_ms = this.#keys.check(key, { account, operation }) * 1_000 - this.now()
-    return Math.max(retention_ms, left_ms + 2 * LIMITS.issued_key_skew_ms)
+  retentionOf({ account, operation, key }: RecordId, retentionMs: number): number {
+    if (!looksIssued(key)) return retentionMs
+    const leftMs = this.#keys.check(key, { account, operation }) * 1_000 - this.now()
+    return Math.max(retentionMs, leftMs + 2 * LIMITS.issuedKeySkewMs)
   }
 
   now(): number {
@@ -78,19 +78,19 @@ export class Issuer {
   }
 }
 
-/** `age_ms` counts from the expiry, and is negative before it. */
-function judge(age_ms: number, deadline_ms: number) {
-  const { issued_key_skew_ms, issued_key_lifetime_max_ms, settle_max_ms } = LIMITS
-  if (age_ms < -(issued_key_lifetime_max_ms + issued_key_skew_ms)) return 'clocks_disagree'
-  if (age_ms <= issued_key_skew_ms) return null
+/** `ageMs` counts from the expiry, and is negative before it. */
+function judge(ageMs: number, deadlineMs: number) {
+  const { issuedKeySkewMs, issuedKeyLifetimeMaxMs, settleMaxMs } = LIMITS
+  if (ageMs < -(issuedKeyLifetimeMaxMs + issuedKeySkewMs)) return 'clocks_disagree'
+  if (ageMs <= issuedKeySkewMs) return null
   // The process that let it start last may be behind us by the allowance once more, and has its whole deadline.
-  const settled_ms = 2 * issued_key_skew_ms + deadline_ms + settle_max_ms
-  return age_ms <= settled_ms ? 'key_just_expired' : 'key_expired'
+  const settledMs = 2 * issuedKeySkewMs + deadlineMs + settleMaxMs
+  return ageMs <= settledMs ? 'key_just_expired' : 'key_expired'
 }
 
 /** The last moment that a date can name. */
 const TIME_MAX_MS = 8.64e15
 
-function timeOf(at_ms: number): string {
-  return new Date(at_ms).toISOString()
+function timeOf(atMs: number): string {
+  return new Date(atMs).toISOString()
 }

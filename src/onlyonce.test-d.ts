@@ -22,7 +22,7 @@ import {
   startWorkers,
 } from './index.ts'
 
-const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const call = { account: 'a', operation: 'o', key: 'k' }
 
 describe('the front door', () => {
@@ -50,14 +50,14 @@ describe('the front door', () => {
 
   it('issues keys at once, for an account and an operation', () => {
     expectTypeOf(once.issueKey({ account: 'a', operation: 'o' })).toEqualTypeOf<IssuedKey>()
-    expectTypeOf<IssuedKey>().toEqualTypeOf<{ readonly key: string; readonly expires_at: number }>()
+    expectTypeOf<IssuedKey>().toEqualTypeOf<{ readonly key: string; readonly expiresAt: number }>()
     expectTypeOf<KeyRules['issued']>().toEqualTypeOf<'accepted' | 'required' | undefined>()
     // @ts-expect-error a key is issued to somebody
     once.issueKey({ operation: 'o' })
     // @ts-expect-error for something
     once.issueKey({ account: 'a' })
     // @ts-expect-error it expires after a time, not at one
-    once.issueKey({ account: 'a', operation: 'o', expires_in_ms: new Date() })
+    once.issueKey({ account: 'a', operation: 'o', expiresInMs: new Date() })
     // @ts-expect-error issued keys are accepted or required
     onlyonce({ store: memory(), secret: '', keys: { issued: 'never' } })
   })
@@ -95,7 +95,7 @@ describe('the front door', () => {
         case 'replayed':
           return `${result.value}`
         case 'in_progress':
-          return `${result.retry_after_ms}`
+          return `${result.retryAfterMs}`
         case 'key_reused':
           return 'another request'
         case 'unknown':
@@ -120,7 +120,7 @@ describe('what works beside the calls', () => {
   })
 
   it('locks nothing for ever', async () => {
-    const lock = await locks(once).acquire('r', { account: 'a', ttl_ms: 1 })
+    const lock = await locks(once).acquire('r', { account: 'a', ttlMs: 1 })
     expectTypeOf(lock).toEqualTypeOf<Lock>()
     once.transaction(call, (tx) => assertFence(tx, lock))
     // @ts-expect-error there is no lock without an end
@@ -130,10 +130,10 @@ describe('what works beside the calls', () => {
   it('takes a decision with one outcome, by somebody and for a reason', () => {
     const desk = operator(once)
     const signed = { by: 'ann', why: 'ticket 1' }
-    desk.resolve(call, { ...signed, allow_retry: true })
+    desk.resolve(call, { ...signed, allowRetry: true })
     desk.resolve(call, { ...signed, reply: { status: 200, body: '{}' } })
     // @ts-expect-error one of the two
-    desk.resolve(call, { ...signed, allow_retry: true, reply: { status: 200 } })
+    desk.resolve(call, { ...signed, allowRetry: true, reply: { status: 200 } })
     // @ts-expect-error nobody decides without a reason
     desk.park(call, { by: 'ann' })
   })

@@ -131,18 +131,18 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     return await this.#engine.explain(this.#engine.requests.idToLookAt(call))
   }
 
-  async stuck(options: { readonly older_than_ms?: number } = {}): Promise<Stuck> {
-    refuseUnknown('once.stuck()', options, { older_than_ms: true })
-    return await this.#engine.stuck(options.older_than_ms)
+  async stuck(options: { readonly olderThanMs?: number } = {}): Promise<Stuck> {
+    refuseUnknown('once.stuck()', options, { olderThanMs: true })
+    return await this.#engine.stuck(options.olderThanMs)
   }
 
   start(): Promise<void> {
     return this.#engine.start().catch(throwWithoutRequest)
   }
 
-  async close(options: { readonly max_ms?: number } = {}): Promise<void> {
-    refuseUnknown('once.close()', options, { max_ms: true })
-    await this.#engine.close(positive('max_ms', options.max_ms ?? LIMITS.close_max_ms))
+  async close(options: { readonly maxMs?: number } = {}): Promise<void> {
+    refuseUnknown('once.close()', options, { maxMs: true })
+    await this.#engine.close(positive('maxMs', options.maxMs ?? LIMITS.closeMaxMs))
   }
 }
 
@@ -192,7 +192,7 @@ function resultOf<T>(outcome: Outcome, joined: boolean): Result<Stored<T>> {
         value: decodeValue(outcome.reply) as Stored<T>,
       }
     case 'unknown':
-      return { outcome: 'unknown', why: outcome.failure.message, retry_after_ms: outcome.retry_after_ms }
+      return { outcome: 'unknown', why: outcome.failure.message, retryAfterMs: outcome.retryAfterMs }
     case 'parked':
       return { outcome: 'parked', why: outcome.failure.message }
     case 'in_progress':

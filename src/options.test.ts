@@ -2,24 +2,24 @@ import { describe, expect, it } from 'vitest'
 import { nearest, type OptionNames, refuseUnknown } from './options.ts'
 
 interface Options {
-  readonly lease_ms?: number
-  readonly retention_ms?: number
+  readonly leaseMs?: number
+  readonly retentionMs?: number
   readonly operations?: readonly string[]
 }
 
-const KNOWN: OptionNames<Options> = { lease_ms: true, retention_ms: true, operations: true }
+const KNOWN: OptionNames<Options> = { leaseMs: true, retentionMs: true, operations: true }
 
 describe('refuseUnknown', () => {
   it('lets known options pass, also where they are undefined', () => {
-    expect(() => refuseUnknown('make()', { lease_ms: 1, retention_ms: undefined }, KNOWN)).not.toThrow()
+    expect(() => refuseUnknown('make()', { leaseMs: 1, retentionMs: undefined }, KNOWN)).not.toThrow()
     expect(() => refuseUnknown('make()', {}, KNOWN)).not.toThrow()
   })
 
   it.each([
-    ['leaseMs', 'lease_ms'],
-    ['lease', 'lease_ms'],
-    ['leese_ms', 'lease_ms'],
-    ['retentoin_ms', 'retention_ms'],
+    ['lease_ms', 'leaseMs'],
+    ['lease', 'leaseMs'],
+    ['leeseMs', 'leaseMs'],
+    ['retentoinMs', 'retentionMs'],
     ['operation', 'operations'],
   ])('says that %s may be meant for %s', (given, meant) => {
     expect(() => refuseUnknown('make()', { [given]: 1 }, KNOWN)).toThrow(
@@ -29,7 +29,7 @@ describe('refuseUnknown', () => {
 
   it('names all options where none is near', () => {
     expect(() => refuseUnknown('make()', { ttl: 1 }, KNOWN)).toThrow(
-      'make() has no option ttl. Its options are lease_ms, retention_ms, operations.',
+      'make() has no option ttl. Its options are leaseMs, retentionMs, operations.',
     )
   })
 
@@ -42,7 +42,7 @@ describe('refuseUnknown', () => {
     )
   })
 
-  it.each([[null], [undefined], ['lease_ms'], [7], [[]]])(
+  it.each([[null], [undefined], ['leaseMs'], [7], [[]]])(
     'refuses %j, which is no object of options',
     (given) => {
       expect(() => refuseUnknown('make()', given, KNOWN)).toThrow('make() takes an object of options.')

@@ -58,11 +58,11 @@ const USES: Readonly<Record<string, Use>> = {
   protect: { by: ['handler', 'transaction'] },
   isolation: { by: ['transaction'] },
   exclusive: { by: ['transaction'] },
-  strict_tx: { by: ['transaction'] },
-  lease_ms: { by: ['handler', 'operation'], why: 'A transaction has no lease: a crash rolls it back.' },
-  in_progress_max_ms: {
+  strictTx: { by: ['transaction'] },
+  leaseMs: { by: ['handler', 'operation'], why: 'A transaction has no lease: a crash rolls it back.' },
+  inProgressMaxMs: {
     by: ['handler', 'operation'],
-    why: 'How long a transaction takes is bounded by deadline_ms, and by transaction_max_ms of its store.',
+    why: 'How long a transaction takes is bounded by deadlineMs, and by transactionMaxMs of its store.',
   },
   rerunnable: {
     by: ['handler'],
@@ -73,8 +73,8 @@ const USES: Readonly<Record<string, Use>> = {
     why: 'A transaction is rolled back when its process dies, and calls of an operation have find.',
   },
   stream: { by: ['handler'], why: 'The reply of any other would leave before the commit.' },
-  reply_size_max_bytes: { by: ['handler', 'transaction'] },
-  reply_headers: { by: ['handler', 'transaction'] },
+  replySizeMaxBytes: { by: ['handler', 'transaction'] },
+  replyHeaders: { by: ['handler', 'transaction'] },
   input: { by: ['operation'] },
 }
 
@@ -129,7 +129,7 @@ function unknownOption(owner: string, name: string, known: readonly string[]): O
 const NAME_SHOWN_MAX = 64
 
 /**
- * The name that was probably meant, or null. Case and underscores do not count, so that `leaseMs` finds `lease_ms`; a name without
+ * The name that was probably meant, or null. Case and underscores do not count, so that `lease_ms` finds `leaseMs`; a name without
  * its unit finds the one with it.
  */
 export function nearest(name: string, known: readonly string[]): string | null {

@@ -24,58 +24,55 @@ import { type KeyRing, keyRing } from './ring.ts'
 import type { Isolation } from './store/contract.ts'
 import { encodeInput } from './value.ts'
 
-type Bounds = Pick<TransactionCall, 'retention_ms' | 'deadline_ms' | 'isolation' | 'exclusive' | 'strict_tx'>
-type Leases = Pick<HandlerCall, 'deadline_ms' | 'lease_ms' | 'in_progress_max_ms' | 'rerunnable'>
+type Bounds = Pick<TransactionCall, 'retentionMs' | 'deadlineMs' | 'isolation' | 'exclusive' | 'strictTx'>
+type Leases = Pick<HandlerCall, 'deadlineMs' | 'leaseMs' | 'inProgressMaxMs' | 'rerunnable'>
 
 /** Turns calls into requests: everything that a caller can get wrong is refused here, before anything runs. */
 export class Requests {
   readonly #ring: KeyRing
   readonly #issuer: Issuer
   readonly #rules: ResolvedKeyRules
-  readonly #rules_issued: ResolvedKeyRules
+  readonly #rulesIssued: ResolvedKeyRules
   /** To look at a key is not to use it: what was used before the rules changed can still be looked at. */
-  readonly #rules_to_look: ResolvedKeyRules
-  readonly #retention_ms: number
-  readonly #strict_tx: boolean
+  readonly #rulesToLook: ResolvedKeyRules
+  readonly #retentionMs: number
+  readonly #strictTx: boolean
   /** How long one call may try where it does not say so itself. */
-  readonly deadline_ms: number
+  readonly deadlineMs: number
   /** How large the body of a request may be, where its route does not say so itself. */
-  readonly body_size_max_bytes: number
+  readonly bodySizeMaxBytes: number
   /** Who we are in the history: a person can find the process by it. */
   readonly owner = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`
 
   constructor(
     options: Pick<
       OnlyonceOptions<unknown>,
-      'secret' | 'keys' | 'retention_ms' | 'deadline_ms' | 'body_size_max_bytes' | 'strict_tx' | 'clock'
+      'secret' | 'keys' | 'retentionMs' | 'deadlineMs' | 'bodySizeMaxBytes' | 'strictTx' | 'clock'
     >,
   ) {
     this.#ring = keyRing(options.secret, 'fingerprint')
     this.#rules = keyRules(options.keys ?? {})
-    this.#rules_issued = keyRules({ ...options.keys, issued: 'required' })
-    this.#rules_to_look = keyRules({ ...options.keys, issued: 'accepted' })
-    this.#retention_ms = positive('retention_ms', options.retention_ms ?? LIMITS.retention_ms)
-    this.deadline_ms = positive('deadline_ms', options.deadline_ms ?? LIMITS.deadline_ms)
-    this.body_size_max_bytes = positive(
-      'body_size_max_bytes',
-      options.body_size_max_bytes ?? LIMITS.body_size_max_bytes,
-    )
-    this.#strict_tx = options.strict_tx === true
-    this.#issuer = new Issuer(this.#ring, { clock: options.clock, retention_ms: this.#retention_ms })
+    this.#rulesIssued = keyRules({ ...options.keys, issued: 'required' })
+    this.#rulesToLook = keyRules({ ...options.keys, issued: 'accepted' })
+    this.#retentionMs = positive('retentionMs', options.retentionMs ?? LIMITS.retentionMs)
+    this.deadlineMs = positive('deadlineMs', options.deadlineMs ?? LIMITS.deadlineMs)
+    this.bodySizeMaxBytes = positive('bodySizeMaxBytes', options.bodySizeMaxBytes ?? LIMITS.bodySizeMaxBytes)
+    this.#strictTx = options.strictTx === true
+    this.#issuer = new Issuer(this.#ring, { clock: options.clock, retentionMs: this.#retentionMs })
   }
 
   /** The ids of the keys that fingerprints are made with, the current one first. */
-  get key_ids(): readonly string[] {
-    return this.#ring.key_ids
+  get keyIds(): readonly string[] {
+    return this.#ring.keyIds
   }
 
-  digestOf(key_id: string): string {
-    return this.#ring.digestOf(key_id)
+  digestOf(keyId: string): string {
+    return this.#ring.digestOf(keyId)
   }
 
   /** How long records are kept where a call does not say so itself. */
-  get retention_ms(): number {
-    return this.#retention_ms
+  get retentionMs(): number {
+    return this.#retentionMs
   }
 
   /** By the clock of the process, or the one that was given in its place. Decides nothing about records. */
@@ -85,7 +82,7 @@ export class Requests {
 
   /** The rules for keys; where only issued ones are asked for, those. */
   rules(issued: 'required' | undefined): ResolvedKeyRules {
-    return issued === 'required' ? this.#rules_issued : this.#rules
+    return issued === 'required' ? this.#rulesIssued : this.#rules
   }
 
   transaction(call: TransactionCall): TransactionRequest {
@@ -95,8 +92,8 @@ export class Requests {
 
   /** The same for an id that was checked, and a request that was read, somewhere else. */
   identified(id: RecordId, call: Bounds, preimage: Preimage, rerun = true): TransactionRequest {
-    const deadline_ms = positive('deadline_ms', call.deadline_ms ?? this.deadline_ms)
-    const lapsed = this.#issuer.lapseOf(id, deadline_ms)
+    const deadlineMs = positive('deadlineMs', call.deadlineMs ?? this.deadlineMs)
+    const lapsed = this.#issuer.lapseOf(id, deadlineMs)
     return {
       id,
       owner: this.owner,
@@ -104,14 +101,14 @@ export class Requests {
       trace: null,
       matches: (stored) => matches(this.#ring, preimage, stored),
       lapsed,
-      retention_ms: this.#issuer.retentionOf(
+      retentionMs: this.#issuer.retentionOf(
         id,
-        positive('retention_ms', call.retention_ms ?? this.#retention_ms),
+        positive('retentionMs', call.retentionMs ?? this.#retentionMs),
       ),
-      deadline_ms,
+      deadlineMs,
       isolation: isolationOf(call.isolation),
       exclusive: call.exclusive === true,
-      strict_tx: call.strict_tx ?? this.#strict_tx,
+      strictTx: call.strictTx ?? this.#strictTx,
       rerun,
     }
   }
@@ -122,8 +119,8 @@ export class Requests {
 
   /** A request for a handler: with a lease in place of a transaction. */
   leased(request: TransactionRequest, call: Leases): HandlerRequest {
-    const { id, owner, fingerprint, trace, matches, lapsed, retention_ms, deadline_ms } = request
-    const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = call
+    const { id, owner, fingerprint, trace, matches, lapsed, retentionMs, deadlineMs } = request
+    const { leaseMs = LIMITS.leaseMs, inProgressMaxMs = LIMITS.inProgressMaxMs } = call
     return {
       id,
       owner,
@@ -131,40 +128,40 @@ export class Requests {
       trace,
       matches,
       lapsed,
-      retention_ms,
-      deadline_ms,
+      retentionMs,
+      deadlineMs,
       // A lease that outlasts the time for the work would only keep others waiting.
-      lease_ms: Math.min(positive('lease_ms', lease_ms), positive('in_progress_max_ms', in_progress_max_ms)),
-      in_progress_max_ms,
-      save_wait_ms: positive('deadline_ms', call.deadline_ms ?? this.deadline_ms),
+      leaseMs: Math.min(positive('leaseMs', leaseMs), positive('inProgressMaxMs', inProgressMaxMs)),
+      inProgressMaxMs,
+      saveWaitMs: positive('deadlineMs', call.deadlineMs ?? this.deadlineMs),
       rerunnable: call.rerunnable === true,
     }
   }
 
   operation(name: string, call: RunCall<unknown>): OperationRequest {
     const leased = this.handler({ ...call, operation: name })
-    return this.durable(leased, encodeInput(call.input), call.deadline_ms ?? null, isNotNow)
+    return this.durable(leased, encodeInput(call.input), call.deadlineMs ?? null, isNotNow)
   }
 
   /** A request for an operation: with its input, so that others can go on with it. */
   durable(
     leased: HandlerRequest,
     input: Buffer,
-    deadline_given_ms: number | null,
+    deadlineGivenMs: number | null,
     notNow: (status: number) => boolean,
-    client_deadline: Deadline | null = null,
+    clientDeadline: Deadline | null = null,
   ): OperationRequest {
-    const { rerunnable: _, save_wait_ms: __, ...rest } = leased
-    return { ...rest, input, deadline_given_ms, notNow, client_deadline }
+    const { rerunnable: _, saveWaitMs: __, ...rest } = leased
+    return { ...rest, input, deadlineGivenMs, notNow, clientDeadline }
   }
 
   idToLookAt(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): RecordId {
-    return idOf(call, this.#rules_to_look)
+    return idOf(call, this.#rulesToLook)
   }
 
-  issueKey({ account, operation, expires_in_ms }: IssueKeyCall): IssuedKey {
-    if (expires_in_ms !== undefined) positive('expires_in_ms', expires_in_ms)
-    return this.#issuer.issue(scopeOf(account, operation), expires_in_ms)
+  issueKey({ account, operation, expiresInMs }: IssueKeyCall): IssuedKey {
+    if (expiresInMs !== undefined) positive('expiresInMs', expiresInMs)
+    return this.#issuer.issue(scopeOf(account, operation), expiresInMs)
   }
 }
 
@@ -181,7 +178,7 @@ function isolationOf(given: Isolation | undefined): Isolation | null {
 export function positive(name: string, value: number): number {
   if (!Number.isSafeInteger(value) || value < 1) {
     throw new OnlyonceError('option_invalid', {
-      detail: `${name} must be a whole number${name.endsWith('_ms') ? ' of milliseconds' : ''}, at least 1.`,
+      detail: `${name} must be a whole number${name.endsWith('Ms') ? ' of milliseconds' : ''}, at least 1.`,
     })
   }
   return value

@@ -8,56 +8,56 @@ import { LIMITS } from './limits.ts'
 export function backoffMs(
   tries: number,
   random: () => number = Math.random,
-  { min_ms, max_ms }: Backoff = CALLS,
+  { minMs, maxMs }: Backoff = CALLS,
 ): number {
-  const ceiling = Math.max(min_ms, Math.min(max_ms, min_ms * 2 ** Math.min(tries, 20)))
-  return min_ms + random() * (ceiling - min_ms)
+  const ceiling = Math.max(minMs, Math.min(maxMs, minMs * 2 ** Math.min(tries, 20)))
+  return minMs + random() * (ceiling - minMs)
 }
 
 export interface Backoff {
-  readonly min_ms: number
-  readonly max_ms: number
+  readonly minMs: number
+  readonly maxMs: number
 }
 
-const CALLS: Backoff = { min_ms: LIMITS.backoff_min_ms, max_ms: LIMITS.backoff_max_ms }
+const CALLS: Backoff = { minMs: LIMITS.backoffMinMs, maxMs: LIMITS.backoffMaxMs }
 
 /** A deadline by the monotonic clock, which no administrator can set. */
 export class Deadline {
-  readonly #since_ms: number
-  readonly #at_ms: number
+  readonly #sinceMs: number
+  readonly #atMs: number
 
-  constructor(in_ms: number) {
-    this.#since_ms = performance.now()
-    this.#at_ms = this.#since_ms + in_ms
+  constructor(inMs: number) {
+    this.#sinceMs = performance.now()
+    this.#atMs = this.#sinceMs + inMs
   }
 
   /** Since it began to run. */
-  get elapsed_ms(): number {
-    return performance.now() - this.#since_ms
+  get elapsedMs(): number {
+    return performance.now() - this.#sinceMs
   }
 
-  get left_ms(): number {
-    return Math.max(0, this.#at_ms - performance.now())
+  get leftMs(): number {
+    return Math.max(0, this.#atMs - performance.now())
   }
 
   get passed(): boolean {
-    return this.left_ms === 0
+    return this.leftMs === 0
   }
 
   /** Waits before the next try. False when the deadline comes first: then there is no next try. */
   async backOff(tries: number): Promise<boolean> {
-    const wait_ms = backoffMs(tries)
-    if (wait_ms >= this.left_ms) return false
-    await sleep(wait_ms)
+    const waitMs = backoffMs(tries)
+    if (waitMs >= this.leftMs) return false
+    await sleep(waitMs)
     return true
   }
 }
 
 /** Waits for something, but no longer than so long. Whether it was done by then is for the caller to know. */
-export async function atMost(max_ms: number, awaited: Promise<unknown>): Promise<void> {
+export async function atMost(maxMs: number, awaited: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const enough = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, Math.min(max_ms, LIMITS.timer_max_ms))
+    timer = setTimeout(resolve, Math.min(maxMs, LIMITS.timerMaxMs))
   })
   await Promise.race([awaited, enough])
   clearTimeout(timer)

@@ -6,9 +6,9 @@ const SECRET = 's'.repeat(32)
 
 describe('keyRing', () => {
   it('takes a plain secret under the id default', () => {
-    expect(keyRing(SECRET, 'fingerprint').current_id).toBe('default')
-    expect(keyRing(new Uint8Array(32), 'fingerprint').key_ids).toEqual(['default'])
-    expect(keyRing('é'.repeat(16), 'fingerprint').key_ids).toEqual(['default'])
+    expect(keyRing(SECRET, 'fingerprint').currentId).toBe('default')
+    expect(keyRing(new Uint8Array(32), 'fingerprint').keyIds).toEqual(['default'])
+    expect(keyRing('é'.repeat(16), 'fingerprint').keyIds).toEqual(['default'])
   })
 
   it('takes several, one of them current', () => {
@@ -16,8 +16,8 @@ describe('keyRing', () => {
       { current: 'b', keys: { a: SECRET, b: Buffer.alloc(40), __proto__x: SECRET } },
       'reply',
     )
-    expect(ring.current_id).toBe('b')
-    expect(ring.key_ids).toEqual(['b', 'a', '__proto__x'])
+    expect(ring.currentId).toBe('b')
+    expect(ring.keyIds).toEqual(['b', 'a', '__proto__x'])
   })
 
   it.each<unknown>([

@@ -29,42 +29,42 @@ const UNKNOWN: Readonly<Record<KeyPurpose, PlainCode>> = {
  * The secrets by id. They cannot be read back, printed or serialized.
  *
  * @example
- * keyRing(secret, 'fingerprint').current_id // 'default'
+ * keyRing(secret, 'fingerprint').currentId // 'default'
  */
 export class KeyRing {
   readonly purpose: KeyPurpose
-  readonly current_id: string
+  readonly currentId: string
   readonly #keys: ReadonlyMap<string, KeyObject>
 
-  constructor(purpose: KeyPurpose, current_id: string, keys: ReadonlyMap<string, KeyObject>) {
+  constructor(purpose: KeyPurpose, currentId: string, keys: ReadonlyMap<string, KeyObject>) {
     this.purpose = purpose
-    this.current_id = current_id
+    this.currentId = currentId
     this.#keys = keys
   }
 
   /** Every id in the ring, the current one first; start-up compares them with those that live records name. */
-  get key_ids(): string[] {
-    return [...new Set([this.current_id, ...this.#keys.keys()])]
+  get keyIds(): string[] {
+    return [...new Set([this.currentId, ...this.#keys.keys()])]
   }
 
   /** The key with this id. One that is missing is never taken for a difference, or for an absent reply. */
-  find(key_id: string): KeyObject {
-    const key = this.#keys.get(key_id)
-    if (key === undefined) throw keyUnknown(this.purpose, key_id)
+  find(keyId: string): KeyObject {
+    const key = this.#keys.get(keyId)
+    if (key === undefined) throw keyUnknown(this.purpose, keyId)
     return key
   }
 
   /** Tells keys with one id and other bytes apart, and says nothing else about the bytes. */
-  digestOf(key_id: string): string {
-    return createHmac('sha256', this.find(key_id))
+  digestOf(keyId: string): string {
+    return createHmac('sha256', this.find(keyId))
       .update(`onlyonce:key-digest:v1:${this.purpose}`)
       .digest('base64url')
   }
 }
 
 /** The error of a record that names a key which this process does not have. */
-export function keyUnknown(purpose: KeyPurpose, key_id: string): OnlyonceError {
-  return new OnlyonceError(UNKNOWN[purpose], { detail: `Its id is ${JSON.stringify(key_id)}.` })
+export function keyUnknown(purpose: KeyPurpose, keyId: string): OnlyonceError {
+  return new OnlyonceError(UNKNOWN[purpose], { detail: `Its id is ${JSON.stringify(keyId)}.` })
 }
 
 /**
@@ -87,12 +87,12 @@ export function keyRing(secret: Secret, purpose: KeyPurpose): KeyRing {
   return new KeyRing(purpose, secret.current, keys)
 }
 
-function readKey(key_id: string, secret: unknown): KeyObject {
-  if (!KEY_ID.test(key_id)) refuse('A key id has 1 to 64 characters out of A-Z a-z 0-9 _ . -')
+function readKey(keyId: string, secret: unknown): KeyObject {
+  if (!KEY_ID.test(keyId)) refuse('A key id has 1 to 64 characters out of A-Z a-z 0-9 _ . -')
   const bytes = typeof secret === 'string' && isWellFormed(secret) ? Buffer.from(secret) : secret
-  if (!(bytes instanceof Uint8Array)) return refuse(`The key ${key_id} is neither text nor bytes.`)
-  if (bytes.byteLength < LIMITS.secret_size_min_bytes) {
-    refuse(`The key ${key_id} is shorter than ${LIMITS.secret_size_min_bytes} bytes.`)
+  if (!(bytes instanceof Uint8Array)) return refuse(`The key ${keyId} is neither text nor bytes.`)
+  if (bytes.byteLength < LIMITS.secretSizeMinBytes) {
+    refuse(`The key ${keyId} is shorter than ${LIMITS.secretSizeMinBytes} bytes.`)
   }
   // Copies: zeroing the caller's bytes afterwards changes nothing here.
   return createSecretKey(bytes)

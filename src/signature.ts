@@ -17,7 +17,7 @@ export function signatureOf({ by, why, fence }: Signed): Signed {
   // PostgreSQL's text holds neither.
   if (!isWellFormed(why) || why.includes('\0')) refuse('Its why holds what is not text.')
   const reason = maskCardNumbers(why)
-  if (reason.length > LIMITS.why_length_max) refuse('Its why is too long.')
+  if (reason.length > LIMITS.whyLengthMax) refuse('Its why is too long.')
   if (fence !== undefined && !Number.isSafeInteger(fence)) refuse('Its fence is not a number.')
   return { by: who, why: reason, ...(fence === undefined ? {} : { fence }) }
 }

@@ -12,7 +12,7 @@ import type { CrashPoint, Store } from './store/contract.ts'
 export class Upkeep<Tx> {
   readonly recovery: Recovery<Tx>
   /** From which age on an unfinished record counts as stuck. */
-  readonly stuck_after_ms: number
+  readonly stuckAfterMs: number
   readonly #alarm: StuckAlarm
   readonly #background: Background
 
@@ -21,28 +21,28 @@ export class Upkeep<Tx> {
     store: Store<Tx>,
     observers: Observers,
     crashPoint: CrashPoint,
-    retention_ms: number,
+    retentionMs: number,
     known: { readonly all: readonly { readonly name: string }[] },
   ) {
-    const { stuck_after_ms = LIMITS.stuck_after_ms, grace_ms = LIMITS.grace_ms, background = true } = options
-    const { stuck_check_every_ms = LIMITS.stuck_check_every_ms } = options
+    const { stuckAfterMs = LIMITS.stuckAfterMs, graceMs = LIMITS.graceMs, background = true } = options
+    const { stuckCheckEveryMs = LIMITS.stuckCheckEveryMs } = options
     if (typeof background !== 'boolean') {
       throw new OnlyonceError('option_invalid', { detail: 'background is true or false.' })
     }
-    this.stuck_after_ms = positive('stuck_after_ms', stuck_after_ms)
-    this.#alarm = new StuckAlarm((age_ms) => store.stuck(age_ms), observers, {
-      older_than_ms: stuck_after_ms,
-      every_ms: positive('stuck_check_every_ms', stuck_check_every_ms),
+    this.stuckAfterMs = positive('stuckAfterMs', stuckAfterMs)
+    this.#alarm = new StuckAlarm((ageMs) => store.stuck(ageMs), observers, {
+      olderThanMs: stuckAfterMs,
+      everyMs: positive('stuckCheckEveryMs', stuckCheckEveryMs),
     })
-    const schedule_ms = options.reconcile_after_ms ?? LIMITS.reconcile_after_ms
+    const scheduleMs = options.reconcileAfterMs ?? LIMITS.reconcileAfterMs
     this.recovery = new Recovery({
       store,
       recovers: new Recovers(options.recover),
       observers,
       crashPoint,
-      schedule_ms,
-      grace_ms: positive('grace_ms', grace_ms),
-      retention_ms,
+      scheduleMs,
+      graceMs: positive('graceMs', graceMs),
+      retentionMs,
     })
     const duties = [...this.#duties(store, observers), ...watchFor(store, observers, known)]
     this.#background = new Background(background ? duties : [], observers)
@@ -63,15 +63,15 @@ export class Upkeep<Tx> {
   }
 
   #duties(store: Store<Tx>, observers: Observers): Duty[] {
-    const kept_min_ms = Math.max(LIMITS.finished_kept_min_ms, store.doubt_max_ms)
-    const batch = { batch_max: LIMITS.background_batch_max, at_once: LIMITS.background_at_once }
+    const keptMinMs = Math.max(LIMITS.finishedKeptMinMs, store.doubtMaxMs)
+    const batch = { batchMax: LIMITS.backgroundBatchMax, atOnce: LIMITS.backgroundAtOnce }
     return [
-      { name: 'recoverer', every_ms: LIMITS.background_every_ms, run: () => this.recovery.runOnce(batch) },
+      { name: 'recoverer', everyMs: LIMITS.backgroundEveryMs, run: () => this.recovery.runOnce(batch) },
       {
         name: 'reaper',
-        every_ms: LIMITS.reap_every_ms,
+        everyMs: LIMITS.reapEveryMs,
         run: async () => {
-          const request = { mode: 'delete', batch_max: LIMITS.background_prune_max, kept_min_ms } as const
+          const request = { mode: 'delete', batchMax: LIMITS.backgroundPruneMax, keptMinMs } as const
           const { count, more } = await store.reap(request)
           if (count > 0) observers.emit({ signal: 'ttl_pruned', count })
           return { more }
@@ -92,15 +92,15 @@ function watchFor<Tx>(
 ): Duty[] {
   if (operations === undefined) return []
   const watch = new UnattendedWatch(
-    (except) => operations.longestWaiting(LIMITS.unattended_after_ms, except),
+    (except) => operations.longestWaiting(LIMITS.unattendedAfterMs, except),
     (id) => {
       if (known.all.some(({ name }) => name === id.operation)) observers.unattended(id)
     },
-    { unmoved_ms: LIMITS.unattended_after_ms, again_ms: LIMITS.unattended_again_ms },
+    { unmovedMs: LIMITS.unattendedAfterMs, againMs: LIMITS.unattendedAgainMs },
   )
   const run = async () => {
     if (known.all.length > 0) await watch.look()
     return { more: false }
   }
-  return [{ name: 'watch', every_ms: LIMITS.unattended_check_every_ms, always: true, run }]
+  return [{ name: 'watch', everyMs: LIMITS.unattendedCheckEveryMs, always: true, run }]
 }

@@ -15,7 +15,7 @@ it('gives no value of a reply that stands for a throw, whichever door it came th
 })
 
 it('says of a reply of HTTP that it holds no value, with a code of its own', () => {
-  const http = { status: 200, headers: [], schema: 3, sealed_by: null }
+  const http = { status: 200, headers: [], schema: 3, sealedBy: null }
   const told = (body: Buffer | null) => expect(() => decodeValue({ ...http, body }))
   told(Buffer.from('paid')).toThrow(expect.objectContaining({ code: 'reply_not_json', executed: 'unknown' }))
   told(null).toThrow(expect.objectContaining({ code: 'reply_not_kept', executed: 'yes' }))

@@ -75,12 +75,12 @@ export function thrownIn(reply: Reply): Failure | null {
 export function encodeValue(value: unknown): Reply {
   const text = value === undefined ? '' : stringify(value)
   const body = Buffer.from(text, 'utf8')
-  if (body.length > LIMITS.reply_size_max_bytes) {
+  if (body.length > LIMITS.replySizeMaxBytes) {
     throw new OnlyonceError('value_too_large', {
-      detail: `It has ${body.length} bytes; the limit is ${LIMITS.reply_size_max_bytes}.`,
+      detail: `It has ${body.length} bytes; the limit is ${LIMITS.replySizeMaxBytes}.`,
     })
   }
-  return { status: 200, headers: [], body, schema: VALUE_SCHEMA, sealed_by: null }
+  return { status: 200, headers: [], body, schema: VALUE_SCHEMA, sealedBy: null }
 }
 
 /** The input of an operation. That it cannot be stored is told apart from a reply that cannot be: here nothing has begun. */
@@ -95,7 +95,7 @@ export function encodeInput(value: unknown): Buffer {
 /** An error that work threw, as a reply: its code and a short message, which is all that a replay tells. */
 export function encodeThrown(error: unknown): Reply {
   const body = Buffer.from(JSON.stringify(failureOf(error)), 'utf8')
-  return { status: 500, headers: [], body, schema: THROWN_SCHEMA, sealed_by: null }
+  return { status: 500, headers: [], body, schema: THROWN_SCHEMA, sealedBy: null }
 }
 
 /** The value of a reply. Throws `handler_failed` where an error is stored instead of one. */

@@ -13,7 +13,7 @@ export interface Ran {
 export interface Worker {
   readonly name: string
   /** How often it is asked while nothing waits for it; the loop has an answer of its own. */
-  readonly every_ms?: number
+  readonly everyMs?: number
   /** One bounded batch. Throws only where nothing could be asked at all, for example because the store is away. */
   runOnce(): Promise<Ran>
   /** Resolves when nothing that it began is under way any more, where a batch may leave something. */

@@ -103,9 +103,9 @@ it('README.md links to files that are in the package, and sends no reader to a p
   expect(read('CONTRIBUTING.md')).toContain(place)
   expect(read('README.md')).not.toContain(place)
   const links = [...read('README.md').matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!)
-  const to_files = links.filter((link) => !/^(?:https:|#)/.test(link)).map((link) => link.replace(/#.*/, ''))
-  expect(to_files.length).toBeGreaterThan(0)
-  for (const file of to_files) {
+  const toFiles = links.filter((link) => !/^(?:https:|#)/.test(link)).map((link) => link.replace(/#.*/, ''))
+  expect(toFiles.length).toBeGreaterThan(0)
+  for (const file of toFiles) {
     expect(existsSync(join(ROOT, file)), file).toBe(true)
     expect(files, file).toContain(file.split('/')[0])
   }

@@ -49,9 +49,7 @@ describe('migrations', () => {
       )
       const program = new URL('./programs/migrate.ts', import.meta.url)
       const results = await Promise.all(
-        Array.from({ length: 20 }, () =>
-          runProgram({ program, env: environment, timeout_ms: 100_000 }, null),
-        ),
+        Array.from({ length: 20 }, () => runProgram({ program, env: environment, timeoutMs: 100_000 }, null)),
       )
       expect(results.map(({ code, stdout, stderr }) => ({ code, stdout, stderr }))).toEqual(
         results.map(() => ({ code: 0, stdout: 'executed', stderr: '' })),

@@ -4,7 +4,7 @@ import { PROBLEM_BASE } from '../src/boundary/policy.ts'
 import { problemReply } from '../src/boundary/problem.ts'
 import { ERRORS } from '../src/errors.ts'
 
-const policy = { errors: 'problem', problem_base: PROBLEM_BASE } as const
+const policy = { errors: 'problem', problemBase: PROBLEM_BASE } as const
 
 it.each([...Object.keys(ERRORS), ...Object.keys(PROBLEMS)])(
   'a problem of type %s has one title, whether the library or the service answers',

@@ -44,11 +44,11 @@ export const FAULTS: readonly TortureFault[] = [
     name: 'clock_jump',
     aim(site, random) {
       const program = random.pick([...site.servers, ...site.workers])
-      const offset_s = random.pick([-86_400 * 3, -3_600, -120, -30, 30, 120, 3_600, 86_400 * 3])
+      const offsetS = random.pick([-86_400 * 3, -3_600, -120, -30, 30, 120, 3_600, 86_400 * 3])
       return {
         things: [`the clock of ${program.name}`],
         async strike() {
-          site.setClock(program, offset_s)
+          site.setClock(program, offsetS)
           await sleep(1_500 + random.integer(4_000))
           site.setClock(program, 0)
         },

@@ -11,8 +11,8 @@ export async function gather(
     readonly scenario: string
     readonly seed: number
     readonly log: readonly Attempt[]
-    readonly quiet_s: number | null
-    readonly quiet_limit_s: number
+    readonly quietS: number | null
+    readonly quietLimitS: number
     readonly docs: string
   },
 ): Promise<Omit<History, 'processes'>> {
@@ -26,7 +26,7 @@ export async function gather(
     database,
     endpoints: site.accounts.map(({ account, path }) => ({ account, path })),
     deliveries: site.sink.deliveries,
-    canary_seen_in: [
+    canarySeenIn: [
       ...(await withClient(site.database.url, tablesWithCanary)),
       ...placesIn(
         'the answers',
@@ -38,10 +38,10 @@ export async function gather(
       ),
       ...placesIn('the journal', [JSON.stringify(journal)]),
     ],
-    quiet_s: run.quiet_s,
-    quiet_limit_s: run.quiet_limit_s,
+    quietS: run.quietS,
+    quietLimitS: run.quietLimitS,
     documented: documentedAnswers(run.docs),
-    park_reasons: documentedReasons(run.docs),
+    parkReasons: documentedReasons(run.docs),
   }
 }
 
@@ -86,7 +86,7 @@ async function readDatabase(client: pg.Client): Promise<Database> {
       'SELECT account, transaction, ledger_account, currency, amount::float8, state FROM payments.ledger_entries',
     ),
     events: await all('SELECT account, id::text, aggregate, sequence::float8, type FROM onlyonce.events'),
-    pending_messages: await all(
+    pendingMessages: await all(
       "SELECT account, message::text AS id FROM onlyonce.webhook_deliveries WHERE state = 'pending'",
     ),
   }
@@ -97,14 +97,17 @@ async function tablesWithCanary(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query(`SELECT table_schema, table_name FROM information_schema.tables
     WHERE table_schema NOT IN ('pg_catalog', 'information_schema') AND table_type = 'BASE TABLE'`)
   const found: string[] = []
-  for (const { table_schema, table_name } of rows as { table_schema: string; table_name: string }[]) {
-    const table = `${pg.escapeIdentifier(table_schema)}.${pg.escapeIdentifier(table_name)}`
+  for (const { table_schema: tableSchema, table_name: tableName } of rows as {
+    table_schema: string
+    table_name: string
+  }[]) {
+    const table = `${pg.escapeIdentifier(tableSchema)}.${pg.escapeIdentifier(tableName)}`
     const { rows: hits } = await client.query(
       `SELECT 1 FROM ${table} AS row WHERE regexp_replace(row::text, '[^0-9a-f]', '', 'g') ~ $1 LIMIT 1`,
       // As text, and as bytea shows it.
       [`${CANARY}|${Buffer.from(CANARY).toString('hex')}`],
     )
-    if (hits.length > 0) found.push(`table ${table_schema}.${table_name}`)
+    if (hits.length > 0) found.push(`table ${tableSchema}.${tableName}`)
   }
   return found
 }

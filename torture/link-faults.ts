@@ -5,20 +5,20 @@ import type { Site } from './site.ts'
 
 type Link = readonly [name: string, of: (site: Site) => readonly FaultProxy[]]
 
-const DATABASE: Link = ['database_link', (site) => site.to_database]
+const DATABASE: Link = ['database_link', (site) => site.toDatabase]
 
 /** What a message of the protocols on these links is long at most, nearly always: a cut falls on any byte of it. */
 const MESSAGE_BYTES = 4_000
 
 const KINDS: readonly (readonly [kind: string, make: (random: Random) => Fault])[] = [
-  ['reset', (random) => ({ kind: 'reset', after_bytes: random.integer(MESSAGE_BYTES), rate: 0.7 })],
+  ['reset', (random) => ({ kind: 'reset', afterBytes: random.integer(MESSAGE_BYTES), rate: 0.7 })],
   ['refuse', () => ({ kind: 'refuse', rate: 0.8 })],
-  ['slow', (random) => ({ kind: 'delay', delay_ms: 20 + random.integer(400), jitter_ms: 200 })],
+  ['slow', (random) => ({ kind: 'delay', delayMs: 20 + random.integer(400), jitterMs: 200 })],
   [
     'truncate',
     (random) => ({
       kind: 'truncate',
-      after_bytes: random.integer(MESSAGE_BYTES),
+      afterBytes: random.integer(MESSAGE_BYTES),
       direction: random.pick(['to_server', 'to_client'] as const),
       rate: 0.7,
     }),
@@ -27,7 +27,7 @@ const KINDS: readonly (readonly [kind: string, make: (random: Random) => Fault])
     'half_closed',
     (random) => ({
       kind: 'half_close',
-      after_bytes: random.integer(MESSAGE_BYTES),
+      afterBytes: random.integer(MESSAGE_BYTES),
       direction: random.pick(['to_server', 'to_client'] as const),
       rate: 0.7,
     }),
@@ -40,7 +40,7 @@ const KINDS: readonly (readonly [kind: string, make: (random: Random) => Fault])
 /** What happens to links: from clients to servers, from the service to its database and to the processor. */
 export const LINK_FAULTS: readonly TortureFault[] = [
   DATABASE,
-  ['processor_link', (site) => site.to_processor] satisfies Link,
+  ['processor_link', (site) => site.toProcessor] satisfies Link,
   ['client_link', (site) => site.front] satisfies Link,
 ]
   .flatMap(([name, of]) => KINDS.map(([kind, make]) => onLinks(`${name}_${kind}`, [name, of], make, 3_000)))
@@ -54,7 +54,7 @@ function onLinks(
   name: string,
   [link, of]: Link,
   make: (random: Random) => Fault,
-  lasts_max_ms: number,
+  lastsMaxMs: number,
 ): TortureFault {
   return {
     name,
@@ -66,7 +66,7 @@ function onLinks(
         async strike() {
           // Each link at a byte of its own.
           for (const proxy of proxies) proxy.setFault(make(random))
-          await sleep(300 + random.integer(lasts_max_ms))
+          await sleep(300 + random.integer(lastsMaxMs))
           for (const proxy of proxies) heal(proxy, random)
         },
       }

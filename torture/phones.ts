@@ -7,13 +7,13 @@ import type { Site, SiteAccount } from './site.ts'
 
 /** How a client treats one request: all of it is drawn from the seed before the first byte is sent. */
 interface Manner {
-  readonly timeout_ms: number
-  readonly hang_up_after_ms: number | null
+  readonly timeoutMs: number
+  readonly hangUpAfterMs: number | null
   /** Sends the same request twice, this long apart. */
-  readonly second_tap_ms: number | null
-  readonly tries_max: number
+  readonly secondTapMs: number | null
+  readonly triesMax: number
   /** It never comes back after the first try: only a worker can finish its payment. */
-  readonly gives_up: boolean
+  readonly givesUp: boolean
 }
 
 /** One thing that a client wants done, with its key. */
@@ -45,10 +45,10 @@ export interface Mix {
   readonly decline: number
   /** The share of payments that many clients send at once, and how many. */
   readonly herd: number
-  readonly herd_size: number
+  readonly herdSize: number
 }
 
-export const USUAL_MIX: Mix = { manual: 0.4, refund: 0.4, transfer: 0.1, decline: 0.1, herd: 0, herd_size: 0 }
+export const USUAL_MIX: Mix = { manual: 0.4, refund: 0.4, transfer: 0.1, decline: 0.1, herd: 0, herdSize: 0 }
 
 const CURRENCIES = ['EUR', 'USD', 'JPY'] as const
 const DECLINING = ['pm_card_chargeDeclined', 'pm_card_chargeDeclinedInsufficientFunds'] as const
@@ -94,7 +94,7 @@ class Phone {
       payment_method: random.chance(mix.decline) ? random.pick(DECLINING) : 'pm_card_visa',
       capture_method: manual ? 'manual' : 'automatic',
     })
-    const herd = random.chance(mix.herd) ? mix.herd_size : 0
+    const herd = random.chance(mix.herd) ? mix.herdSize : 0
     const payment = await this.#fulfil(wish, herd)
     if (payment === null) return
     if (random.chance(0.05)) await this.#reuse(wish)
@@ -148,7 +148,7 @@ class Phone {
     const wish = this.#wish(account, 'transfer', '/v1/transfers', {
       amount: 1 + this.#random.integer(500),
       currency: this.#random.pick(CURRENCIES),
-      destination: this.#random.pick(others).account_id,
+      destination: this.#random.pick(others).accountId,
     })
     await this.#fulfil(wish)
   }
@@ -190,28 +190,28 @@ class Phone {
   #manner(): Manner {
     const random = this.#random
     return {
-      timeout_ms: 300 + random.integer(6_000),
-      hang_up_after_ms: random.chance(0.1) ? random.integer(300) : null,
-      second_tap_ms: random.chance(0.2) ? random.integer(6) : null,
-      tries_max: 4 + random.integer(8),
-      gives_up: random.chance(0.08),
+      timeoutMs: 300 + random.integer(6_000),
+      hangUpAfterMs: random.chance(0.1) ? random.integer(300) : null,
+      secondTapMs: random.chance(0.2) ? random.integer(6) : null,
+      triesMax: 4 + random.integer(8),
+      givesUp: random.chance(0.08),
     }
   }
 
   /** Sends until an answer is final, as a good client does. The reply, where it was a success. */
   async #fulfil(wish: Wish, herd = 0): Promise<Record<string, unknown> | null> {
     const manner = this.#manner()
-    for (let tries = 0; tries < manner.tries_max; tries += 1) {
+    for (let tries = 0; tries < manner.triesMax; tries += 1) {
       const crowd = Array.from({ length: tries === 0 ? herd : 0 }, () => this.#send(wish, manner))
       const taps = [this.#send(wish, manner)]
-      if (manner.second_tap_ms !== null && tries === 0) {
-        await sleep(manner.second_tap_ms)
-        taps.push(this.#send(wish, { ...manner, hang_up_after_ms: null }))
+      if (manner.secondTapMs !== null && tries === 0) {
+        await sleep(manner.secondTapMs)
+        taps.push(this.#send(wish, { ...manner, hangUpAfterMs: null }))
       }
       const answers = await Promise.all([...taps, ...crowd])
       const good = answers.find(({ status }) => status !== null && status < 300 && status !== 202)
       if (good !== undefined) return JSON.parse(good.text) as Record<string, unknown>
-      if (answers.some(isFinal) || manner.gives_up) return null
+      if (answers.some(isFinal) || manner.givesUp) return null
       await sleep(Math.min(4_000, 100 * 2 ** tries) * (0.5 + this.#random.next() / 2))
     }
     return null
@@ -229,8 +229,8 @@ class Phone {
       body: createHash('sha256').update(body).digest('hex').slice(0, 16),
       payment: wish.payment,
       amount: typeof wish.body.amount === 'number' ? wish.body.amount : null,
-      sent_at: started,
-      ended_at: performance.timeOrigin + performance.now(),
+      sentAt: started,
+      endedAt: performance.timeOrigin + performance.now(),
       server: `api-${server}`,
       ...end,
     }
@@ -244,9 +244,9 @@ function isFinal({ status }: Attempt): boolean {
   return status !== null && status >= 400 && status < 500 && ![408, 409, 425, 429].includes(status)
 }
 
-type Exchange = Pick<Attempt, 'end' | 'status' | 'replayed' | 'content_type' | 'text'>
+type Exchange = Pick<Attempt, 'end' | 'status' | 'replayed' | 'contentType' | 'text'>
 
-const NO_ANSWER = { status: null, replayed: false, content_type: '', text: '' }
+const NO_ANSWER = { status: null, replayed: false, contentType: '', text: '' }
 
 function exchange(url: string, wish: Wish, body: string, manner: Manner): Promise<Exchange> {
   return new Promise((resolve) => {
@@ -254,19 +254,18 @@ function exchange(url: string, wish: Wish, body: string, manner: Manner): Promis
       method: 'POST',
       agent: false,
       headers: {
-        authorization: `Bearer ${wish.account.api_key}`,
+        authorization: `Bearer ${wish.account.apiKey}`,
         'idempotency-key': wish.key,
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
       },
     })
-    const give_up = (end: 'timed_out' | 'hung_up') => {
+    const giveUp = (end: 'timed_out' | 'hung_up') => {
       request.destroy()
       finish({ end, ...NO_ANSWER })
     }
-    const timers = [setTimeout(() => give_up('timed_out'), manner.timeout_ms)]
-    if (manner.hang_up_after_ms !== null)
-      timers.push(setTimeout(() => give_up('hung_up'), manner.hang_up_after_ms))
+    const timers = [setTimeout(() => giveUp('timed_out'), manner.timeoutMs)]
+    if (manner.hangUpAfterMs !== null) timers.push(setTimeout(() => giveUp('hung_up'), manner.hangUpAfterMs))
     const finish = (ended: Exchange) => {
       for (const timer of timers) clearTimeout(timer)
       resolve(ended)
@@ -285,7 +284,7 @@ function exchange(url: string, wish: Wish, body: string, manner: Manner): Promis
           end: 'answered',
           status: response.statusCode ?? null,
           replayed: response.headers['idempotent-replayed'] === 'true',
-          content_type: String(response.headers['content-type'] ?? ''),
+          contentType: String(response.headers['content-type'] ?? ''),
           text,
         })
       })

@@ -24,10 +24,10 @@ export class Program {
   readonly #options: ProgramOptions
   #child: ChildProcess | null = null
   #output = ''
-  #samples: { rss_mb: number; descriptors: number }[] = []
-  #ended_by_driver = false
+  #samples: { rssMb: number; descriptors: number }[] = []
+  #endedByDriver = false
   /** How many faults at present tell it to end itself. */
-  #may_end = 0
+  #mayEnd = 0
   #closed = false
 
   constructor(options: ProgramOptions) {
@@ -54,7 +54,7 @@ export class Program {
     this.#child = child
     this.#output = ''
     this.#samples = []
-    this.#ended_by_driver = false
+    this.#endedByDriver = false
     child.stdin?.on('error', () => {})
     child.once('exit', () => this.#over(child))
     await new Promise<void>((resolve) => {
@@ -73,14 +73,14 @@ export class Program {
   }
 
   /** Sends a signal that ends it, and waits until it is gone. */
-  async end(signal: 'SIGKILL' | 'SIGTERM', max_ms = 40_000): Promise<void> {
+  async end(signal: 'SIGKILL' | 'SIGTERM', maxMs = 40_000): Promise<void> {
     const child = this.#child
     if (child === null) return
-    this.#ended_by_driver = true
+    this.#endedByDriver = true
     const gone = once(child, 'exit')
     child.kill('SIGCONT')
     child.kill(signal)
-    const timer = setTimeout(() => child.kill('SIGKILL'), max_ms)
+    const timer = setTimeout(() => child.kill('SIGKILL'), maxMs)
     await gone
     clearTimeout(timer)
   }
@@ -90,10 +90,10 @@ export class Program {
    * the driver's doing. A request that was under way by then may still do it, after a delay that it was given too.
    */
   allowEnd(): () => void {
-    this.#may_end += 1
+    this.#mayEnd += 1
     return () => {
       setTimeout(() => {
-        this.#may_end -= 1
+        this.#mayEnd -= 1
       }, LATE_END_MS).unref()
     }
   }
@@ -106,9 +106,9 @@ export class Program {
     const { pid } = this
     if (pid === null) return
     try {
-      const rss_kb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
+      const rssKb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
       this.#samples.push({
-        rss_mb: Math.round(rss_kb / 1_024),
+        rssMb: Math.round(rssKb / 1_024),
         descriptors: readdirSync(`/proc/${pid}/fd`).length,
       })
     } catch {
@@ -130,11 +130,11 @@ export class Program {
 
   #over(child: ChildProcess): void {
     if (this.#child !== child) return
-    const by_driver = this.#ended_by_driver || this.#may_end > 0
-    this.lives.push(this.#life(by_driver ? 'by_driver' : 'by_itself'))
+    const byDriver = this.#endedByDriver || this.#mayEnd > 0
+    this.lives.push(this.#life(byDriver ? 'by_driver' : 'by_itself'))
     this.#child = null
     // A supervisor of the field restarts what ended by itself; so does the driver, and the judge hears of it.
-    if (!this.#ended_by_driver && !this.#closed) setTimeout(() => void this.start(), RESTART_PAUSE_MS).unref()
+    if (!this.#endedByDriver && !this.#closed) setTimeout(() => void this.start(), RESTART_PAUSE_MS).unref()
   }
 
   #life(end: ProcessLife['end']): ProcessLife {

@@ -49,7 +49,7 @@ function keep(summary: Summary): void {
   const folder = fileURLToPath(new URL('./.findings/', import.meta.url))
   mkdirSync(folder, { recursive: true })
   const file = `${folder}${summary.name}-${summary.seed}.json`
-  const { documented: _, park_reasons: __, ...history } = summary.history
+  const { documented: _, parkReasons: __, ...history } = summary.history
   writeFileSync(file, JSON.stringify({ violations: summary.violations, ...history }, null, 1))
   process.stderr.write(`The history of ${summary.name} is in ${file}\n`)
 }

@@ -17,7 +17,7 @@ export interface Summary {
   readonly faults: number
   readonly violations: readonly Violation[]
   readonly parked: number
-  readonly quiet_s: number | null
+  readonly quietS: number | null
   readonly history: History
 }
 
@@ -43,7 +43,7 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
     random: source.fork(0),
     postgres: options.postgres,
     ...scenario.site,
-    with_clocks: scenario.faults.some((name) => name.startsWith('clock_')),
+    withClocks: scenario.faults.some((name) => name.startsWith('clock_')),
   })
   const interrupted = closeWhenInterrupted(site)
   let history: History
@@ -63,25 +63,25 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
       log,
     })
     faults = await strikeUntil(over, { site, scenario, source: source.fork(2), say })
-    const healed_at = performance.now()
+    const healedAt = performance.now()
     await phones
-    const quiet_s = await untilQuiet(site, healed_at)
+    const quietS = await untilQuiet(site, healedAt)
     watching.stop()
     const gathered = await gather(site, {
       scenario: scenario.name,
       seed,
       log,
-      quiet_s,
-      quiet_limit_s: QUIET_LIMIT_S,
+      quietS,
+      quietLimitS: QUIET_LIMIT_S,
       docs: DOCS,
     })
     await Promise.all([...site.servers, ...site.workers, site.processor].map((program) => program.close()))
     const processes = livesOf(site)
-    const canary_seen_in = [
-      ...gathered.canary_seen_in,
+    const canarySeenIn = [
+      ...gathered.canarySeenIn,
       ...processes.flatMap(({ name, output }) => placesIn(`the log of ${name}`, [output])),
     ]
-    history = { ...gathered, canary_seen_in, processes }
+    history = { ...gathered, canarySeenIn, processes }
   } finally {
     interrupted.forget()
     await site.close()
@@ -95,7 +95,7 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
     faults,
     violations: judge(history),
     parked: history.database.records.filter(({ state }) => state === 'parked').length,
-    quiet_s: history.quiet_s,
+    quietS: history.quietS,
     history,
   }
 }
@@ -113,16 +113,16 @@ function closeWhenInterrupted(site: Site): { forget(): void } {
 }
 
 /** Waits until everything is terminal or parked and all events are out. How long that took, or null. */
-async function untilQuiet(site: Site, healed_at: number): Promise<number | null> {
+async function untilQuiet(site: Site, healedAt: number): Promise<number | null> {
   await Promise.all([...site.servers, ...site.workers, site.processor].map((program) => program.start()))
   for (;;) {
-    const took_s = (performance.now() - healed_at) / 1_000
+    const tookS = (performance.now() - healedAt) / 1_000
     const open = await site.database.query(OPEN).then(
       ({ rows }) => Number((rows[0] as { count: string }).count),
       () => Number.NaN,
     )
-    if (open === 0) return took_s
-    if (took_s > QUIET_LIMIT_S) return null
+    if (open === 0) return tookS
+    if (tookS > QUIET_LIMIT_S) return null
     await sleep(250)
   }
 }

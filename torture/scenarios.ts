@@ -13,14 +13,14 @@ export interface Scenario {
   /** How many faults strike at a time at most. */
   readonly lanes: number
   /** The longest pause between two faults. */
-  readonly pause_max_ms: number
-  readonly site?: Pick<SiteOptions, 'settings' | 'pooler' | 'pool_size' | 'with_earlier'>
+  readonly pauseMaxMs: number
+  readonly site?: Pick<SiteOptions, 'settings' | 'pooler' | 'poolSize' | 'withEarlier'>
 }
 
 const names = (...patterns: RegExp[]) =>
   FAULTS.map(({ name }) => name).filter((name) => patterns.some((pattern) => pattern.test(name)))
 
-const usual = { mix: USUAL_MIX, phones: 32, lanes: 4, pause_max_ms: 1_500 }
+const usual = { mix: USUAL_MIX, phones: 32, lanes: 4, pauseMaxMs: 1_500 }
 
 export const SCENARIOS: readonly Scenario[] = [
   {
@@ -47,7 +47,7 @@ export const SCENARIOS: readonly Scenario[] = [
     about: 'PostgreSQL is killed and stopped, and its sessions are ended in storms',
     faults: names(/^postgres_|^backends_/),
     lanes: 2,
-    pause_max_ms: 3_000,
+    pauseMaxMs: 3_000,
   },
   {
     ...usual,
@@ -56,7 +56,7 @@ export const SCENARIOS: readonly Scenario[] = [
       'the disks for data and for the log are full, the database is read-only, statements fail by SQLSTATE',
     faults: names(/^disk_|^read_only|^sqlstate_/),
     lanes: 2,
-    pause_max_ms: 2_500,
+    pauseMaxMs: 2_500,
   },
   {
     ...usual,
@@ -71,35 +71,35 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'commits',
     about: 'COMMIT is cut off before, within and after',
     faults: names(/^commit_cut_/),
-    pause_max_ms: 500,
+    pauseMaxMs: 500,
   },
   {
     ...usual,
     name: 'clocks',
     about: 'the clock of one process jumps by minutes and days',
     faults: names(/^clock_/),
-    pause_max_ms: 500,
+    pauseMaxMs: 500,
   },
   {
     ...usual,
     name: 'answers',
     about: 'the processor misbehaves in every way that it knows',
     faults: names(/^processor_(?!kill$|stop$|term$)/).filter((name) => !name.includes('_link_')),
-    pause_max_ms: 500,
+    pauseMaxMs: 500,
   },
   {
     ...usual,
     name: 'webhooks',
     about: 'webhooks are lost, doubled, reordered and late, in and out',
     faults: names(/^webhook_/),
-    pause_max_ms: 500,
+    pauseMaxMs: 500,
   },
   {
     ...usual,
     name: 'herd',
     about: 'two hundred clients send one key at once',
     faults: names(/^server_kill|^database_link_reset|^processor_delay_after/),
-    mix: { ...USUAL_MIX, herd: 0.3, herd_size: 200 },
+    mix: { ...USUAL_MIX, herd: 0.3, herdSize: 200 },
     phones: 12,
   },
   {
@@ -141,8 +141,8 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'upgrade',
     about: 'two versions of the service run side by side and take over from each other',
     faults: names(/^upgrade|^server_kill|^worker_kill/),
-    pause_max_ms: 500,
-    site: { with_earlier: true },
+    pauseMaxMs: 500,
+    site: { withEarlier: true },
   },
   {
     ...usual,
@@ -150,6 +150,6 @@ export const SCENARIOS: readonly Scenario[] = [
     about: 'all faults, in any order',
     // The earlier version has defects that were repaired since: it runs in a scenario of its own.
     faults: names(/^(?!upgrade$)/),
-    pause_max_ms: 800,
+    pauseMaxMs: 800,
   },
 ]

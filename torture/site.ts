@@ -23,14 +23,14 @@ export interface Site {
   /** From clients to each server. */
   readonly front: readonly FaultProxy[]
   /** From each server and worker to the database, and to the processor. */
-  readonly to_database: readonly FaultProxy[]
-  readonly to_processor: readonly FaultProxy[]
+  readonly toDatabase: readonly FaultProxy[]
+  readonly toProcessor: readonly FaultProxy[]
   readonly accounts: readonly SiteAccount[]
   /** Tells the processor to show a fault; the function that it gives heals that. */
   misbehave(rule: ProcessorRule): Promise<() => Promise<void>>
   journal(): Movement[]
   /** Puts the clock of one process forward or back, by libfaketime; it reads the file again every second. */
-  setClock(program: Program, offset_s: number): void
+  setClock(program: Program, offsetS: number): void
   /** From its next start on, a program runs this version. */
   setVersion(program: Program, version: Version): void
   close(): Promise<void>
@@ -40,8 +40,8 @@ export type Version = 'present' | 'earlier'
 
 export interface SiteAccount {
   readonly account: string
-  readonly account_id: string
-  readonly api_key: string
+  readonly accountId: string
+  readonly apiKey: string
   /** Where its webhooks arrive. */
   readonly path: string
 }
@@ -52,11 +52,11 @@ export interface SiteOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** Put in front of the database, such as a pooler; is given its address. */
   readonly pooler?: (url: string) => Promise<{ readonly url: string; stop(): Promise<void> }>
-  readonly pool_size?: number
+  readonly poolSize?: number
   /** Whether programs can be started in the earlier version, too. */
-  readonly with_earlier?: boolean
+  readonly withEarlier?: boolean
   /** Whether the clocks of servers and workers can be moved, which makes every look at a clock slower. */
-  readonly with_clocks?: boolean
+  readonly withClocks?: boolean
 }
 
 const SETUP_TRIES_MAX = 40
@@ -88,9 +88,9 @@ export async function openSite({
   postgres,
   settings = {},
   pooler,
-  pool_size = 8,
-  with_earlier = false,
-  with_clocks = false,
+  poolSize = 8,
+  withEarlier = false,
+  withClocks = false,
 }: SiteOptions): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'onlyonce-torture-site-'))
   const closers: (() => Promise<void> | void)[] = [() => rmSync(folder, { recursive: true, force: true })]
@@ -105,7 +105,7 @@ export async function openSite({
     const database = later(await openDatabase(postgres, settings))
     const pooled = await pooler?.(database.url)
     if (pooled !== undefined) closers.push(() => pooled.stop())
-    const database_url = pooled?.url ?? database.url
+    const databaseUrl = pooled?.url ?? database.url
     const sink = later(await openSink(random.fork(1)))
     const proxy = async (port: number, stream: number) =>
       later(
@@ -117,11 +117,9 @@ export async function openSite({
 
     const ports = await freePorts(SERVERS + 1)
     const front = await each(SERVERS, (n) => proxy(ports[n]!, 10 + n))
-    const processor_port = ports[SERVERS]!
-    const to_processor = await each(SERVERS + WORKERS, (n) => proxy(processor_port, 20 + n))
-    const to_database = await each(SERVERS + WORKERS, (n) =>
-      proxy(Number(new URL(database_url).port), 40 + n),
-    )
+    const processorPort = ports[SERVERS]!
+    const toProcessor = await each(SERVERS + WORKERS, (n) => proxy(processorPort, 20 + n))
+    const toDatabase = await each(SERVERS + WORKERS, (n) => proxy(Number(new URL(databaseUrl).port), 40 + n))
 
     const gateway = compile(new URL('../apps/gateway/program.ts', import.meta.url))
     const processor = later(
@@ -131,7 +129,7 @@ export async function openSite({
           gateway,
           '--with-parent',
           `--folder=${join(folder)}`,
-          `--port=${processor_port}`,
+          `--port=${processorPort}`,
           `--webhook-url=${front[0]!.url('/webhooks/stripe')}`,
           `--seed=${random.fork(2).integer(2 ** 31)}`,
         ],
@@ -142,7 +140,7 @@ export async function openSite({
     await processor.start()
 
     const main = compile(new URL('../apps/payments/main.ts', import.meta.url))
-    const earlier = with_earlier ? unpackEarlier() : null
+    const earlier = withEarlier ? unpackEarlier() : null
     const versions = new Map<string, Version>()
     const service = (role: 'api' | 'worker', n: number) => {
       const name = `${role}-${n}`
@@ -155,10 +153,10 @@ export async function openSite({
           env: {
             ...TIMING,
             ...UNLIMITED,
-            DATABASE_URL: to_database[link]!.url(database_url),
-            DATABASE_POOL_SIZE: `${pool_size}`,
+            DATABASE_URL: toDatabase[link]!.url(databaseUrl),
+            DATABASE_POOL_SIZE: `${poolSize}`,
             ...(pooled !== undefined && { DATABASE_POOLER: 'transaction' }),
-            GATEWAY_URL: to_processor[link]!.url('/').replace(/\/$/, ''),
+            GATEWAY_URL: toProcessor[link]!.url('/').replace(/\/$/, ''),
             STRIPE_WEBHOOK_SECRET: WEBHOOK_SECRET,
             ONLYONCE_SECRET: 'the-secret-of-the-service-under-torture-0123',
             ENCRYPTION_KEY: 'the-encryption-key-of-the-service-under-torture',
@@ -166,7 +164,7 @@ export async function openSite({
             WEBHOOKS_ALLOW_PRIVATE: '1',
             LOG_LEVEL: 'warn',
             ...(role === 'api' && { PORT: `${ports[n]}` }),
-            ...(with_clocks && {
+            ...(withClocks && {
               LD_PRELOAD: FAKETIME,
               FAKETIME_TIMESTAMP_FILE: join(folder, `${name}.clock`),
               // In seconds. To read the file at every look at the clock took a hundred times as long as the look.
@@ -193,19 +191,19 @@ export async function openSite({
       servers,
       workers,
       front,
-      to_database,
-      to_processor,
+      toDatabase,
+      toProcessor,
       accounts,
       misbehave: processorControl({
-        url: `http://127.0.0.1:${processor_port}/_sandbox`,
+        url: `http://127.0.0.1:${processorPort}/_sandbox`,
         token: CONTROL_TOKEN,
         processor,
       }),
       journal: () => readJournal(join(folder, 'journal.jsonl')),
-      setClock(program, offset_s) {
+      setClock(program, offsetS) {
         const file = join(folder, `${program.name}.clock`)
         // Whole or not at all: a process that reads half of it ends.
-        writeFileSync(`${file}.new`, `${offset_s < 0 ? '' : '+'}${offset_s}\n`)
+        writeFileSync(`${file}.new`, `${offsetS < 0 ? '' : '+'}${offsetS}\n`)
         renameSync(`${file}.new`, file)
       },
       setVersion: (program, version) => versions.set(program.name, version),
@@ -219,15 +217,15 @@ export async function openSite({
 
 async function openAccount(url: string, sink: Sink, n: number): Promise<SiteAccount> {
   const ops = { authorization: `Bearer ${OPS_TOKEN}` }
-  const { id: account_id } = await post(`${url}/ops/accounts`, ops, { name: `Torture ${n}` })
-  const { api_key } = await post(`${url}/ops/accounts/${account_id}/api-keys`, ops, { mode: 'test' })
+  const { id: accountId } = await post(`${url}/ops/accounts`, ops, { name: `Torture ${n}` })
+  const { api_key: apiKey } = await post(`${url}/ops/accounts/${accountId}/api-keys`, ops, { mode: 'test' })
   const path = `/hooks/${n}`
   await post(
     `${url}/v1/webhook-endpoints`,
-    { authorization: `Bearer ${api_key}`, 'idempotency-key': `torture-endpoint-${n}` },
+    { authorization: `Bearer ${apiKey}`, 'idempotency-key': `torture-endpoint-${n}` },
     { url: `${sink.url}${path}` },
   )
-  return { account: `${account_id}:test`, account_id: account_id!, api_key: api_key!, path }
+  return { account: `${accountId}:test`, accountId: accountId!, apiKey: apiKey!, path }
 }
 
 async function post(

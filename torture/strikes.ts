@@ -44,7 +44,7 @@ async function runLane(
   let struck = 0
   for (let n = 0; !over(); n += 1) {
     const random = source.fork(n)
-    await sleep(random.integer(scenario.pause_max_ms))
+    await sleep(random.integer(scenario.pauseMaxMs))
     const chosen = over() ? null : choose(faults, busy, (fault) => fault.aim(site, random), random)
     if (chosen === null) continue
     const { fault, aim } = chosen

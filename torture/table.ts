@@ -12,7 +12,7 @@ export function renderTable(summaries: readonly Summary[]): string {
     one.name,
     `${one.seed}`,
     ...countsOf(one).map(String),
-    one.quiet_s === null ? 'never' : one.quiet_s.toFixed(1),
+    one.quietS === null ? 'never' : one.quietS.toFixed(1),
   ])
   const totals = summaries.reduce(
     (sums, one) => sums.map((sum, n) => sum + countsOf(one)[n]!),

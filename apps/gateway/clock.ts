@@ -6,21 +6,21 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
  */
 export class Clock {
   readonly #file: string
-  #advanced_ms: number
+  #advancedMs: number
   readonly #sleepers = new Set<() => void>()
 
   constructor(file: string) {
     this.#file = file
-    this.#advanced_ms = readAdvanced(file)
+    this.#advancedMs = readAdvanced(file)
   }
 
   now(): number {
-    return Date.now() + this.#advanced_ms
+    return Date.now() + this.#advancedMs
   }
 
   advance(ms: number): void {
-    this.#advanced_ms += ms
-    writeFileSync(`${this.#file}.new`, `${this.#advanced_ms}\n`, { mode: 0o600 })
+    this.#advancedMs += ms
+    writeFileSync(`${this.#file}.new`, `${this.#advancedMs}\n`, { mode: 0o600 })
     renameSync(`${this.#file}.new`, this.#file)
     for (const wakeIfDue of [...this.#sleepers]) wakeIfDue()
   }
@@ -32,10 +32,10 @@ export class Clock {
       let timer: NodeJS.Timeout
       const wakeIfDue = () => {
         clearTimeout(timer)
-        const left_ms = due - this.now()
-        if (left_ms > 0) {
+        const leftMs = due - this.now()
+        if (leftMs > 0) {
           // A longer timer than this fires at once.
-          timer = setTimeout(wakeIfDue, Math.min(left_ms, 2_147_483_647))
+          timer = setTimeout(wakeIfDue, Math.min(leftMs, 2_147_483_647))
           return
         }
         this.#sleepers.delete(wakeIfDue)

@@ -85,9 +85,9 @@ function digest(text: string): Buffer {
 }
 
 function advanceOf(body: unknown): number {
-  const { advance_ms } = body as { advance_ms?: unknown }
-  if (Number.isSafeInteger(advance_ms) && Number(advance_ms) >= 0 && Number(advance_ms) <= ADVANCE_MAX_MS) {
-    return Number(advance_ms)
+  const { advance_ms: advanceMs } = body as { advance_ms?: unknown }
+  if (Number.isSafeInteger(advanceMs) && Number(advanceMs) >= 0 && Number(advanceMs) <= ADVANCE_MAX_MS) {
+    return Number(advanceMs)
   }
   throw invalidRequest('advance_ms has to be a whole number of milliseconds, from zero on.')
 }

@@ -11,15 +11,15 @@ export interface GatewayOptions {
   /** Default: a free one. */
   readonly port?: number
   /** The only one it accepts. Default: `sk_test_sandbox`. */
-  readonly api_key?: string
+  readonly apiKey?: string
   /** Opens its control routes. Default: one that is drawn, and kept in its folder. */
-  readonly control_token?: string
+  readonly controlToken?: string
   /** Where events are sent, and what they are signed with. */
   readonly webhook?: WebhookTarget
   /** How long idempotency keys are remembered, by its clock. Default: a day, as Stripe does. */
-  readonly key_lifetime_ms?: number
+  readonly keyLifetimeMs?: number
   /** How old a change is before search finds it, by its clock. Default: a second. */
-  readonly search_lag_ms?: number
+  readonly searchLagMs?: number
   /** What chance is drawn from. Default: drawn, and told in its state. */
   readonly seed?: number
   /** A compiled copy of its program, which starts without a loader. Default: the program itself. */
@@ -28,12 +28,12 @@ export interface GatewayOptions {
 
 export interface ServerOptions {
   readonly folder: string
-  readonly api_key: string
+  readonly apiKey: string
   /** Null: one that is drawn, and kept in the folder. */
-  readonly control_token: string | null
+  readonly controlToken: string | null
   readonly webhook: WebhookTarget | undefined
-  readonly key_lifetime_ms: number
-  readonly search_lag_ms: number
+  readonly keyLifetimeMs: number
+  readonly searchLagMs: number
   readonly seed: number
 }
 
@@ -49,35 +49,35 @@ export interface Arguments extends ServerOptions {
   readonly host: string
   readonly port: number
   /** Whether it ends when nobody holds its standard input any more. */
-  readonly with_parent: boolean
+  readonly withParent: boolean
 }
 
 /** Where secrets are given: a command line can be read by every user of the machine. */
 const SECRETS = {
-  api_key: 'SANDBOX_API_KEY',
-  control_token: 'SANDBOX_CONTROL_TOKEN',
-  webhook_secret: 'SANDBOX_WEBHOOK_SECRET',
+  apiKey: 'SANDBOX_API_KEY',
+  controlToken: 'SANDBOX_CONTROL_TOKEN',
+  webhookSecret: 'SANDBOX_WEBHOOK_SECRET',
 } as const
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The secrets of a gateway, as the environment of its process. */
-export function environmentOf({ api_key, control_token, webhook }: GatewayOptions): Environment {
+export function environmentOf({ apiKey, controlToken, webhook }: GatewayOptions): Environment {
   return {
-    [SECRETS.api_key]: api_key,
-    [SECRETS.control_token]: control_token,
-    [SECRETS.webhook_secret]: webhook?.secret,
+    [SECRETS.apiKey]: apiKey,
+    [SECRETS.controlToken]: controlToken,
+    [SECRETS.webhookSecret]: webhook?.secret,
   }
 }
 
 export function argumentsOf(options: GatewayOptions, folder: string, port: number): string[] {
-  const { webhook, key_lifetime_ms, search_lag_ms, seed } = options
+  const { webhook, keyLifetimeMs, searchLagMs, seed } = options
   const given = {
     folder,
     port,
     'webhook-url': webhook?.url,
-    'key-lifetime-ms': key_lifetime_ms,
-    'search-lag-ms': search_lag_ms,
+    'key-lifetime-ms': keyLifetimeMs,
+    'search-lag-ms': searchLagMs,
     seed,
   }
   const named = Object.entries(given).filter(([, value]) => value !== undefined)
@@ -100,28 +100,28 @@ export function readArguments(args: readonly string[], env: Environment = {}): A
     },
   })
   if (values.folder === undefined) throw new Error('Say where the journal is: --folder <path>.')
-  const api_key = env[SECRETS.api_key] ?? API_KEY
-  if (!api_key.startsWith('sk_test_')) throw new Error(`${SECRETS.api_key} has to begin with sk_test_.`)
-  const control_token = env[SECRETS.control_token] ?? null
-  if (control_token === '') throw new Error(`${SECRETS.control_token} is empty.`)
+  const apiKey = env[SECRETS.apiKey] ?? API_KEY
+  if (!apiKey.startsWith('sk_test_')) throw new Error(`${SECRETS.apiKey} has to begin with sk_test_.`)
+  const controlToken = env[SECRETS.controlToken] ?? null
+  if (controlToken === '') throw new Error(`${SECRETS.controlToken} is empty.`)
   return {
     host: values.host,
     port: count(values.port, '--port'),
     folder: values.folder,
-    api_key,
-    control_token,
-    webhook: webhookOf(values['webhook-url'], env[SECRETS.webhook_secret]),
-    key_lifetime_ms: count(values['key-lifetime-ms'], '--key-lifetime-ms'),
-    search_lag_ms: count(values['search-lag-ms'], '--search-lag-ms'),
+    apiKey,
+    controlToken,
+    webhook: webhookOf(values['webhook-url'], env[SECRETS.webhookSecret]),
+    keyLifetimeMs: count(values['key-lifetime-ms'], '--key-lifetime-ms'),
+    searchLagMs: count(values['search-lag-ms'], '--search-lag-ms'),
     seed: count(values.seed, '--seed'),
-    with_parent: values['with-parent'],
+    withParent: values['with-parent'],
   }
 }
 
 function webhookOf(url: string | undefined, secret: string | undefined): WebhookTarget | undefined {
   if (url === undefined && secret === undefined) return undefined
   if (url === undefined || !secret) {
-    throw new Error(`--webhook-url and ${SECRETS.webhook_secret} in the environment belong together.`)
+    throw new Error(`--webhook-url and ${SECRETS.webhookSecret} in the environment belong together.`)
   }
   if (!URL.canParse(url) || new URL(url).protocol !== 'http:') {
     throw new Error('--webhook-url has to begin with http://.')

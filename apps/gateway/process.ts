@@ -32,9 +32,9 @@ export interface GatewayProcess {
   readonly url: string
   readonly host: string
   readonly port: number
-  readonly api_key: string
+  readonly apiKey: string
   /** Opens `/_sandbox/…`. */
-  readonly control_token: string
+  readonly controlToken: string
   /** Another one after a restart. */
   readonly pid: number
   /** What it has moved, read from its file: also when it is dead. */
@@ -65,13 +65,13 @@ export interface GatewayProcess {
  *
  * @example
  * const gateway = await startGateway({ webhook: { url, secret } })
- * const stripe = new Stripe(gateway.api_key, { host: gateway.host, port: gateway.port, protocol: 'http', maxNetworkRetries: 0 })
+ * const stripe = new Stripe(gateway.apiKey, { host: gateway.host, port: gateway.port, protocol: 'http', maxNetworkRetries: 0 })
  * await gateway.fault({ fault: 'lose_after', key })
  */
 export async function startGateway(options: GatewayOptions = {}): Promise<GatewayProcess> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'onlyonce-gateway-')))
-  const control_token = options.control_token ?? randomBytes(24).toString('base64url')
-  const env = environmentOf({ ...options, control_token })
+  const controlToken = options.controlToken ?? randomBytes(24).toString('base64url')
+  const env = environmentOf({ ...options, controlToken })
   const program = options.program === undefined ? ['--import', TSX, PROGRAM] : [options.program]
   const startAt = (port: number) => start([...program, ...argumentsOf(options, folder, port)], env)
   const started =
@@ -82,7 +82,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   let { child } = started
   const url = `http://${HOST}:${port}`
   const tell = <Answer>(method: string, command: string, body?: object) =>
-    ask<Answer>(url, control_token, method, command, body)
+    ask<Answer>(url, controlToken, method, command, body)
   const isGone = () => child.exitCode !== null || child.signalCode !== null
   const ended = async () => {
     if (!isGone()) await once(child, 'exit')
@@ -95,8 +95,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     url,
     host: HOST,
     port,
-    api_key: options.api_key ?? API_KEY,
-    control_token,
+    apiKey: options.apiKey ?? API_KEY,
+    controlToken,
     get pid() {
       return child.pid!
     },
@@ -109,7 +109,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     fault: (...rules) => tell('POST', 'faults', rules),
     behave: () => tell('DELETE', 'faults'),
     release: (key) => tell('POST', 'release', { key }),
-    advance: (advance_ms) => tell('POST', 'clock', { advance_ms }),
+    advance: (advanceMs) => tell('POST', 'clock', { advance_ms: advanceMs }),
     async restart() {
       await kill()
       child = await startAt(port)
@@ -132,7 +132,7 @@ async function startAnywhere(
     try {
       return { port, child: await startAt(port) }
     } catch (error) {
-      const isTaken = error instanceof NotStarted && error.exit_code === PORT_TAKEN
+      const isTaken = error instanceof NotStarted && error.exitCode === PORT_TAKEN
       if (!isTaken || tries === STARTS_MAX) throw error
     }
   }
@@ -148,31 +148,31 @@ async function start(args: readonly string[], env: Environment): Promise<ChildPr
   const lines = createInterface({ input: child.stdout! })
   await new Promise<void>((resolve, reject) => {
     lines.once('line', () => resolve())
-    child.once('exit', (exit_code) => reject(new NotStarted(exit_code)))
+    child.once('exit', (exitCode) => reject(new NotStarted(exitCode)))
   })
   return child
 }
 
 /** Why is on its standard error, which is ours. */
 export class NotStarted extends Error {
-  readonly exit_code: number | null
+  readonly exitCode: number | null
 
-  constructor(exit_code: number | null) {
-    super(`The gateway did not start: it ended with ${exit_code}.`)
-    this.exit_code = exit_code
+  constructor(exitCode: number | null) {
+    super(`The gateway did not start: it ended with ${exitCode}.`)
+    this.exitCode = exitCode
   }
 }
 
 async function ask<Answer>(
   url: string,
-  control_token: string,
+  controlToken: string,
   method: string,
   command: string,
   body?: object,
 ): Promise<Answer> {
   const response = await fetch(`${url}/_sandbox/${command}`, {
     method,
-    headers: { authorization: `Bearer ${control_token}` },
+    headers: { authorization: `Bearer ${controlToken}` },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)

@@ -31,8 +31,8 @@ export class Processor {
   constructor(options: ServerOptions) {
     const { folder } = options
     this.clock = new Clock(join(folder, 'clock'))
-    this.lookups = new Lookups(this.books, options.search_lag_ms)
-    this.#keys = new Keys(options.key_lifetime_ms)
+    this.lookups = new Lookups(this.books, options.searchLagMs)
+    this.#keys = new Keys(options.keyLifetimeMs)
     this.#journal = new Journal(join(folder, 'journal.jsonl'), { synced: true })
     this.#deliveries = new Journal(join(folder, 'deliveries.jsonl'), { synced: false })
     this.webhooks = new Webhooks(options.webhook, this.clock, this.#deliveries)
@@ -200,7 +200,7 @@ function replyOf(remembered: Exclude<Remembered, { state: 'running' }>, isReplay
 
 function marked(reply: Reply, { request }: JournalEntry | RefusalEntry, isReplay: boolean): Reply {
   const { status, body } = reply
-  return isReplay && request !== null ? { status, body, replayed_of: request } : { status, body }
+  return isReplay && request !== null ? { status, body, replayedOf: request } : { status, body }
 }
 
 function storedAnswer(effect: Effect): Reply {

@@ -8,13 +8,13 @@ import { GatewayServer } from './server.ts'
 const DRAIN_MAX_MS = 1_000
 
 async function main(): Promise<void> {
-  const { host, port, with_parent, ...options } = readArguments(process.argv.slice(2), process.env)
+  const { host, port, withParent, ...options } = readArguments(process.argv.slice(2), process.env)
   await holdFolder(options.folder)
   const gateway = new GatewayServer(options)
   const server = await gateway.listen(host, port)
   const { address, port: bound } = server.address() as AddressInfo
   // A key that was given is a secret; the usual one is in the README.
-  const key = options.api_key === API_KEY ? API_KEY : 'that of its environment'
+  const key = options.apiKey === API_KEY ? API_KEY : 'that of its environment'
   process.stdout.write(`The sandbox gateway listens on http://${address}:${bound}, API key ${key}\n`)
   const end = () => {
     // What is held, or waits for a clock, is answered by nobody: its connection ends, as when a process dies.
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   }
   process.once('SIGTERM', end).once('SIGINT', end)
   // Whoever started it holds its standard input, and lets go of it by dying.
-  if (with_parent) process.stdin.resume().on('end', () => process.exit(0))
+  if (withParent) process.stdin.resume().on('end', () => process.exit(0))
 }
 
 main().catch((error: NodeJS.ErrnoException) => {

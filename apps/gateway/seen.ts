@@ -12,7 +12,7 @@ interface Arrivals {
 /** Every request that brought a key, also those that had no effect: what shows that a key came twice and was charged once. */
 export class SeenRequests {
   readonly #journal: Journal<SeenRequest>
-  readonly #by_key = new Map<string, Arrivals>()
+  readonly #byKey = new Map<string, Arrivals>()
 
   constructor(journal: Journal<SeenRequest>) {
     this.#journal = journal
@@ -21,7 +21,7 @@ export class SeenRequests {
 
   /** In the order in which they came. */
   of(key: string): readonly SeenRequest[] {
-    return this.#by_key.get(key)?.requests ?? []
+    return this.#byKey.get(key)?.requests ?? []
   }
 
   add(seen: SeenRequest): {
@@ -46,8 +46,8 @@ export class SeenRequests {
   }
 
   #keep(seen: SeenRequest): number {
-    const arrivals = this.#by_key.get(seen.key) ?? { count: 0, requests: [] }
-    if (arrivals.count === 0) this.#by_key.set(seen.key, arrivals)
+    const arrivals = this.#byKey.get(seen.key) ?? { count: 0, requests: [] }
+    if (arrivals.count === 0) this.#byKey.set(seen.key, arrivals)
     arrivals.count += 1
     if (arrivals.count <= KEPT_MAX) arrivals.requests.push(seen)
     return arrivals.count

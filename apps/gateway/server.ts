@@ -38,7 +38,7 @@ export class GatewayServer {
     this.seen = new SeenRequests(
       new Journal<SeenRequest>(join(options.folder, 'requests.jsonl'), { synced: false }),
     )
-    this.#control = new Control(this, keepToken(options.folder, options.control_token))
+    this.#control = new Control(this, keepToken(options.folder, options.controlToken))
   }
 
   /** Keeps idle connections open: one that is closed while a request is on its way would be a fault that nobody asked for. */
@@ -95,7 +95,7 @@ export class GatewayServer {
       const body = await readBody(incoming)
       if (path.startsWith('/_sandbox/'))
         return await this.#control.serve({ incoming, response, path, query, body })
-      checkApiKey(incoming, this.#options.api_key)
+      checkApiKey(incoming, this.#options.apiKey)
       const { method = '' } = incoming
       const route = findRoute(method, path)
       call = this.#receive(incoming, response, {
@@ -168,8 +168,8 @@ export class GatewayServer {
 
   #waitAt(at: 'before' | 'after', { plan, key, request }: Call): Promise<void> | null {
     if (plan.size === 0) return null
-    const delay_ms = plan.get(`delay_${at}`)
-    if (delay_ms !== undefined) return this.processor.clock.sleep(delay_ms)
+    const delayMs = plan.get(`delay_${at}`)
+    if (delayMs !== undefined) return this.processor.clock.sleep(delayMs)
     if (!plan.has(`hold_${at}`)) return null
     return new Promise((release) => this.#held.push({ key: key ?? request, release }))
   }

@@ -46,9 +46,9 @@ export class Webhooks {
     if (this.#target === undefined) return
     const [first] = this.#book.lines
     if (first === undefined) this.#book.add({ first_place: effects.length }).catch(() => {})
-    const first_place = first !== undefined && 'first_place' in first ? first.first_place : effects.length
+    const firstPlace = first !== undefined && 'first_place' in first ? first.first_place : effects.length
     const over = new Set(this.#book.lines.map((line) => ('over' in line ? line.over : '')))
-    for (const effect of effects.slice(first_place)) this.announce(effect, over)
+    for (const effect of effects.slice(firstPlace)) this.announce(effect, over)
   }
 
   announce(effect: Effect, over?: ReadonlySet<string>): void {
@@ -66,9 +66,9 @@ export class Webhooks {
   }
 
   async #see(event: GatewayEvent, { entry }: Effect, target: WebhookTarget): Promise<void> {
-    const { lost, doubled, reordered, late_ms } = entry.webhooks ?? {}
+    const { lost, doubled, reordered, late_ms: lateMs } = entry.webhooks ?? {}
     this.#counts.pending += 1
-    if (late_ms !== undefined) await this.#clock.sleep(entry.at + late_ms - this.#clock.now())
+    if (lateMs !== undefined) await this.#clock.sleep(entry.at + lateMs - this.#clock.now())
     if (reordered) await Promise.race([this.#next(), this.#clock.sleep(OVERTAKEN_MAX_MS)])
     if (lost) this.#counts.lost += 1
     else await this.#deliver(event, target)
@@ -84,14 +84,14 @@ export class Webhooks {
 
   async #deliver(event: GatewayEvent, target: WebhookTarget): Promise<void> {
     const body = JSON.stringify(event)
-    for (const pause_ms of [...PAUSES_MS, null]) {
+    for (const pauseMs of [...PAUSES_MS, null]) {
       if (await this.#post(body, target)) {
         this.#counts.delivered += 1
         for (const overtaken of this.#waitingForNext.splice(0)) overtaken()
         return
       }
       this.#counts.failed += 1
-      if (pause_ms !== null) await this.#clock.sleep(pause_ms)
+      if (pauseMs !== null) await this.#clock.sleep(pauseMs)
     }
     this.#counts.given_up += 1
   }

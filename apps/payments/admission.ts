@@ -47,39 +47,39 @@ export interface ServiceLimits {
 /** A key is one of its operation: the same text may name a payment and an endpoint. */
 type Named = Pick<Asked, 'account' | 'operation' | 'key'>
 
-interface LimitsOptions extends Pick<LimiterOptions, 'pool' | 'pooler' | 'on_trouble'> {
+interface LimitsOptions extends Pick<LimiterOptions, 'pool' | 'pooler' | 'onTrouble'> {
   /** The one that requests wait for; `pool` is that of the limits alone. */
-  readonly work_pool: LimiterOptions['pool']
+  readonly workPool: LimiterOptions['pool']
   readonly config: LimitsConfig
   readonly secret: Secret
 }
 
-export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions): ServiceLimits {
+export function openLimits({ config, secret, workPool, ...own }: LimitsOptions): ServiceLimits {
   // A rate that cannot be counted is counted by each process: it protects us, and a database that is away answers nothing anyway.
-  const shared = { ...own, wait_max_ms: config.wait_max_ms, on_error: 'allow' } as const
+  const shared = { ...own, waitMaxMs: config.waitMaxMs, onError: 'allow' } as const
   // A card that cannot be counted is not charged: whoever could keep it from being counted would have no limit.
-  const strict = { ...own, wait_max_ms: config.velocity_wait_max_ms, on_error: 'refuse' } as const
+  const strict = { ...own, waitMaxMs: config.velocityWaitMaxMs, onError: 'refuse' } as const
   const rates = {
-    live: rateLimit({ ...shared, name: 'live', points: config.rate_live, per_ms: 1_000 }),
-    test: rateLimit({ ...shared, name: 'test', points: config.rate_test, per_ms: 1_000 }),
+    live: rateLimit({ ...shared, name: 'live', points: config.rateLive, perMs: 1_000 }),
+    test: rateLimit({ ...shared, name: 'test', points: config.rateTest, perMs: 1_000 }),
   } satisfies Record<Mode, unknown>
   const bytes =
     typeof secret === 'string' || secret instanceof Uint8Array ? secret : secret.keys[secret.current]!
-  const cards = velocityLimit({ ...strict, name: 'card', secret: bytes, rules: config.velocity_card })
+  const cards = velocityLimit({ ...strict, name: 'card', secret: bytes, rules: config.velocityCard })
   const accounts = velocityLimit({
     ...strict,
     name: 'account',
     secret: bytes,
-    rules: config.velocity_account,
+    rules: config.velocityAccount,
   })
-  const { in_flight_max, lag_max_ms, queue_max_ms } = config
-  const load = overload({ in_flight_max, lag_max_ms, queue_max_ms, pool: work_pool })
+  const { inFlightMax, lagMaxMs, queueMaxMs } = config
+  const load = overload({ inFlightMax, lagMaxMs, queueMaxMs, pool: workPool })
   // Not worth a flush to the disk each: after a crash of the database the day begins anew.
   const quotas = {
-    live: rateLimit({ ...shared, name: 'quota_live', points: config.quota_live, per_ms: DAY_MS }),
-    test: rateLimit({ ...shared, name: 'quota_test', points: config.quota_test, per_ms: DAY_MS }),
+    live: rateLimit({ ...shared, name: 'quotaLive', points: config.quotaLive, perMs: DAY_MS }),
+    test: rateLimit({ ...shared, name: 'quotaTest', points: config.quotaTest, perMs: DAY_MS }),
   } satisfies Record<Mode, unknown>
-  const at_once = new Map<string, number>()
+  const atOnce = new Map<string, number>()
   const tries = new Tries()
   const admitRate = async ({ account }: Pick<Asked, 'account'>) => {
     const rate = await rates[modeOf(account)].take(account)
@@ -106,16 +106,16 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
       if (!verdict.allowed) throw new Refused('rate_limited')
     },
     refuseWhenStalled() {
-      if (load.queue_ms > queue_max_ms * LIMITS.overload_stalled_times) orRefuse(load.admit())
+      if (load.queueMs > queueMaxMs * LIMITS.overloadStalledTimes) orRefuse(load.admit())
     },
     limitAtOnce({ account }) {
-      const count = at_once.get(account) ?? 0
-      if (count >= config.account_at_once_max) throw tooMany()
-      at_once.set(account, count + 1)
+      const count = atOnce.get(account) ?? 0
+      if (count >= config.accountAtOnceMax) throw tooMany()
+      atOnce.set(account, count + 1)
       return () => {
-        const left = at_once.get(account)! - 1
-        if (left === 0) at_once.delete(account)
-        else at_once.set(account, left)
+        const left = atOnce.get(account)! - 1
+        if (left === 0) atOnce.delete(account)
+        else atOnce.set(account, left)
       }
     },
     async admitWork(asked, check = async () => {}) {
@@ -125,8 +125,8 @@ export function openLimits({ config, secret, work_pool, ...own }: LimitsOptions)
     },
     async admitPayment(asked, check) {
       const day = await admitLoad(asked, check)
-      const { payment_method } = asked.body() as { payment_method: string }
-      const card = await cards.take(asked.account, payment_method)
+      const { payment_method: paymentMethod } = asked.body() as { payment_method: string }
+      const card = await cards.take(asked.account, paymentMethod)
       if (!card.allowed) await day.giveBack()
       orRefuse(admissionOf(card, { code: 'velocity_limited', reason: 'card-velocity' }))
       const account = await accounts.take(asked.account, asked.account)
@@ -152,9 +152,9 @@ const modeOf = (account: string): Mode => (account.endsWith(':live') ? 'live' : 
 /** Thrown, and not left to the library to answer: so it looks like all else that the service refuses. No key is claimed either way. */
 function orRefuse(admission: Admission): Admission {
   if (admission.admit) return admission
-  const { code, retry_after_ms = 1, headers } = admission
-  const retry_after = `${Math.max(1, Math.ceil(retry_after_ms / 1_000))}`
-  throw new Refused(code as RefusalCode, { headers: { 'Retry-After': retry_after, ...headers } })
+  const { code, retryAfterMs = 1, headers } = admission
+  const retryAfter = `${Math.max(1, Math.ceil(retryAfterMs / 1_000))}`
+  throw new Refused(code as RefusalCode, { headers: { 'Retry-After': retryAfter, ...headers } })
 }
 
 type RefusalCode =

@@ -68,7 +68,7 @@ export class Reader {
     if (text === null) return null
     const rules = text.split(',').map(readRule)
     const sound = rules.filter((rule) => rule !== null)
-    if (sound.length < rules.length || rules.length > LIMITS.limit_rules_max) {
+    if (sound.length < rules.length || rules.length > LIMITS.limitRulesMax) {
       this.wrong(name, 'is a list of points/seconds, such as 30/60,300/86400.')
     }
     return sound
@@ -101,10 +101,8 @@ export class Reader {
       this.wrong(name, 'begins with { and is no ring: {"current":"b","keys":{"a":"…","b":"…"}}.')
       return null
     }
-    const short = Object.values(ring.keys).some(
-      (key) => Buffer.byteLength(key) < LIMITS.secret_size_min_bytes,
-    )
-    if (short) this.wrong(name, `has at least ${LIMITS.secret_size_min_bytes} bytes.`)
+    const short = Object.values(ring.keys).some((key) => Buffer.byteLength(key) < LIMITS.secretSizeMinBytes)
+    if (short) this.wrong(name, `has at least ${LIMITS.secretSizeMinBytes} bytes.`)
     return text.startsWith('{') ? ring : text
   }
 }
@@ -122,11 +120,11 @@ function parseRing(text: string): { current: string; keys: Record<string, string
 
 function readRule(text: string): Rule | null {
   const [, points, seconds] = /^(\d{1,9})\/(\d{1,9})$/.exec(text) ?? []
-  const rule = { points: Number(points), per_ms: Number(seconds) * 1_000 }
+  const rule = { points: Number(points), perMs: Number(seconds) * 1_000 }
   const sound =
     rule.points >= 1 &&
-    rule.points <= LIMITS.limit_points_max &&
-    rule.per_ms >= 1 &&
-    rule.per_ms <= LIMITS.limit_window_max_ms
+    rule.points <= LIMITS.limitPointsMax &&
+    rule.perMs >= 1 &&
+    rule.perMs <= LIMITS.limitWindowMaxMs
   return sound ? rule : null
 }

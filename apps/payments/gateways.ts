@@ -9,7 +9,7 @@ import { shareGateway } from './sandbox.ts'
 export interface OpenGateways {
   readonly gateways: Gateways
   /** What they sign their webhooks with. */
-  readonly webhook_secrets: readonly string[]
+  readonly webhookSecrets: readonly string[]
   close(): Promise<void>
 }
 
@@ -20,15 +20,15 @@ const SANDBOX_KEY = 'sk_test_sandbox'
 
 /** The processors that the configuration names; where it names none, a sandbox for test mode, which is started. */
 export async function openGateways(config: Config): Promise<OpenGateways> {
-  const { stripe, gateway_url, folder, timing, webhook_secrets } = config
+  const { stripe, gatewayUrl, folder, timing, webhookSecrets } = config
   const close = async () => {}
   if (stripe !== null) {
-    const { mode, secret_key } = stripe
-    const gateway = stripeGateway({ secret_key, mode, ...timesOf(timing) })
-    return { gateways: { [mode]: gateway }, webhook_secrets, close }
+    const { mode, secretKey } = stripe
+    const gateway = stripeGateway({ secretKey, mode, ...timesOf(timing) })
+    return { gateways: { [mode]: gateway }, webhookSecrets, close }
   }
-  if (gateway_url !== null) {
-    return { gateways: { test: sandboxAt(gateway_url, timing) }, webhook_secrets, close }
+  if (gatewayUrl !== null) {
+    return { gateways: { test: sandboxAt(gatewayUrl, timing) }, webhookSecrets, close }
   }
   // Its journal stays: what it was told before a restart, it has still done afterwards.
   const webhook = await webhookOf(config)
@@ -38,7 +38,7 @@ export async function openGateways(config: Config): Promise<OpenGateways> {
   })
   return {
     gateways: { test: sandboxAt(sandbox.url, timing) },
-    webhook_secrets: webhook === null ? [] : [webhook.secret],
+    webhookSecrets: webhook === null ? [] : [webhook.secret],
     close: () => sandbox.stop(),
   }
 }
@@ -51,10 +51,10 @@ async function webhookOf({ host, port, folder }: Config) {
   return { url: `http://${address}:${port}/webhooks/stripe`, secret }
 }
 
-function timesOf({ gateway_timeout_ms, gateway_settle_ms }: Timing) {
+function timesOf({ gatewayTimeoutMs, gatewaySettleMs }: Timing) {
   return {
-    timeout_ms: gateway_timeout_ms,
-    ...(gateway_settle_ms !== null && { settle_ms: gateway_settle_ms }),
+    timeoutMs: gatewayTimeoutMs,
+    ...(gatewaySettleMs !== null && { settleMs: gatewaySettleMs }),
   }
 }
 
@@ -62,12 +62,12 @@ function timesOf({ gateway_timeout_ms, gateway_settle_ms }: Timing) {
 export function sandboxAt(url: string, timing: Timing): Gateway {
   const { protocol, hostname, port } = new URL(url)
   return stripeGateway({
-    secret_key: SANDBOX_KEY,
+    secretKey: SANDBOX_KEY,
     mode: 'test',
     host: hostname.replace(/^\[|\]$/g, ''),
     ...(port !== '' && { port: Number(port) }),
     protocol: protocol === 'https:' ? 'https' : 'http',
-    settle_ms: SANDBOX_SETTLE_MS,
+    settleMs: SANDBOX_SETTLE_MS,
     ...timesOf(timing),
   })
 }

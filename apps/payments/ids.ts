@@ -20,8 +20,8 @@ export function isId(prefix: string, text: unknown): text is string {
 }
 
 /** What no id is below that was made at this time or later, by the clock of its process. */
-export function firstIdAt(prefix: string, at_ms: number): string {
-  return `${prefix}_${Math.max(0, at_ms).toString(16).padStart(12, '0')}`
+export function firstIdAt(prefix: string, atMs: number): string {
+  return `${prefix}_${Math.max(0, atMs).toString(16).padStart(12, '0')}`
 }
 
 /** When an id was made, by the clock of its process. */

@@ -6,11 +6,11 @@ export interface KeySettings {
   /** Whether clients may bring keys of their own, or only such as this service has issued. */
   readonly issued: 'accepted' | 'required'
   /** How long a key replays, counted from the end of its request. */
-  readonly retention_ms: number
+  readonly retentionMs: number
   /** The header in which a client says until when its request may begin. Null: there is none. */
-  readonly deadline_header: string | null
+  readonly deadlineHeader: string | null
   /** How long after its request a call to the processor may still begin. Null: until its outcome is known. */
-  readonly calls_deadline_ms: number | null
+  readonly callsDeadlineMs: number | null
 }
 
 const HOUR_MS = 3_600_000
@@ -22,9 +22,9 @@ export function readKeySettings(read: Reader): KeySettings {
   const seconds = read.whole('CALLS_DEADLINE_SECONDS', 1, SECONDS_MAX)
   return {
     issued: read.oneOf('KEYS_ISSUED', ['accepted', 'required']) ?? 'accepted',
-    retention_ms: hours === null ? LIMITS.retention_ms : hours * HOUR_MS,
-    deadline_header: readHeader(read),
-    calls_deadline_ms: seconds === null ? null : seconds * 1_000,
+    retentionMs: hours === null ? LIMITS.retentionMs : hours * HOUR_MS,
+    deadlineHeader: readHeader(read),
+    callsDeadlineMs: seconds === null ? null : seconds * 1_000,
   }
 }
 

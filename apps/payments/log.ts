@@ -7,8 +7,10 @@ const HIDDEN = [
   'authorization',
   'idempotency-key',
   'api_key',
+  'apiKey',
   'secret',
   'payment_method',
+  'paymentMethod',
   'stripe-signature',
   'connectionString',
 ]

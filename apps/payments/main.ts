@@ -22,10 +22,10 @@ interface Running {
 
 async function start(signal: AbortSignal): Promise<Running> {
   const service = await openService(readConfig(process.env, process.argv.slice(2)), { signal })
-  const { role, demo, host, port, port_given } = service.config
+  const { role, demo, host, port, portGiven } = service.config
   try {
     if (demo) await ensureDemoAccount(service.pool)
-    const app = role !== 'worker' || port_given ? await buildApi(service) : null
+    const app = role !== 'worker' || portGiven ? await buildApi(service) : null
     await app?.listen({ host, port })
     const workers = role === 'api' ? null : runWorkers(service)
     return {

@@ -3,15 +3,15 @@ import type { Config } from './config.ts'
 import type { Reader } from './environment.ts'
 
 /** What the configuration shows of where it is used. */
-type Signs = Pick<Config, 'host' | 'stripe'> & { readonly node_env: string | null }
+type Signs = Pick<Config, 'host' | 'stripe'> & { readonly nodeEnv: string | null }
 
 /**
  * Why this is no development, in words; null where nothing says so. One sign is enough: each of them means that strangers, or real
  * money, can reach the service.
  */
-export function whyProduction({ host, stripe, node_env }: Signs): string | null {
+export function whyProduction({ host, stripe, nodeEnv }: Signs): string | null {
   // However it is spelt: a capital letter or a space must not open a demo account to strangers.
-  if (node_env !== null && /^prod(?:uction)?$/i.test(node_env.trim())) return 'NODE_ENV is production'
+  if (nodeEnv !== null && /^prod(?:uction)?$/i.test(nodeEnv.trim())) return 'NODE_ENV is production'
   if (stripe?.mode === 'live') return 'STRIPE_SECRET_KEY is a live key'
   if (!isLoopback(host)) return 'HOST is not this machine alone'
   return null
@@ -26,11 +26,11 @@ export function refuseDevelopment(config: Config, read: Reader): void {
     read.wrong('DATABASE_URL', `is needed, ${because} An embedded database is for development.`)
   }
   if (config.demo) read.wrong('DEMO_ACCOUNT', `cannot be used, ${because} Its API key is public.`)
-  if (config.webhooks_allow_private) {
+  if (config.webhooksAllowPrivate) {
     read.wrong('WEBHOOKS_ALLOW_PRIVATE', `cannot be used, ${because} Accounts could reach your own network.`)
   }
   if (config.stripe === null) {
-    const what = config.gateway_url === null ? 'is needed' : 'is needed in place of GATEWAY_URL'
+    const what = config.gatewayUrl === null ? 'is needed' : 'is needed in place of GATEWAY_URL'
     read.wrong('STRIPE_SECRET_KEY', `${what}, ${because} A sandbox moves no money.`)
   }
 }
@@ -57,13 +57,13 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Every secret that this process is given, by its variable. */
-export function secretsOf({ secret, encryption, ops_token, stripe, webhook_secrets, database }: Config) {
+export function secretsOf({ secret, encryption, opsToken, stripe, webhookSecrets, database }: Config) {
   return {
     ONLYONCE_SECRET: valuesOf(secret),
     ENCRYPTION_KEY: valuesOf(encryption),
-    OPS_TOKEN: ops_token === null ? [] : [ops_token],
-    STRIPE_SECRET_KEY: stripe === null ? [] : [stripe.secret_key],
-    STRIPE_WEBHOOK_SECRET: webhook_secrets,
+    OPS_TOKEN: opsToken === null ? [] : [opsToken],
+    STRIPE_SECRET_KEY: stripe === null ? [] : [stripe.secretKey],
+    STRIPE_WEBHOOK_SECRET: webhookSecrets,
     DATABASE_URL: database.kind === 'url' ? passwordsOf(database.url) : [],
   }
 }

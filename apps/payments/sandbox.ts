@@ -46,7 +46,7 @@ export async function shareGateway(
       return await startGateway(options)
     } catch (error) {
       // Another process starts it at this moment, and notes where it listens when it does.
-      const taken = error instanceof NotStarted && error.exit_code === FOLDER_TAKEN
+      const taken = error instanceof NotStarted && error.exitCode === FOLDER_TAKEN
       if (!taken || tries === STARTS_MAX) throw error
       await sleep(START_PAUSE_MS)
     }

@@ -38,7 +38,7 @@ export interface Service {
   /** Without one for its mode, a request is refused as `mode_unavailable`. */
   readonly gateways: Gateways
   /** What processors sign their webhooks with. */
-  readonly webhook_secrets: readonly string[]
+  readonly webhookSecrets: readonly string[]
   readonly operations: ServiceOperations
   readonly limits: ServiceLimits
   /** What addresses may try without a credential that is known. */
@@ -46,7 +46,7 @@ export interface Service {
   readonly log: FastifyBaseLogger
   readonly metrics: Registry
   /** Opens /ops and /metrics. Null: nobody may. */
-  readonly ops_token: string | null
+  readonly opsToken: string | null
   /** Lets what runs finish, hands over the rest, and lets go of the database and of the sandbox. */
   close(): Promise<void>
 }
@@ -72,46 +72,46 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
     for (const closeOne of opened.splice(0).reverse()) await closeOne()
   }
   try {
-    const log = openLog(config.log_level)
+    const log = openLog(config.logLevel)
     const metrics = new Registry()
     const url = await openDatabase(config, opened)
     const pool = openPool(poolOptions(config, url), log, opened)
     const reach = new Reach({
       url,
-      wait_max_ms: config.wait_max_ms,
+      waitMaxMs: config.waitMaxMs,
       tell: (line) => console.error(line),
       ...(options.signal && { signal: options.signal }),
     })
     await reach.run(() => migrate(pool))
     const secret = config.secret ?? (await keptSecret(config.folder, 'onlyonce-secret'))
     const once = onlyonce({
-      store: postgres({ pool, pooler: poolerOf(config), prepare_work: true }),
+      store: postgres({ pool, pooler: poolerOf(config), prepareWork: true }),
       secret,
-      retention_ms: config.keys.retention_ms,
+      retentionMs: config.keys.retentionMs,
       ...(config.encryption !== null && { encryption: config.encryption }),
-      ...(config.timing.reconcile_after_ms !== null && {
-        reconcile_after_ms: config.timing.reconcile_after_ms,
+      ...(config.timing.reconcileAfterMs !== null && {
+        reconcileAfterMs: config.timing.reconcileAfterMs,
       }),
       observe: [prometheus({ registry: metrics }), logTo(log)],
       ...options.once,
     })
     opened.push(() => once.close())
     await reach.run(() => once.start())
-    const { gateways, webhook_secrets } =
+    const { gateways, webhookSecrets } =
       options.gateways === undefined
         ? await openTheGateways(config, opened)
         : givenGateways(options.gateways, config)
-    const ops_token =
+    const opsToken =
       config.database.kind === 'url'
-        ? config.ops_token
-        : (config.ops_token ?? (await keptSecret(config.folder, 'ops-token')))
+        ? config.opsToken
+        : (config.opsToken ?? (await keptSecret(config.folder, 'ops-token')))
     const limits = openLimits({
       config: config.limits,
       secret,
       pool: openPool(limitsPoolOptions(config, url), log, opened),
-      work_pool: pool,
+      workPool: pool,
       pooler: poolerOf(config),
-      on_trouble: tellTrouble(log),
+      onTrouble: tellTrouble(log),
     })
     opened.push(async () => limits.stop())
     await reach.run(() => limits.start())
@@ -121,7 +121,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
         desk: operator(once),
         pool,
         begin: limits.begin,
-        retention_ms: config.keys.retention_ms,
+        retentionMs: config.keys.retentionMs,
       },
       outbox(once),
     )
@@ -133,13 +133,13 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       }),
       once,
       gateways,
-      webhook_secrets,
+      webhookSecrets,
       operations,
       limits,
-      strangers: new Strangers(config.limits.strangers_per_minute),
+      strangers: new Strangers(config.limits.strangersPerMinute),
       log,
       metrics,
-      ops_token,
+      opsToken,
       close,
     }
   } catch (error) {
@@ -157,7 +157,7 @@ async function openTheGateways(
   return found
 }
 
-const givenGateways = (gateways: Gateways, { webhook_secrets }: Config) => ({ gateways, webhook_secrets })
+const givenGateways = (gateways: Gateways, { webhookSecrets }: Config) => ({ gateways, webhookSecrets })
 
 /** Where the database is; an embedded one is started. */
 async function openDatabase(
@@ -190,10 +190,10 @@ function openPool(
 
 /** Not for each request: where the database is away, every account has its trouble. */
 function tellTrouble(log: FastifyBaseLogger): (error: unknown) => void {
-  let told_ms = Number.NEGATIVE_INFINITY
+  let toldMs = Number.NEGATIVE_INFINITY
   return (error) => {
-    if (performance.now() < told_ms + SERVICE_LIMITS.limits_trouble_told_every_ms) return
-    told_ms = performance.now()
+    if (performance.now() < toldMs + SERVICE_LIMITS.limitsTroubleToldEveryMs) return
+    toldMs = performance.now()
     log.warn(
       { err: error },
       'limits cannot be counted: each process counts rates by itself, and cards are not charged',

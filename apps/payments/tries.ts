@@ -29,7 +29,7 @@ export class Tries {
     this.#taken.delete(name)
     this.#taken.set(name, taken)
     const [oldest] = this.#taken.keys()
-    if (this.#taken.size > LIMITS.tries_max && oldest !== undefined) this.#taken.delete(oldest)
+    if (this.#taken.size > LIMITS.triesMax && oldest !== undefined) this.#taken.delete(oldest)
     if (earlier !== undefined) await giveBack(earlier)
   }
 
@@ -50,7 +50,7 @@ export class Tries {
 /** One attempt of a write, and what was counted for it. A write counts once for its day, and a card each time that it is tried. */
 export class Attempt {
   readonly #taken: Taken | null
-  #is_new = false
+  #isNew = false
   #tried = false
 
   constructor(taken: Taken | null) {
@@ -59,12 +59,12 @@ export class Attempt {
 
   /** Its first step runs, so the write is a new one. */
   begins(): void {
-    this.#is_new = true
+    this.#isNew = true
   }
 
   /** Its first step is done. A write that an earlier attempt began was counted by that one. */
   async hasBegun(): Promise<void> {
-    if (!this.#is_new) await this.#taken?.day()
+    if (!this.#isNew) await this.#taken?.day()
   }
 
   /** Makes a call that tries the card, unless it is proved that the call was not executed. */

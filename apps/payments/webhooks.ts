@@ -6,5 +6,5 @@ export const WEBHOOKS = 'webhooks'
 
 /** Tells accounts what happened to what is theirs. It holds nothing: whoever needs it opens it. */
 export function openWebhooks({ once, config }: Pick<Service, 'once' | 'config'>): Webhooks {
-  return webhooks(once, { allow_private: config.webhooks_allow_private })
+  return webhooks(once, { allowPrivate: config.webhooksAllowPrivate })
 }

@@ -3,7 +3,7 @@ import { DEMO_API_KEY } from './accounts/index.ts'
 import type { Service } from './service.ts'
 
 /** What is told when the service is ready. Programs wait for its first line. */
-export function welcome({ config, ops_token }: Service, address: string | null): string {
+export function welcome({ config, opsToken }: Service, address: string | null): string {
   const { role, demo, database, production } = config
   if (address === null) return 'Ready'
   // What a start prints is kept by whatever collects its output: no key and no token there.
@@ -23,7 +23,7 @@ ${curl.map((part, i) => (i === 0 ? `  ${part}` : `    ${part}`)).join(' \\\n')}
 Send it twice: the second answer is the first one, with Idempotent-Replayed: true.
 With pm_card_chargeDeclined and a new key: 402, and replayed as well.
 All there is to ask for: ${address}${config.docs ? '/docs' : '/openapi.json'}${
-    database.kind === 'embedded' ? `\nFor /ops and /metrics: Authorization: Bearer ${ops_token}` : ''
+    database.kind === 'embedded' ? `\nFor /ops and /metrics: Authorization: Bearer ${opsToken}` : ''
   }
 `
 }

@@ -50,18 +50,18 @@ export function backgroundOf(service: Service): Background {
 /** Runs all of it until it is stopped. */
 export function runWorkers(
   service: Service,
-  options: { readonly background?: Background; readonly every_ms?: number } = {},
+  options: { readonly background?: Background; readonly everyMs?: number } = {},
 ): RunningWorkers {
   const { once, config } = service
-  const { background = backgroundOf(service), every_ms } = options
+  const { background = backgroundOf(service), everyMs } = options
   const { operations, destinations, jobs, workers } = background
   const relays = Object.keys(destinations).length + Object.keys(jobs).length > 0
   return startWorkers(once, {
-    ...(every_ms !== undefined && { every_ms }),
+    ...(everyMs !== undefined && { everyMs }),
     operations,
     workers: [
-      completer(once, { grace_ms: config.timing.grace_ms, lease_ms: config.timing.lease_ms }),
-      reconciler(once, { lease_ms: config.timing.lease_ms }),
+      completer(once, { graceMs: config.timing.graceMs, leaseMs: config.timing.leaseMs }),
+      reconciler(once, { leaseMs: config.timing.leaseMs }),
       reaper(once, { mode: 'delete' }),
       ...(relays ? [relay(once, { destinations, jobs })] : []),
       ...workers,

@@ -62,8 +62,8 @@ app.get('/orders', async (request) => {
 })
 
 function customerOf({ headers }: FastifyRequest): string | undefined {
-  const [, api_key = ''] = /^Bearer (\S+)$/i.exec(headers.authorization ?? '') ?? []
-  return CUSTOMERS.get(api_key)
+  const [, apiKey = ''] = /^Bearer (\S+)$/i.exec(headers.authorization ?? '') ?? []
+  return CUSTOMERS.get(apiKey)
 }
 
 /** First no new requests, then no new work, then no database. */

@@ -10,8 +10,8 @@ const CUSTOMERS = new Map([
 export class ApiKeyGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const request = context.switchToHttp().getRequest()
-    const [, api_key = ''] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
-    const customer = CUSTOMERS.get(api_key)
+    const [, apiKey = ''] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
+    const customer = CUSTOMERS.get(apiKey)
     if (customer === undefined) throw new UnauthorizedException('Send Authorization: Bearer demo-acme.')
     request.customer = customer
     return true

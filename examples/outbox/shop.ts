@@ -35,11 +35,11 @@ export function takeOrder(once: Onlyonce<PostgresTx>, account: string, key: stri
 /** Tells the warehouse, and sends mail. `send` is given an id by which a mail server can tell duplicates. */
 export function makeRelay(
   once: Onlyonce<PostgresTx>,
-  warehouse_url: string,
-  send: (message_id: string, order_id: string) => Promise<void>,
+  warehouseUrl: string,
+  send: (messageId: string, orderId: string) => Promise<void>,
 ): Relay {
   return relay(once, {
-    destinations: { warehouse: httpPublisher({ url: warehouse_url, timeout_ms: 5_000 }) },
+    destinations: { warehouse: httpPublisher({ url: warehouseUrl, timeoutMs: 5_000 }) },
     jobs: { send_thanks: async ({ id, payload }) => send(id, (payload as { id: string }).id) },
   })
 }
@@ -52,7 +52,7 @@ export function makeWarehouse(once: Onlyonce<PostgresTx>, pool: pg.Pool): Server
     const tx = await pool.connect()
     try {
       await tx.query('BEGIN')
-      const message = { account: event.account, source: 'shop', message_id: event.id }
+      const message = { account: event.account, source: 'shop', messageId: event.id }
       await inbox(once).once(tx, message, () =>
         tx.query('INSERT INTO parcels (order_id, item) VALUES ($1, $2)', [id, item]),
       )

@@ -37,7 +37,7 @@ export const createPaymentWith = (gateway: Gateway) =>
     const charge = await op.foreign('charged', {
       call: ({ key }) => gateway.charge(amount, key),
       find: ({ key }) => gateway.find(key),
-      timeout_ms: 2_000,
+      timeoutMs: 2_000,
     })
     // The payment, its record and this reply are one commit. A decline is a result, and is replayed like any other.
     return op.atomic('settled', async (tx) => {

@@ -23,7 +23,7 @@ const secret = process.env.ONLYONCE_SECRET ?? 'a secret for the example, which e
 const once = onlyonce({ store: postgres({ pool }), secret })
 await once.start()
 // Goes on with what a dead process has left. Real bounds are longer: a client may come back by itself.
-startWorkers(once, { operations: [createPayment], completer: { grace_ms: 500 } })
+startWorkers(once, { operations: [createPayment], completer: { graceMs: 500 } })
 
 const app = express()
 /** Ask your own authentication; nobody gets a replay of what they may not see. */
@@ -32,7 +32,7 @@ const account = () => 'acme'
 // The operation answers: there is no handler, and no body parser.
 app.post(
   '/payments',
-  idempotent(once, { account, operation: createPayment, input: readPayment, lease_ms: 3_000 }),
+  idempotent(once, { account, operation: createPayment, input: readPayment, leaseMs: 3_000 }),
 )
 
 app.get('/payments', async (_, response) => {

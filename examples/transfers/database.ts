@@ -38,9 +38,9 @@ export interface Database {
 
 /** The database in DATABASE_URL, or else a PostgreSQL of its own in the folder. */
 export async function openDatabase(folder: string): Promise<Database> {
-  const given_url = process.env.DATABASE_URL
-  const server = given_url ? null : await startEmbeddedPostgres({ folder })
-  const pool = new pg.Pool({ connectionString: server?.url ?? given_url })
+  const givenUrl = process.env.DATABASE_URL
+  const server = givenUrl ? null : await startEmbeddedPostgres({ folder })
+  const pool = new pg.Pool({ connectionString: server?.url ?? givenUrl })
   // An idle connection that breaks is replaced at its next use; unheard, the event would end the process.
   pool.on('error', (error) => console.error(`A database connection was lost: ${error.message}`))
   await pool.query(TABLES)

@@ -30,12 +30,12 @@ export function answerOutcome(result: Result<TransferResult>): Answer {
     case 'replayed':
       return { ...answerTransfer(result.value), headers: { 'Idempotent-Replayed': 'true' } }
     case 'in_progress':
-      return waitAnswer('in_progress', 'A request with this key is still running.', result.retry_after_ms)
+      return waitAnswer('in_progress', 'A request with this key is still running.', result.retryAfterMs)
     case 'unknown':
       return waitAnswer(
         'outcome_unknown',
         'Whether this took effect is not known yet. Send the same request with the same key again later.',
-        result.retry_after_ms,
+        result.retryAfterMs,
       )
     case 'parked':
       return refusal(409, 'parked', 'Whether this took effect has to be decided by a person.', false)
@@ -58,11 +58,11 @@ export function answerError(error: unknown): Answer {
 /** Reads a JSON body up to a limit. */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
-  let size_bytes = 0
+  let sizeBytes = 0
   // Not destroyed when the loop is left: the client shall still get its answer.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    size_bytes += chunk.length
-    if (size_bytes > BODY_SIZE_MAX_BYTES) {
+    sizeBytes += chunk.length
+    if (sizeBytes > BODY_SIZE_MAX_BYTES) {
       throw new Problem(413, 'body_too_large', `Send at most ${BODY_SIZE_MAX_BYTES} bytes.`)
     }
     chunks.push(chunk)
@@ -92,8 +92,8 @@ function answerTransfer(value: TransferResult): Answer {
     : refusal(402, value.result, 'The balance is too low for this transfer.', false)
 }
 
-function waitAnswer(code: string, message: string, retry_after_ms: number): Answer {
-  const headers = { 'Retry-After': `${Math.ceil(retry_after_ms / 1_000)}` }
+function waitAnswer(code: string, message: string, retryAfterMs: number): Answer {
+  const headers = { 'Retry-After': `${Math.ceil(retryAfterMs / 1_000)}` }
   return { ...refusal(409, code, message, true), headers }
 }
 

@@ -55,8 +55,8 @@ async function route(request: IncomingMessage): Promise<Answer> {
 }
 
 function authenticate(request: IncomingMessage): string {
-  const [, api_key = ''] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
-  const customer = CUSTOMERS.get(api_key)
+  const [, apiKey = ''] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
+  const customer = CUSTOMERS.get(apiKey)
   if (customer === undefined) throw new Problem(401, 'unauthorized', 'Send Authorization: Bearer demo-acme.')
   return customer
 }

@@ -7,27 +7,27 @@ export function saysWhatBecomes(error: unknown): boolean {
   return provesNothingDone(error) || saysInvalid(error)
 }
 
-/** What an adapter has to tell the boundary of a throw; `rolls_back` is for a handler in a transaction. */
+/** What an adapter has to tell the boundary of a throw; `rollsBack` is for a handler in a transaction. */
 export type ThrowHearer = Pick<OnceContext<unknown>, 'notExecuted' | 'invalid'> & {
-  readonly rolls_back?: boolean
-  readonly hear?: (thrown: unknown, had_replied: boolean) => void
+  readonly rollsBack?: boolean
+  readonly hear?: (thrown: unknown, hadReplied: boolean) => void
 }
 
 /**
  * Tells the boundary what it means that a handler threw, before the framework makes a response of it. `notExecuted()` and
  * `invalid()` say what they say. Every other throw rolls a transaction back, with any status that its response is given, and is told to
- * operators as the reason of a response that says only 500. `had_replied`: its reply was whole before it threw, so no response is made
+ * operators as the reason of a response that says only 500. `hadReplied`: its reply was whole before it threw, so no response is made
  * of the error.
  */
 export function passOn(
   context: ThrowHearer | null | undefined,
   error: unknown,
-  had_replied: boolean = false,
+  hadReplied: boolean = false,
 ): void {
-  context?.hear?.(error, had_replied)
+  context?.hear?.(error, hadReplied)
   const answer = invalidAnswerOf(error)
   if (answer !== null) context?.invalid(answer)
-  else if (saysWhatBecomes(error) || context?.rolls_back === true) context?.notExecuted(error)
+  else if (saysWhatBecomes(error) || context?.rollsBack === true) context?.notExecuted(error)
 }
 
 /**

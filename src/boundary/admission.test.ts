@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { askedOf, type Refusal, refusalOf, refusedReply } from './admission.ts'
 
-const PLAIN = { errors: 'problem', problem_base: 'https://example.com/p/' } as const
+const PLAIN = { errors: 'problem', problemBase: 'https://example.com/p/' } as const
 const STRIPE = { ...PLAIN, errors: 'stripe' } as const
 const said = ({ body }: { body: Buffer }) => JSON.parse(body.toString())
 
@@ -21,7 +21,7 @@ describe('an answer of admit', () => {
     ['a code that is a sentence', { admit: false, code: 'Too many!' }],
     ['the code of something else', { admit: false, code: 'key_reused' }],
     ['a status that means something else', { admit: false, code: 'sold_out', status: 422 }],
-    ['a wait without a number', { admit: false, code: 'sold_out', retry_after_ms: Number.NaN }],
+    ['a wait without a number', { admit: false, code: 'sold_out', retryAfterMs: Number.NaN }],
   ])('that is none is an error, and lets nothing through: %s', (_, given) => {
     expect(() => refusalOf(given)).toThrow(
       expect.objectContaining({ code: 'setup_invalid', executed: 'not_by_this_request' }),
@@ -30,7 +30,7 @@ describe('an answer of admit', () => {
 })
 
 describe('a refusal', () => {
-  const refusal: Refusal = { admit: false, code: 'rate_limited', retry_after_ms: 1_200 }
+  const refusal: Refusal = { admit: false, code: 'rate_limited', retryAfterMs: 1_200 }
 
   it.each([
     [{ code: 'rate_limited' }, 429],
@@ -73,7 +73,7 @@ it('what is asked joins a header that came twice, and parses JSON only', () => {
     method: 'POST',
     route: '/a',
     path: '/a',
-    path_params: {},
+    pathParams: {},
     query: '',
     account: 'a',
     header: (name: string) => ({ 'x-a': ['1', '2'], 'content-type': 'text/plain' })[name],

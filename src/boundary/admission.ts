@@ -14,7 +14,7 @@ export interface Asked {
   readonly key: string
   /** As the client spelt it. */
   readonly path: string
-  readonly path_params: Readonly<Record<string, string>>
+  readonly pathParams: Readonly<Record<string, string>>
   /** Without the question mark. */
   readonly query: string
   /** The body where it is JSON; undefined where there is none, or it is not. Parsed when it is asked for. */
@@ -38,7 +38,7 @@ export interface Refusal {
   /** A sentence for the client, in place of the usual one. */
   readonly detail?: string
   /** When it is worth another try. */
-  readonly retry_after_ms?: number
+  readonly retryAfterMs?: number
   /** Sent beside the usual ones, and in place of those with the same name; those that describe the body stay. */
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -60,11 +60,11 @@ export function askedOf(
   body: RequestBody,
   id: Pick<Asked, 'account' | 'operation' | 'key'>,
 ): Asked {
-  const { path, path_params, query } = request
+  const { path, pathParams, query } = request
   return {
     ...id,
     path,
-    path_params,
+    pathParams,
     query,
     body: () => jsonOf(request, body),
     header: (name) => {
@@ -75,10 +75,10 @@ export function askedOf(
 }
 
 /** Null where the request may run. What `admit` throws is noted, for the framework. */
-export async function ask(admit: Admit, asked: Asked, max_ms: number, ran: Ran): Promise<Refusal | null> {
+export async function ask(admit: Admit, asked: Asked, maxMs: number, ran: Ran): Promise<Refusal | null> {
   let given: unknown
   try {
-    given = await inTime(admit(asked), max_ms)
+    given = await inTime(admit(asked), maxMs)
   } catch (error) {
     ran.thrown = { error }
     throw error
@@ -94,13 +94,13 @@ export function refusalOf(given: unknown): Refusal | null {
   const said = (given ?? {}) as Partial<Refusal> | { readonly admit: true }
   if (said.admit === true) return null
   if (said.admit !== false) return refuse('admit has to say { admit: true } or { admit: false, code }.')
-  const { code = '', status, retry_after_ms = 1 } = said
+  const { code = '', status, retryAfterMs = 1 } = said
   if (!/^[a-z][a-z0-9_]{0,63}$/.test(code)) return refuse('the code of a refusal is a name in snake_case.')
   // A client that matches on codes would take it for something else that has happened to its key.
   if (code in ERRORS && !OURS.has(code)) return refuse(`${code} is the code of another error.`)
   if (status !== undefined && status !== 429 && status !== 503)
     return refuse('a refusal has status 429 or 503.')
-  if (!Number.isFinite(retry_after_ms)) return refuse('retry_after_ms is a number.')
+  if (!Number.isFinite(retryAfterMs)) return refuse('retryAfterMs is a number.')
   return { ...said, admit: false, code }
 }
 
@@ -118,9 +118,9 @@ function refuse(detail: string): never {
 /** A problem like any other of the boundary's, under the code that the route has given. */
 export function refusedReply(
   refusal: Refusal,
-  policy: Pick<ResolvedPolicy, 'errors' | 'problem_base'>,
+  policy: Pick<ResolvedPolicy, 'errors' | 'problemBase'>,
 ): HttpReply {
-  const { code, detail, retry_after_ms } = refusal
+  const { code, detail, retryAfterMs } = refusal
   const { message } = OURS.get(code) ?? ERRORS.not_admitted
   const status = refusal.status ?? OURS.get(code)?.status ?? ERRORS.not_admitted.status
   // Only a claim could prove more, and a request that is not admitted makes none.
@@ -131,7 +131,7 @@ export function refusedReply(
     executed: 'not_by_this_request',
     message: detail ?? message,
   } as const
-  const reply = problemReply(told, policy, retry_after_ms === undefined ? {} : { retry_after_ms })
+  const reply = problemReply(told, policy, retryAfterMs === undefined ? {} : { retryAfterMs })
   const given = Object.entries(refusal.headers ?? {})
     .map(([name, value]) => [name.toLowerCase(), `${value}`] as const)
     .filter(([name]) => !OF_THE_BODY.test(name))

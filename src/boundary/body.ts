@@ -12,16 +12,16 @@ import { type BoundaryRequest, encodingOf, mediaTypeOf, type RequestBody } from 
 export function bodyThatCounts(
   request: BoundaryRequest,
   body: RequestBody,
-  size_max_bytes: number,
+  sizeMaxBytes: number,
 ): RequestBody | Promise<RequestBody> {
-  const media_type = mediaTypeOf(request)
-  const { json } = readMediaType(media_type)
-  if (json && !isUtf8Json(media_type)) throw new OnlyonceError('charset_unsupported')
+  const mediaType = mediaTypeOf(request)
+  const { json } = readMediaType(mediaType)
+  if (json && !isUtf8Json(mediaType)) throw new OnlyonceError('charset_unsupported')
   if (body.kind === 'parsed') return body
-  if (body.bytes.length > size_max_bytes) throw new OnlyonceError('body_too_large')
+  if (body.bytes.length > sizeMaxBytes) throw new OnlyonceError('body_too_large')
   const encoding = encodingOf(request)
   if (!json || body.decoded === true || encoding === undefined || body.bytes.length === 0) return body
-  return unpack(body.bytes, encoding, size_max_bytes).then((bytes) => ({
+  return unpack(body.bytes, encoding, sizeMaxBytes).then((bytes) => ({
     kind: 'raw',
     bytes,
     decoded: true,
@@ -29,11 +29,11 @@ export function bodyThatCounts(
 }
 
 /** Bounded while it is unpacked: a few bytes of gzip can hold a gigabyte. Off the event loop, in Node's own threads. */
-async function unpack(bytes: Uint8Array, encoding: string, size_max_bytes: number): Promise<Buffer> {
+async function unpack(bytes: Uint8Array, encoding: string, sizeMaxBytes: number): Promise<Buffer> {
   const inflated = UNPACKERS.get(encoding)
   if (inflated === undefined) throw new OnlyonceError('encoding_unsupported')
   try {
-    return await inflated(bytes, { maxOutputLength: size_max_bytes })
+    return await inflated(bytes, { maxOutputLength: sizeMaxBytes })
   } catch (cause) {
     const large = memberOf(cause, 'code') === 'ERR_BUFFER_TOO_LARGE'
     throw new OnlyonceError(large ? 'body_too_large' : 'encoding_malformed', { cause })

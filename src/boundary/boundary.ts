@@ -29,7 +29,7 @@ import { isSame, maySkip, RefusedInside, runInside } from './twice.ts'
 export class Boundary<Tx> {
   readonly policy: ResolvedPolicy
   /** Adapters read no more of a body than this. */
-  readonly body_size_max_bytes: number
+  readonly bodySizeMaxBytes: number
   readonly #engine: Engine<Tx>
   readonly #given: RoutePolicy
   readonly #mistakes: Mistakes
@@ -43,7 +43,7 @@ export class Boundary<Tx> {
     // Known now: not for the first client to find.
     if (this.policy.durable !== null) this.#engine.durable.requireStore(name)
     this.#given = { ...shared, ...policy }
-    this.body_size_max_bytes = this.policy.body_size_max_bytes ?? this.#engine.requests.body_size_max_bytes
+    this.bodySizeMaxBytes = this.policy.bodySizeMaxBytes ?? this.#engine.requests.bodySizeMaxBytes
     knowRecover(this.policy, this.#recovers, name)
   }
 
@@ -65,7 +65,7 @@ export class Boundary<Tx> {
    */
   handle(request: BoundaryRequest, run: RunHandler<Tx>): Answer | Promise<Answer> {
     if (!this.protects(request)) return PASS
-    const read = async () => bodyThatCounts(request, await request.body(), this.body_size_max_bytes)
+    const read = async () => bodyThatCounts(request, await request.body(), this.bodySizeMaxBytes)
     const met = layerAround(request, this.policy.headers, () => this.#asking(request), read)
     if (met instanceof Promise) return met.then((one) => this.#handle(request, run, one))
     return this.#handle(request, run, met)
@@ -134,12 +134,12 @@ export class Boundary<Tx> {
   }
 
   async #execute(prepared: Prepared, run: RunHandler<Tx>): Promise<Answer> {
-    const ran: Ran = { admitted: false, begun: false, reply: null, own_reply: false, thrown: null }
+    const ran: Ran = { admitted: false, begun: false, reply: null, ownReply: false, thrown: null }
     const { concurrency } = this.policy
     try {
       const decided =
         typeof concurrency === 'object'
-          ? this.#untilDecided(prepared, run, ran, concurrency.wait_ms)
+          ? this.#untilDecided(prepared, run, ran, concurrency.waitMs)
           : this.#attempt(prepared, run, ran)
       return this.#answer(await decided)
     } catch (error) {
@@ -147,7 +147,7 @@ export class Boundary<Tx> {
       if (ran.thrown !== null && ran.thrown.error === error) throw error
       if (isOfClass(error, NotFinal)) return RELEASE
       const reply = invalidReply(error, this.policy)
-      if (reply !== null) return ran.own_reply ? RELEASE : { answer: 'reply', reply }
+      if (reply !== null) return ran.ownReply ? RELEASE : { answer: 'reply', reply }
       if (isOfClass(error, NotAdmitted))
         return { answer: 'reply', reply: refusedReply(error.refusal, this.policy) }
       // What an operation throws is for the framework too, as from a handler.
@@ -158,13 +158,13 @@ export class Boundary<Tx> {
 
   #prepare(request: BoundaryRequest): Prepared | Promise<Prepared> {
     const { requests } = this.#engine
-    const left_ms = timeLeftMs(request, this.policy.deadline_header, () => requests.now())
-    return prepare(request, this.policy, requests, left_ms, this.body_size_max_bytes)
+    const leftMs = timeLeftMs(request, this.policy.deadlineHeader, () => requests.now())
+    return prepare(request, this.policy, requests, leftMs, this.bodySizeMaxBytes)
   }
 
   /** Waits for a duplicate that is in progress, where the route says so, as long as the handler has not run. */
-  async #untilDecided(prepared: Prepared, run: RunHandler<Tx>, ran: Ran, wait_ms: number): Promise<Outcome> {
-    const deadline = new Deadline(Math.min(wait_ms, prepared.deadline?.left_ms ?? wait_ms))
+  async #untilDecided(prepared: Prepared, run: RunHandler<Tx>, ran: Ran, waitMs: number): Promise<Outcome> {
+    const deadline = new Deadline(Math.min(waitMs, prepared.deadline?.leftMs ?? waitMs))
     for (let tries = 0; ; tries += 1) {
       const outcome = await this.#attempt(prepared, run, ran)
       const again = outcome.outcome === 'in_progress' && ran.reply === null && (await deadline.backOff(tries))
@@ -176,23 +176,23 @@ export class Boundary<Tx> {
   #attempt(prepared: Prepared, run: RunHandler<Tx>, ran: Ran): Promise<Outcome> {
     if (prepared.deadline?.passed) return begunBefore(this.#engine, prepared.request, this.policy)
     if (prepared.asked === null || ran.admitted) return this.#claim(prepared, run, ran)
-    const would_run = this.#engine.wouldRun(prepared.request)
-    if (!would_run) return this.#claim(prepared, run, ran)
-    return this.#admitted(would_run, prepared, ran).then(() => this.#claim(prepared, run, ran))
+    const wouldRun = this.#engine.wouldRun(prepared.request)
+    if (!wouldRun) return this.#claim(prepared, run, ran)
+    return this.#admitted(wouldRun, prepared, ran).then(() => this.#claim(prepared, run, ran))
   }
 
   async #admitted(
-    would_run: Promise<boolean>,
+    wouldRun: Promise<boolean>,
     { asked, request, deadline }: Prepared,
     ran: Ran,
   ): Promise<void> {
     // An error of the store is no word of the operation's.
-    const would = await would_run.catch((error) => {
+    const would = await wouldRun.catch((error) => {
       throw errorOf(error)
     })
     if (!would) return
-    const max_ms = Math.min(request.deadline_ms, deadline?.left_ms ?? request.deadline_ms)
-    const refusal = await ask(this.policy.admit!, asked!, max_ms, ran)
+    const maxMs = Math.min(request.deadlineMs, deadline?.leftMs ?? request.deadlineMs)
+    const refusal = await ask(this.policy.admit!, asked!, maxMs, ran)
     if (refusal !== null) {
       const protection = this.policy.durable === null ? this.policy.protect : 'operation'
       const { observers } = this.#engine
@@ -212,7 +212,7 @@ export class Boundary<Tx> {
       const { requests } = this.#engine
       const notNow = (status: number) => this.policy.final(status) === 'retry'
       const leased = requests.leased(request, bounds)
-      const asked = requests.durable(leased, input!, bounds.deadline_ms ?? null, notNow, deadline)
+      const asked = requests.durable(leased, input!, bounds.deadlineMs ?? null, notNow, deadline)
       return this.#engine.run(asked, durable, asItIs, 'refuse')
     }
     if (this.policy.protect === 'transaction') {
@@ -225,7 +225,7 @@ export class Boundary<Tx> {
         throwSaid(ran, context, reply)
         throwBehindReply(context)
         const stored = storedReply(reply, this.policy)
-        if (context.nothing_done || this.policy.final(reply.status) === 'retry')
+        if (context.nothingDone || this.policy.final(reply.status) === 'retry')
           throw new NotFinal(reply.status)
         return stored
       }
@@ -248,8 +248,8 @@ export class Boundary<Tx> {
     try {
       const reply = await noting(ran, run, context)
       throwSaid(ran, context, reply)
-      if (context.nothing_done || this.policy.final(reply.status) === 'retry') {
-        return { end: 'not_executed', error: new NotFinal(reply.status), by_status: !context.nothing_done }
+      if (context.nothingDone || this.policy.final(reply.status) === 'retry') {
+        return { end: 'not_executed', error: new NotFinal(reply.status), byStatus: !context.nothingDone }
       }
       return { end: 'reply', reply: storedReply(reply, this.policy), thrown: context.thrown }
     } catch (error) {
@@ -269,13 +269,13 @@ export class Boundary<Tx> {
         return { answer: 'reply', reply: replayedReply(outcome.reply) }
       case 'in_progress': {
         const status = this.policy.concurrency === 'accepted' ? 202 : 409
-        const { retry_after_ms } = outcome
-        return this.#problem(new OnlyonceError('in_progress'), { retry_after_ms, status })
+        const { retryAfterMs } = outcome
+        return this.#problem(new OnlyonceError('in_progress'), { retryAfterMs, status })
       }
       case 'key_reused':
         return this.#problem(new OnlyonceError('key_reused'))
       case 'unknown':
-        return this.#problem(new OnlyonceError('outcome_pending'), { retry_after_ms: outcome.retry_after_ms })
+        return this.#problem(new OnlyonceError('outcome_pending'), { retryAfterMs: outcome.retryAfterMs })
       case 'parked':
         return this.#problem(new OnlyonceError('parked'))
       default:
@@ -285,7 +285,7 @@ export class Boundary<Tx> {
 
   #problem(
     error: OnlyonceError,
-    options?: { readonly retry_after_ms?: number; readonly status?: number; readonly at?: string | null },
+    options?: { readonly retryAfterMs?: number; readonly status?: number; readonly at?: string | null },
   ): { readonly answer: 'reply'; readonly reply: HttpReply } {
     this.#mistakes.tell(error, this.policy.operation ?? options?.at ?? null)
     return { answer: 'reply', reply: problemReply(error, this.policy, options) }

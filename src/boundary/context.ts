@@ -11,7 +11,7 @@ export interface OnceContext<Tx> {
   readonly operation: string
   readonly key: string
   /** The same on every attempt and in every process: for the other side, and what `recover` is asked with. */
-  readonly derived_key: string
+  readonly derivedKey: string
   /** The transaction that the handler's effects have to be in; only with `protect: 'transaction'`. */
   readonly tx: Tx
   /** Aborted when the record has another owner or its time is over. */
@@ -36,8 +36,8 @@ export class Context<Tx> implements OnceContext<Tx> {
   readonly notExecuted: (thrown?: unknown) => void
   readonly invalid: (answer?: InvalidAnswer) => void
   /** Whether a throw undoes what the handler did. */
-  readonly rolls_back: boolean
-  nothing_done = false
+  readonly rollsBack: boolean
+  nothingDone = false
   /** That nothing was done, as the handler has thrown it. */
   statement: unknown = null
   #invalid: OnlyonceError | 'own_reply' | null = null
@@ -45,10 +45,10 @@ export class Context<Tx> implements OnceContext<Tx> {
    * What the handler threw; null where it is not known to have thrown. Where it had replied before, the reply is none that its framework
    * has made of the error.
    */
-  thrown: { readonly error: unknown; readonly had_replied: boolean } | null = null
+  thrown: { readonly error: unknown; readonly hadReplied: boolean } | null = null
   /** A function of its own, which can be handed on without its context. */
-  readonly hear = (error: unknown, had_replied: boolean): void => {
-    this.thrown = { error, had_replied }
+  readonly hear = (error: unknown, hadReplied: boolean): void => {
+    this.thrown = { error, hadReplied }
   }
   readonly #tx: Tx | null
   readonly #owner: Pick<HandlerContext, 'signal'>
@@ -57,17 +57,17 @@ export class Context<Tx> implements OnceContext<Tx> {
     { account, operation, key }: RecordId,
     tx: Tx | null,
     owner: Pick<HandlerContext, 'signal'>,
-    rolls_back = false,
+    rollsBack = false,
   ) {
     this.account = account
     this.operation = operation
     this.key = key
     this.#tx = tx
     this.#owner = owner
-    this.rolls_back = rolls_back
+    this.rollsBack = rollsBack
     // A function of its own, which can be handed on without its context.
     this.notExecuted = (thrown) => {
-      this.nothing_done = true
+      this.nothingDone = true
       if (provesNothingDone(thrown)) this.statement = thrown
     }
     this.invalid = (answer) => {
@@ -76,10 +76,10 @@ export class Context<Tx> implements OnceContext<Tx> {
   }
 
   /** What the handler has said of its request, given that it replied with this status. Null where it has not called it invalid. */
-  invalidWith(status: number): { readonly error: OnlyonceError; readonly own_reply: boolean } | null {
+  invalidWith(status: number): { readonly error: OnlyonceError; readonly ownReply: boolean } | null {
     if (this.#invalid === null) return null
-    if (this.#invalid !== 'own_reply') return { error: this.#invalid, own_reply: false }
-    return isClientError(status) ? { error: invalid({ status }), own_reply: true } : null
+    if (this.#invalid !== 'own_reply') return { error: this.#invalid, ownReply: false }
+    return isClientError(status) ? { error: invalid({ status }), ownReply: true } : null
   }
 
   get tx(): Tx {
@@ -87,7 +87,7 @@ export class Context<Tx> implements OnceContext<Tx> {
     return this.#tx
   }
 
-  get derived_key(): string {
+  get derivedKey(): string {
     return handlerKey(this)
   }
 

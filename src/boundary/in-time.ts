@@ -3,11 +3,11 @@ import { LIMITS } from '../limits.ts'
 export const LATE = Symbol('late')
 
 /** A function of the route that never answers would keep its client waiting for ever. What it says later is dropped. */
-export async function inTime<T>(said: T | PromiseLike<T>, max_ms: number): Promise<T | typeof LATE> {
+export async function inTime<T>(said: T | PromiseLike<T>, maxMs: number): Promise<T | typeof LATE> {
   if (typeof (said as PromiseLike<T> | undefined)?.then !== 'function') return said
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<typeof LATE>((resolve) => {
-    timer = setTimeout(() => resolve(LATE), Math.min(max_ms, LIMITS.timer_max_ms))
+    timer = setTimeout(() => resolve(LATE), Math.min(maxMs, LIMITS.timerMaxMs))
   })
   try {
     return await Promise.race([said, late])

@@ -47,9 +47,9 @@ export async function alreadyAnswered<Tx>(
   if (seen === null || isFree(seen.record)) return 'free'
   const { fingerprint, owner, trace } = request
   const kind: Kind = durable === null ? 'transaction' : 'operation'
-  const claimant = { kind, attempt_id: '', owner, fingerprint, trace }
-  const same_request = request.matches(seen.record.fingerprint)
-  const claim = { claimant, same_request, lease_ms: 0, takeover: 'doubt' } as const
+  const claimant = { kind, attemptId: '', owner, fingerprint, trace }
+  const sameRequest = request.matches(seen.record.fingerprint)
+  const claim = { claimant, sameRequest, leaseMs: 0, takeover: 'doubt' } as const
   const decision = decide(seen.record, claim, seen.now)
   return decision.kind === 'run' ? 'kept' : outcomeOf(decision)
 }

@@ -23,7 +23,7 @@ export interface Layer extends Asking {
   readonly body: RequestBody
   /** The headers that its key may be in, and what stands there. */
   readonly headers: readonly string[]
-  readonly key_header: string | readonly string[] | undefined
+  readonly keyHeader: string | readonly string[] | undefined
   // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
   readonly context: OnceContext<any>
   /** The layers inside that have let the request through. */
@@ -79,7 +79,7 @@ export function layerAround(
 
 function hasKeyOf(layer: Layer, request: BoundaryRequest, headers: readonly string[]): boolean {
   const hasKey = (names: readonly string[]) =>
-    layer.key_header !== undefined && isDeepStrictEqual(headerOf(request, names), layer.key_header)
+    layer.keyHeader !== undefined && isDeepStrictEqual(headerOf(request, names), layer.keyHeader)
   return hasKey(headers) || hasKey(layer.headers)
 }
 
@@ -95,16 +95,16 @@ function metInside(
   read: () => RequestBody | Promise<RequestBody>,
 ): Met | undefined | Promise<Met | undefined> {
   if (asking.account !== layer.account) return undefined
-  const claims_same = asking.engine === layer.engine && asking.operation === layer.operation
-  const other = claims_same ? { layer, same: false } : undefined
+  const claimsSame = asking.engine === layer.engine && asking.operation === layer.operation
+  const other = claimsSame ? { layer, same: false } : undefined
   if (!isSamePlace(layer, request)) return other
   return isSameBody(layer.body, read).then((same) => (same ? { layer, same } : other))
 }
 
 /** What a sub-app is mounted at is taken off its path. */
 function isSamePlace({ request: { method, path, query } }: Layer, request: BoundaryRequest): boolean {
-  const same_path = path.endsWith(request.path) || request.path === '/'
-  return same_path && method === request.method && query === request.query
+  const samePath = path.endsWith(request.path) || request.path === '/'
+  return samePath && method === request.method && query === request.query
 }
 
 /** A body that cannot be read is none that could be compared: what is wrong with it is told where it is read again. */
@@ -149,6 +149,6 @@ export function layerOf(
   // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
   context: OnceContext<any>,
 ): Layer {
-  const key_header = headerOf(request, headers)
-  return { ...asking, request, body, headers, key_header, context, passed: new Set(), refusals: [] }
+  const keyHeader = headerOf(request, headers)
+  return { ...asking, request, body, headers, keyHeader, context, passed: new Set(), refusals: [] }
 }

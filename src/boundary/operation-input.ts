@@ -17,7 +17,7 @@ export interface OperationSource {
   readonly bytes: Uint8Array | null
   /** As the client spelt it. */
   readonly path: string
-  readonly path_params: Readonly<Record<string, string>>
+  readonly pathParams: Readonly<Record<string, string>>
   /** Without the question mark. */
   readonly query: string
 }
@@ -36,7 +36,7 @@ export function operationInputOf(
     refuseNotJson(request, body)
     return encodeInput(exactJsonOf(request, body))
   }
-  const { account, path, path_params, query } = request
+  const { account, path, pathParams, query } = request
   let refused: unknown
   const source = {
     account: account!,
@@ -50,7 +50,7 @@ export function operationInputOf(
     },
     bytes,
     path,
-    path_params,
+    pathParams,
     query,
   }
   return encodeInput(made(policy.input, source, (error) => refused !== undefined && error === refused))
@@ -79,7 +79,7 @@ function exactJsonOf(request: BoundaryRequest, body: RequestBody): unknown {
   const value = jsonOf(request, body)
   if (value === undefined || body.kind === 'parsed') return value
   // Its size was judged when it was read.
-  const [inexact] = parseStrictJson(body.bytes, { body_size_max_bytes: body.bytes.length }).inexact
+  const [inexact] = parseStrictJson(body.bytes, { bodySizeMaxBytes: body.bytes.length }).inexact
   if (inexact === undefined) return value
   throw new OnlyonceError('json_number_inexact', { detail: `See ${inexact.pointer || 'the body itself'}.` })
 }

@@ -24,7 +24,7 @@ export async function begunBefore<Tx>(
  */
 export function claimInTime({ request, deadline }: Prepared): TransactionRequest {
   if (deadline === null) return request
-  return { ...request, deadline_ms: Math.max(1, Math.floor(Math.min(request.deadline_ms, deadline.left_ms))) }
+  return { ...request, deadlineMs: Math.max(1, Math.floor(Math.min(request.deadlineMs, deadline.leftMs))) }
 }
 
 /** The claim, or a connection, took longer than the client wants to wait for a start: the handler is not called. */

@@ -69,8 +69,8 @@ export function methodsOf(refuse: Refuse, methods: readonly string[]): ReadonlyS
 }
 
 export function headerNames(refuse: Refuse, option: string, given: string | readonly string[]): string[] {
-  const may_be_one = option !== 'reply_headers'
-  if (typeof given !== 'string' || !may_be_one) listed(refuse, option, given)
+  const mayBeOne = option !== 'replyHeaders'
+  if (typeof given !== 'string' || !mayBeOne) listed(refuse, option, given)
   const names = typeof given === 'string' ? [given] : [...given]
   if (option === 'header' && names.length === 0) refuse('header names no header.')
   for (const name of names) {
@@ -78,7 +78,7 @@ export function headerNames(refuse: Refuse, option: string, given: string | read
       refuse(`${option} holds ${JSON.stringify(name)}, which is not the name of a header.`)
     }
     // A wait is counted from the reply that it came with.
-    if (option === 'reply_headers' && (isNeverKept(name) || /^retry-after$/i.test(name))) {
+    if (option === 'replyHeaders' && (isNeverKept(name) || /^retry-after$/i.test(name))) {
       refuse(`${name} is never stored or replayed.`)
     }
   }

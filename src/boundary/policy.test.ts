@@ -12,24 +12,24 @@ const WRONG: Readonly<Record<string, unknown>> = {
   'header names no header': { header: [] },
   'header holds "a b"': { header: 'a b' },
   'scope is one of operation, account': { scope: 'world' },
-  'retention_ms is a whole number': { retention_ms: 0 },
-  'deadline_ms is a whole number': { deadline_ms: 1.5 },
-  'lease_ms is a whole number': { lease_ms: Number.NaN },
-  'in_progress_max_ms is a whole number': { in_progress_max_ms: -1 },
-  'deadline_header holds ""': { deadline_header: '' },
+  'retentionMs is a whole number': { retentionMs: 0 },
+  'deadlineMs is a whole number': { deadlineMs: 1.5 },
+  'leaseMs is a whole number': { leaseMs: Number.NaN },
+  'inProgressMaxMs is a whole number': { inProgressMaxMs: -1 },
+  'deadlineHeader holds ""': { deadlineHeader: '' },
   'fingerprint.body is one of raw, parsed': { fingerprint: { body: 'none' } },
   'final names "6xx"': { final: { '6xx': 'store' } },
   'final[404] is store or retry': { final: { 404: 'forget' } },
-  'concurrency is conflict, accepted or { wait_ms }': { concurrency: 'queue' },
-  'concurrency.wait_ms is a whole number': { concurrency: { wait_ms: 0 } },
-  'reply_size_max_bytes is a whole number': { reply_size_max_bytes: 0 },
+  'concurrency is conflict, accepted or { waitMs }': { concurrency: 'queue' },
+  'concurrency.waitMs is a whole number': { concurrency: { waitMs: 0 } },
+  'replySizeMaxBytes is a whole number': { replySizeMaxBytes: 0 },
   'admit is a function': { admit: true },
-  'Stripe-Should-Retry is never stored or replayed': { reply_headers: ['Stripe-Should-Retry'] },
-  'RateLimit-Policy is never stored or replayed': { reply_headers: ['RateLimit-Policy'] },
-  'Retry-After is never stored or replayed': { reply_headers: ['Retry-After'] },
-  'Set-Cookie is never stored or replayed': { reply_headers: ['Set-Cookie'] },
-  'X-RateLimit-Limit is never stored or replayed': { reply_headers: ['X-RateLimit-Limit'] },
-  'traceparent is never stored or replayed': { reply_headers: ['traceparent'] },
+  'Stripe-Should-Retry is never stored or replayed': { replyHeaders: ['Stripe-Should-Retry'] },
+  'RateLimit-Policy is never stored or replayed': { replyHeaders: ['RateLimit-Policy'] },
+  'Retry-After is never stored or replayed': { replyHeaders: ['Retry-After'] },
+  'Set-Cookie is never stored or replayed': { replyHeaders: ['Set-Cookie'] },
+  'X-RateLimit-Limit is never stored or replayed': { replyHeaders: ['X-RateLimit-Limit'] },
+  'traceparent is never stored or replayed': { replyHeaders: ['traceparent'] },
   'stream concerns handlers': { stream: true, protect: 'transaction' },
   'an issued key belongs to one operation': { key: 'issued', scope: 'account' },
   'rerunnable concerns handlers': { rerunnable: true, protect: 'transaction' },
@@ -49,14 +49,14 @@ const UNUSED: Readonly<Record<string, [unknown, ...ResolvedPolicy['protect'][]]>
   protect: ['transaction', 'operation'],
   isolation: ['serializable', 'handler', 'operation'],
   exclusive: [true, 'handler', 'operation'],
-  strict_tx: [true, 'handler', 'operation'],
-  lease_ms: [1_000, 'transaction'],
-  in_progress_max_ms: [1_000, 'transaction'],
+  strictTx: [true, 'handler', 'operation'],
+  leaseMs: [1_000, 'transaction'],
+  inProgressMaxMs: [1_000, 'transaction'],
   rerunnable: [true, 'transaction', 'operation'],
   recover: [async () => ({ status: 'unknown' }), 'transaction', 'operation'],
   stream: [true, 'transaction', 'operation'],
-  reply_size_max_bytes: [1_000, 'operation'],
-  reply_headers: [['X-Order'], 'operation'],
+  replySizeMaxBytes: [1_000, 'operation'],
+  replyHeaders: [['X-Order'], 'operation'],
   input: [() => ({}), 'handler', 'transaction'],
 }
 const BY: Readonly<Record<ResolvedPolicy['protect'], RoutePolicy>> = {
@@ -87,7 +87,7 @@ describe.each(Object.entries(UNUSED))('%s', (name, [value, ...unused]) => {
 
 describe('a policy', () => {
   it('asks for nothing with an option that is false', () => {
-    expect(() => resolvePolicy({ exclusive: false, strict_tx: false }, 'a')).not.toThrow()
+    expect(() => resolvePolicy({ exclusive: false, strictTx: false }, 'a')).not.toThrow()
   })
 
   it('has a default for everything', () => {
@@ -98,12 +98,12 @@ describe('a policy', () => {
       key: 'required',
       headers: ['idempotency-key'],
       scope: 'operation',
-      deadline_header: null,
+      deadlineHeader: null,
       body: null,
       validate: null,
-      body_size_max_bytes: null,
+      bodySizeMaxBytes: null,
       concurrency: 'conflict',
-      reply_size_max_bytes: LIMITS.reply_size_max_bytes,
+      replySizeMaxBytes: LIMITS.replySizeMaxBytes,
       stream: false,
       errors: 'problem',
       bounds: {},
@@ -119,6 +119,6 @@ describe('a policy', () => {
       'stripe',
       'POST',
     ])
-    expect(policy.bounds.retention_ms).toBe(30 * 86_400_000)
+    expect(policy.bounds.retentionMs).toBe(30 * 86_400_000)
   })
 })

@@ -41,11 +41,11 @@ export interface RoutePolicy {
   readonly header?: string | readonly string[]
   /** Whether a key belongs to an operation of an account, or to the account as a whole. Default: `operation`. */
   readonly scope?: 'operation' | 'account'
-  readonly retention_ms?: number
+  readonly retentionMs?: number
   /** All attempts of one request together. */
-  readonly deadline_ms?: number
+  readonly deadlineMs?: number
   /** A header with the time after which the client no longer wants the request to start. */
-  readonly deadline_header?: string
+  readonly deadlineHeader?: string
   /**
    * What of a JSON body counts, and what of a body is compared: `raw` as it was sent, `parsed` as a parser made it, `multipart` the
    * parts of a form, and nothing but forms. Default: forms by their parts, everything else as it was sent.
@@ -56,9 +56,9 @@ export interface RoutePolicy {
   /** Which replies are stored and which let the request run again: by status (`404`) or class (`5xx`). */
   readonly final?: Readonly<Record<string, Finality>>
   /** What a duplicate hears while the first is in progress. Default: `conflict`, which is 409. */
-  readonly concurrency?: 'conflict' | 'accepted' | { readonly wait_ms: number }
-  readonly lease_ms?: number
-  readonly in_progress_max_ms?: number
+  readonly concurrency?: 'conflict' | 'accepted' | { readonly waitMs: number }
+  readonly leaseMs?: number
+  readonly inProgressMaxMs?: number
   /** You say that running the handler twice does no harm: then one that fails, or whose process dies, runs again. */
   readonly rerunnable?: boolean
   /** Finds out what became of a handler that gave no outcome. Known from the start where the route has an `operation`. */
@@ -66,11 +66,11 @@ export interface RoutePolicy {
   readonly isolation?: Isolation
   readonly exclusive?: boolean
   /** Requests with a larger body are refused: a body is read whole to fingerprint it. Default: that of `onlyonce()`. */
-  readonly body_size_max_bytes?: number
+  readonly bodySizeMaxBytes?: number
   /** A transaction whose handler sends no statement on `tx` is the error `transaction_unused`, and its record is unknown. */
-  readonly strict_tx?: boolean
+  readonly strictTx?: boolean
   /** Replies with a larger body are not kept; the request still never runs again. */
-  readonly reply_size_max_bytes?: number
+  readonly replySizeMaxBytes?: number
   /**
    * Whether a request may run now: rate and velocity limits, overload. Asked only about one that would run: a replay, a reused
    * key, and what is in progress or unknown are answered as ever, and count against nothing; nor is it asked again about
@@ -80,13 +80,13 @@ export interface RoutePolicy {
    */
   readonly admit?: Admit
   /** Headers that are stored and replayed beside the usual ones. */
-  readonly reply_headers?: readonly string[]
+  readonly replyHeaders?: readonly string[]
   /** Sends the reply while it is made, before it is durable. Never with `transaction`. */
   readonly stream?: boolean
   /** The contract of another API as a whole; single options still override it. */
   readonly profile?: Profile
   /** What the `type` of a problem begins with. */
-  readonly problem_base?: string
+  readonly problemBase?: string
 }
 
 export interface ResolvedPolicy {
@@ -98,22 +98,22 @@ export interface ResolvedPolicy {
   readonly key: 'required' | 'optional' | 'issued'
   readonly headers: readonly string[]
   readonly scope: 'operation' | 'account'
-  readonly deadline_header: string | null
+  readonly deadlineHeader: string | null
   /** Null where nothing is said: forms count by their parts then, and everything else as it was sent. */
   readonly body: 'raw' | 'parsed' | 'multipart' | null
   /** Null where the front door decides. */
-  readonly body_size_max_bytes: number | null
+  readonly bodySizeMaxBytes: number | null
   readonly fields: CompiledFields | undefined
   readonly validate: StandardSchema | null
   readonly final: FinalRules
-  readonly concurrency: 'conflict' | 'accepted' | { readonly wait_ms: number }
+  readonly concurrency: 'conflict' | 'accepted' | { readonly waitMs: number }
   readonly admit: Admit | null
   readonly recover: Recover | null
-  readonly reply_size_max_bytes: number
-  readonly reply_headers: ReadonlySet<string>
+  readonly replySizeMaxBytes: number
+  readonly replyHeaders: ReadonlySet<string>
   readonly stream: boolean
   readonly errors: 'problem' | 'stripe'
-  readonly problem_base: string
+  readonly problemBase: string
   /** Passed on to the engine as they are; those left out get its own defaults. */
   readonly bounds: Pick<RoutePolicy, (typeof BOUNDS)[number]>
 }
@@ -147,8 +147,8 @@ export function resolvePolicy(given: RoutePolicy, route: string, shared: RoutePo
   if (policy.recover !== undefined) checkRecover(refuse, policy)
   if (policy.admit !== undefined && typeof policy.admit !== 'function') refuse('admit is a function.')
   if (policy.validate !== undefined && !isStandardSchema(policy.validate)) refuse('validate is a schema.')
-  const { lease_ms, in_progress_max_ms, retention_ms, deadline_ms } = policy
-  for (const [name, value] of Object.entries({ lease_ms, in_progress_max_ms, retention_ms, deadline_ms })) {
+  const { leaseMs, inProgressMaxMs, retentionMs, deadlineMs } = policy
+  for (const [name, value] of Object.entries({ leaseMs, inProgressMaxMs, retentionMs, deadlineMs })) {
     if (value !== undefined) whole(refuse, name, value)
   }
   return {
@@ -160,33 +160,33 @@ export function resolvePolicy(given: RoutePolicy, route: string, shared: RoutePo
     key: oneOf(refuse, 'key', policy.key ?? 'required', ['required', 'optional', 'issued']),
     headers: headerNames(refuse, 'header', policy.header ?? 'Idempotency-Key'),
     scope: oneOf(refuse, 'scope', policy.scope ?? 'operation', ['operation', 'account']),
-    deadline_header:
-      policy.deadline_header === undefined
+    deadlineHeader:
+      policy.deadlineHeader === undefined
         ? null
-        : headerNames(refuse, 'deadline_header', policy.deadline_header)[0]!,
+        : headerNames(refuse, 'deadlineHeader', policy.deadlineHeader)[0]!,
     body:
       policy.fingerprint?.body === undefined
         ? null
         : oneOf(refuse, 'fingerprint.body', policy.fingerprint.body, BODIES),
-    body_size_max_bytes:
-      policy.body_size_max_bytes === undefined
+    bodySizeMaxBytes:
+      policy.bodySizeMaxBytes === undefined
         ? null
-        : whole(refuse, 'body_size_max_bytes', policy.body_size_max_bytes),
+        : whole(refuse, 'bodySizeMaxBytes', policy.bodySizeMaxBytes),
     fields: fieldsOf(route, policy.fingerprint),
     validate: policy.validate ?? null,
     final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
     concurrency: concurrencyOf(route, refuse, policy.concurrency ?? 'conflict'),
     admit: policy.admit ?? null,
     recover: policy.recover ?? null,
-    reply_size_max_bytes: whole(
+    replySizeMaxBytes: whole(
       refuse,
-      'reply_size_max_bytes',
-      policy.reply_size_max_bytes ?? LIMITS.reply_size_max_bytes,
+      'replySizeMaxBytes',
+      policy.replySizeMaxBytes ?? LIMITS.replySizeMaxBytes,
     ),
-    reply_headers: new Set(headerNames(refuse, 'reply_headers', policy.reply_headers ?? [])),
+    replyHeaders: new Set(headerNames(refuse, 'replyHeaders', policy.replyHeaders ?? [])),
     stream: policy.stream === true,
     errors: preset?.errors ?? 'problem',
-    problem_base: policy.problem_base ?? PROBLEM_BASE,
+    problemBase: policy.problemBase ?? PROBLEM_BASE,
     bounds: boundsOf(policy),
   }
 }
@@ -201,27 +201,27 @@ export const POLICY_NAMES: OptionNames<RoutePolicy> = {
   key: true,
   header: true,
   scope: true,
-  retention_ms: true,
-  deadline_ms: true,
-  deadline_header: true,
+  retentionMs: true,
+  deadlineMs: true,
+  deadlineHeader: true,
   fingerprint: true,
   validate: true,
   final: true,
   concurrency: true,
-  lease_ms: true,
-  in_progress_max_ms: true,
+  leaseMs: true,
+  inProgressMaxMs: true,
   rerunnable: true,
   recover: true,
   isolation: true,
   exclusive: true,
-  strict_tx: true,
+  strictTx: true,
   admit: true,
-  body_size_max_bytes: true,
-  reply_size_max_bytes: true,
-  reply_headers: true,
+  bodySizeMaxBytes: true,
+  replySizeMaxBytes: true,
+  replyHeaders: true,
   stream: true,
   profile: true,
-  problem_base: true,
+  problemBase: true,
 }
 
 /** The name of an operation, however it is given. */
@@ -258,21 +258,21 @@ const FINGERPRINT: OptionNames<NonNullable<RoutePolicy['fingerprint']>> = {
 function concurrencyOf(route: string, refuse: Refuse, given: NonNullable<RoutePolicy['concurrency']>) {
   if (given === 'conflict' || given === 'accepted') return given
   if (typeof given !== 'object' || given === null) {
-    return refuse('concurrency is conflict, accepted or { wait_ms }.')
+    return refuse('concurrency is conflict, accepted or { waitMs }.')
   }
-  refuseUnknown(`${route}: concurrency`, given, { wait_ms: true })
-  return { wait_ms: whole(refuse, 'concurrency.wait_ms', given.wait_ms) }
+  refuseUnknown(`${route}: concurrency`, given, { waitMs: true })
+  return { waitMs: whole(refuse, 'concurrency.waitMs', given.waitMs) }
 }
 
 const BOUNDS = [
-  'retention_ms',
-  'deadline_ms',
-  'lease_ms',
-  'in_progress_max_ms',
+  'retentionMs',
+  'deadlineMs',
+  'leaseMs',
+  'inProgressMaxMs',
   'rerunnable',
   'isolation',
   'exclusive',
-  'strict_tx',
+  'strictTx',
 ] as const
 
 function boundsOf(policy: RoutePolicy): ResolvedPolicy['bounds'] {

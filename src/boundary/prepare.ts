@@ -45,22 +45,22 @@ export function prepare(
   request: BoundaryRequest,
   policy: ResolvedPolicy,
   requests: Requests,
-  left_ms: number | null,
-  size_max_bytes: number,
+  leftMs: number | null,
+  sizeMaxBytes: number,
 ): Prepared | Promise<Prepared> {
   const key = parseKeyHeader(
     headerOf(request, policy.headers),
     requests.rules(policy.key === 'issued' ? 'required' : undefined),
   )
   if (request.account === null) throw new OnlyonceError('account_missing')
-  const deadline = left_ms === null ? null : new Deadline(left_ms)
+  const deadline = leftMs === null ? null : new Deadline(leftMs)
   const name = operationOf(request, policy)
   const { account, operation } = scopeOf(request.account, name)
   // With one scope for all operations of an account, the operation still counts in the fingerprint.
   const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
   const identify = (body: RequestBody, validated: Validated | null = null): Prepared => {
     const issues = validated !== null && 'issues' in validated ? validated.issues : null
-    const preimage = preimageOf(request, body, operation, policy, size_max_bytes)
+    const preimage = preimageOf(request, body, operation, policy, sizeMaxBytes)
     const made: RequestBody =
       validated !== null && 'value' in validated ? { kind: 'parsed', value: validated.value } : body
     const input = policy.durable === null || issues !== null ? null : operationInputOf(request, made, policy)
@@ -76,7 +76,7 @@ export function prepare(
     }
   }
   const given = request.body()
-  const read = (body: RequestBody) => bodyThatCounts(request, body, size_max_bytes)
+  const read = (body: RequestBody) => bodyThatCounts(request, body, sizeMaxBytes)
   const body = given instanceof Promise ? given.then(read) : read(given)
   const { validate: schema } = policy
   if (schema !== null) return checked(schema, request, body, identify)
@@ -96,9 +96,9 @@ async function checked(
   const body = await given
   const unchecked = identify(body, { issues: [] })
   refuseNotJson(request, body)
-  const { deadline_ms } = unchecked.request
-  const max_ms = Math.min(deadline_ms, unchecked.deadline?.left_ms ?? deadline_ms)
-  const validated = await inTime(validate(schema, jsonOf(request, body)), max_ms).catch((error) => {
+  const { deadlineMs } = unchecked.request
+  const maxMs = Math.min(deadlineMs, unchecked.deadline?.leftMs ?? deadlineMs)
+  const validated = await inTime(validate(schema, jsonOf(request, body)), maxMs).catch((error) => {
     throw new RouteThrew(error)
   })
   if (validated === LATE) return { ...unchecked, issues: null, deadline: new Deadline(0) }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ERRORS, type ErrorCode, notExecuted, OnlyonceError } from '../errors.ts'
 import { problemReply } from './problem.ts'
 
-const PLAIN = { errors: 'problem', problem_base: 'https://example.com/p/' } as const
+const PLAIN = { errors: 'problem', problemBase: 'https://example.com/p/' } as const
 const STRIPE = { ...PLAIN, errors: 'stripe' } as const
 const CODES = Object.keys(ERRORS) as ErrorCode[]
 const said = ({ body }: { body: Buffer }) => JSON.parse(body.toString())
@@ -33,8 +33,8 @@ describe('a problem', () => {
   })
 
   it('tells in whole seconds when to come again, and never at once', () => {
-    const seconds = (retry_after_ms: number) =>
-      new Map(problemReply(new OnlyonceError('in_progress'), PLAIN, { retry_after_ms }).headers).get(
+    const seconds = (retryAfterMs: number) =>
+      new Map(problemReply(new OnlyonceError('in_progress'), PLAIN, { retryAfterMs }).headers).get(
         'retry-after',
       )
     expect([seconds(0), seconds(1_000), seconds(1_001)]).toEqual(['1', '1', '2'])

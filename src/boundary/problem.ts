@@ -12,29 +12,28 @@ export interface Told {
   readonly executed: Executed
   readonly message: string
   /** After how long it is worth another try, where that is known. */
-  readonly retry_after_ms?: number | null
+  readonly retryAfterMs?: number | null
 }
 
 /** What the boundary answers by itself: never stored, and told from the handler's own replies by its type. */
 export function problemReply(
   given: Told,
-  policy: Pick<ResolvedPolicy, 'errors' | 'problem_base'>,
+  policy: Pick<ResolvedPolicy, 'errors' | 'problemBase'>,
   options: {
-    readonly retry_after_ms?: number
+    readonly retryAfterMs?: number
     readonly status?: number
     readonly issues?: readonly BodyIssue[]
   } = {},
 ): HttpReply {
   const error = forClients(given)
   const status = options.status ?? error.status
-  const retry_after_ms =
-    options.retry_after_ms ?? given.retry_after_ms ?? usualWaitMs(status, error.retryable)
+  const retryAfterMs = options.retryAfterMs ?? given.retryAfterMs ?? usualWaitMs(status, error.retryable)
   const retry: [string, string][] =
-    retry_after_ms === null ? [] : [['retry-after', `${Math.max(1, Math.ceil(retry_after_ms / 1_000))}`]]
+    retryAfterMs === null ? [] : [['retry-after', `${Math.max(1, Math.ceil(retryAfterMs / 1_000))}`]]
   const [type, body] =
     policy.errors === 'stripe'
       ? ['application/json', stripeBody(error)]
-      : ['application/problem+json', problemBody(error, status, policy.problem_base, options.issues)]
+      : ['application/problem+json', problemBody(error, status, policy.problemBase, options.issues)]
   const headers: [string, string][] = [
     ['content-type', type],
     ['cache-control', 'no-store'],
@@ -52,7 +51,7 @@ export function problemReply(
 
 /** What passes by itself is worth another try soon: clients and proxies that know `Retry-After` need not guess when. */
 function usualWaitMs(status: number, retryable: boolean): number | null {
-  return status === 503 && retryable ? LIMITS.retry_after_ms : null
+  return status === 503 && retryable ? LIMITS.retryAfterMs : null
 }
 
 /** What is wrong with the service is no business of a client: the sentence of the table for clients, and no detail. */

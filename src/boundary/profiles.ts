@@ -26,7 +26,7 @@ export const PROFILES: Readonly<Record<Profile, Preset>> = {
       ...STRIPE,
       methods: ['POST', 'DELETE'],
       final: { '5xx': 'retry' },
-      retention_ms: 30 * 86_400_000,
+      retentionMs: 30 * 86_400_000,
     },
     errors: 'stripe',
   },

@@ -11,7 +11,7 @@ export interface Ran {
   begun: boolean
   reply: HttpReply | null
   /** The handler has called its request invalid, and its own reply says so to the client. */
-  own_reply: boolean
+  ownReply: boolean
   thrown: { readonly error: unknown } | null
 }
 
@@ -37,7 +37,7 @@ export function throwSaid<Tx>(ran: Ran, context: Context<Tx>, { status }: HttpRe
   const said = context.invalidWith(status)
   if (said === null && context.statement !== null) throw context.statement
   if (said === null) return
-  ran.own_reply = said.own_reply
+  ran.ownReply = said.ownReply
   throw said.error
 }
 
@@ -52,7 +52,7 @@ export function restOfTurn(): Promise<void> {
 
 /** The reply of a handler that threw behind it is that of work which is rolled back: no client may take it for the outcome. */
 export function throwBehindReply<Tx>({ thrown }: Context<Tx>): void {
-  if (thrown?.had_replied === true) throw new OnlyonceError('not_applied', { cause: thrown.error })
+  if (thrown?.hadReplied === true) throw new OnlyonceError('not_applied', { cause: thrown.error })
 }
 
 /** The reply lets the request run again: it is sent, and the record says that nothing happened. */

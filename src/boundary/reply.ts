@@ -35,10 +35,10 @@ export function storedReply(reply: HttpReply, policy: ResolvedPolicy): Reply {
   }
   return {
     status,
-    headers: headers.filter(([name]) => KEPT.has(name) || policy.reply_headers.has(name)),
-    body: body.length > policy.reply_size_max_bytes ? null : body,
+    headers: headers.filter(([name]) => KEPT.has(name) || policy.replyHeaders.has(name)),
+    body: body.length > policy.replySizeMaxBytes ? null : body,
     schema: HTTP_SCHEMA,
-    sealed_by: null,
+    sealedBy: null,
   }
 }
 

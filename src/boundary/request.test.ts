@@ -8,7 +8,7 @@ function requestWith(headers: Readonly<Record<string, string | readonly string[]
     method: 'POST',
     route: '/things',
     path: '/things',
-    path_params: {},
+    pathParams: {},
     query: '',
     account: 'acct_1',
     header: (name) => headers[name],

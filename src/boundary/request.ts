@@ -25,7 +25,7 @@ export interface BoundaryRequest {
   readonly host?: string | undefined
   /** The path as the client spelt it. */
   readonly path: string
-  readonly path_params: Readonly<Record<string, string>>
+  readonly pathParams: Readonly<Record<string, string>>
   /** Without the question mark. */
   readonly query: string
   /** Whose request it is; null when no account was authenticated. */
@@ -88,38 +88,38 @@ export function preimageOf(
   body: RequestBody,
   operation: string,
   policy: ResolvedPolicy,
-  size_max_bytes: number,
+  sizeMaxBytes: number,
 ): Preimage {
   if (body.kind === 'parsed' && policy.body !== 'parsed') throw new OnlyonceError('raw_body_missing')
   const { method, query } = request
-  const media_type = mediaTypeOf(request)
-  const multipart = body.kind === 'raw' && countsByParts(request, media_type, policy)
+  const mediaType = mediaTypeOf(request)
+  const multipart = body.kind === 'raw' && countsByParts(request, mediaType, policy)
   return prepareRequest(
     {
       method,
       operation,
-      path_params: placeOf(request),
+      pathParams: placeOf(request),
       // What stands behind the question mark of the URL may begin with another one.
       query: `?${query}`,
-      media_type,
+      mediaType,
       encoding: multipart ? undefined : encodingOf(request),
       multipart,
       body: body.kind === 'raw' ? body.bytes : textOf(body.value),
     },
     policy.fields,
-    size_max_bytes === LIMITS.body_size_max_bytes ? undefined : { body_size_max_bytes: size_max_bytes },
+    sizeMaxBytes === LIMITS.bodySizeMaxBytes ? undefined : { bodySizeMaxBytes: sizeMaxBytes },
   )
 }
 
 /** A form counts by its parts: every client makes a new boundary for a retry. */
 function countsByParts(
   request: BoundaryRequest,
-  media_type: string | undefined,
+  mediaType: string | undefined,
   { body }: Pick<ResolvedPolicy, 'body'>,
 ): boolean {
-  const is_form = isMultipartForm(media_type)
-  if (body === 'multipart' && !is_form) throw new OnlyonceError('body_not_multipart')
-  if (!is_form || body === 'raw') return false
+  const isForm = isMultipartForm(mediaType)
+  if (body === 'multipart' && !isForm) throw new OnlyonceError('body_not_multipart')
+  if (!isForm || body === 'raw') return false
   // Parsers of forms do not inflate, so nothing is to be won by doing it here.
   if (encodingOf(request) !== undefined) throw new OnlyonceError('encoding_unsupported')
   return true
@@ -143,8 +143,8 @@ export function encodingOf(request: Pick<BoundaryRequest, 'header'>): string | u
  * among them. The path as it was spelt is; so one key under two spellings is at worst a reused key. No parameter has a space in
  * its name.
  */
-function placeOf({ path_params, path, constraints, host }: BoundaryRequest): Record<string, string> {
-  const place: Record<string, string> = { ...path_params, 'path as sent': path }
+function placeOf({ pathParams, path, constraints, host }: BoundaryRequest): Record<string, string> {
+  const place: Record<string, string> = { ...pathParams, 'path as sent': path }
   if (constraints !== undefined && constraints !== '') place['constraints of the route'] = constraints
   if (host !== undefined) place['host as sent'] = host
   return place
@@ -169,9 +169,9 @@ export function timeLeftMs(
   const text = typeof value === 'string' ? value.trim() : ''
   if (/^\d+$/.test(text) && !EPOCH_MS.test(text))
     throw new OnlyonceError('deadline_invalid', { detail: NOT_MILLISECONDS })
-  const at_ms = EPOCH_MS.test(text) ? Number(text) : ZONED_TIME.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(at_ms)) throw new OnlyonceError('deadline_invalid')
-  return at_ms - now()
+  const atMs = EPOCH_MS.test(text) ? Number(text) : ZONED_TIME.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(atMs)) throw new OnlyonceError('deadline_invalid')
+  return atMs - now()
 }
 
 /** From 1973 to 2286. A time in seconds has ten digits, one in microseconds sixteen, and how long to wait fewer than either. */

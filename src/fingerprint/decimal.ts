@@ -18,18 +18,18 @@ const DIGITS_ALWAYS_EXACT = 15
  */
 export function normalizeDecimal(lexeme: string): string {
   const sign = lexeme.startsWith('-') ? '-' : ''
-  const mantissa_end = findExponent(lexeme)
-  const mantissa = lexeme.slice(sign.length, mantissa_end)
+  const mantissaEnd = findExponent(lexeme)
+  const mantissa = lexeme.slice(sign.length, mantissaEnd)
   const dot = mantissa.indexOf('.')
   const digits = dot < 0 ? mantissa : mantissa.slice(0, dot) + mantissa.slice(dot + 1)
-  const fraction_digits = dot < 0 ? 0 : mantissa.length - dot - 1
+  const fractionDigits = dot < 0 ? 0 : mantissa.length - dot - 1
   let start = 0
   let end = digits.length
   while (start < end && digits[start] === '0') start++
   if (start === end) return '0'
   while (digits[end - 1] === '0') end--
-  const shift = digits.length - end - fraction_digits
-  return `${sign}${digits.slice(start, end)}e${shiftExponent(lexeme.slice(mantissa_end + 1), shift)}`
+  const shift = digits.length - end - fractionDigits
+  return `${sign}${digits.slice(start, end)}e${shiftExponent(lexeme.slice(mantissaEnd + 1), shift)}`
 }
 
 /**

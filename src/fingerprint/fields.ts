@@ -72,7 +72,7 @@ export function covers(pointers: readonly CompiledPointer[], pointer: string): b
 
 function compileAll(pointers: readonly string[], what: string): CompiledPointer[] {
   if (!Array.isArray(pointers)) refuse(`${what} is a list of JSON Pointers.`)
-  if (pointers.length > LIMITS.pointers_max) refuse(`${what} has more than ${LIMITS.pointers_max} pointers.`)
+  if (pointers.length > LIMITS.pointersMax) refuse(`${what} has more than ${LIMITS.pointersMax} pointers.`)
   const compiled: CompiledPointer[] = []
   // Sorted, a pointer comes before those below it: what is covered already adds nothing.
   const parsed = pointers.map((pointer) => ({ tokens: parsePointer(pointer), pointer, below: `${pointer}/` }))

@@ -88,7 +88,7 @@ class Reader {
 
   #readContainer(container: object, depth: number): JsonValue {
     if (this.#ancestors.includes(container)) this.#refuse('is a cycle', depth)
-    if (depth >= this.#limits.json_depth_max) this.#refuse('is nested too deeply', depth)
+    if (depth >= this.#limits.jsonDepthMax) this.#refuse('is nested too deeply', depth)
     this.#ancestors.push(container)
     const read = Array.isArray(container)
       ? this.#readArray(container, depth)
@@ -132,7 +132,7 @@ class Reader {
 
   #count(members: number, depth: number): void {
     this.#members += members
-    if (this.#members > this.#limits.json_members_max) this.#refuse('has too many members', depth)
+    if (this.#members > this.#limits.jsonMembersMax) this.#refuse('has too many members', depth)
   }
 
   #refuse(problem: string, depth: number): never {

@@ -14,18 +14,18 @@ export type JsonValue = null | boolean | number | string | JsonValue[] | { [name
  * Limits for JSON, under the names that they have in `LIMITS`.
  *
  * @example
- * parseStrictJson(body, { json_depth_max: 16 })
+ * parseStrictJson(body, { jsonDepthMax: 16 })
  */
 export interface JsonLimits {
-  readonly body_size_max_bytes?: number
-  readonly json_depth_max?: number
-  readonly json_members_max?: number
+  readonly bodySizeMaxBytes?: number
+  readonly jsonDepthMax?: number
+  readonly jsonMembersMax?: number
 }
 
 const NAMES: OptionNames<JsonLimits> = {
-  body_size_max_bytes: true,
-  json_depth_max: true,
-  json_members_max: true,
+  bodySizeMaxBytes: true,
+  jsonDepthMax: true,
+  jsonMembersMax: true,
 }
 
 /** Everything here recurses. Measured, `canonicalize` overflows an empty stack near 2,400 levels. */
@@ -35,21 +35,21 @@ const DEPTH_CEILING = 500
  * Completes limits with the defaults and refuses what could not work.
  *
  * @example
- * resolveLimits({ json_depth_max: 16 }).json_members_max // 10000
+ * resolveLimits({ jsonDepthMax: 16 }).jsonMembersMax // 10000
  */
 export function resolveLimits(limits: JsonLimits = LIMITS): Required<JsonLimits> {
   if (limits === LIMITS) return LIMITS
   refuseUnknown('The limits of JSON', limits, NAMES)
   const {
-    body_size_max_bytes = LIMITS.body_size_max_bytes,
-    json_depth_max = LIMITS.json_depth_max,
-    json_members_max = LIMITS.json_members_max,
+    bodySizeMaxBytes = LIMITS.bodySizeMaxBytes,
+    jsonDepthMax = LIMITS.jsonDepthMax,
+    jsonMembersMax = LIMITS.jsonMembersMax,
   } = limits
-  const all = { body_size_max_bytes, json_depth_max, json_members_max }
+  const all = { bodySizeMaxBytes, jsonDepthMax, jsonMembersMax }
   for (const [name, limit] of Object.entries(all)) {
     if (!Number.isSafeInteger(limit) || limit < 1) refuse(`${name} is a whole number above 0.`)
   }
-  if (json_depth_max > DEPTH_CEILING) refuse(`json_depth_max is at most ${DEPTH_CEILING}.`)
+  if (jsonDepthMax > DEPTH_CEILING) refuse(`jsonDepthMax is at most ${DEPTH_CEILING}.`)
   return all
 }
 

@@ -32,7 +32,7 @@ describe('JSON is UTF-8', () => {
     ['application/json; charset="utf-8', false],
     ['application/json; Charset = utf-8', false],
     ['application/json; charset*=utf-8', false],
-  ])('%s: %s', (media_type, expected) => {
-    expect(isUtf8Json(media_type)).toBe(expected)
+  ])('%s: %s', (mediaType, expected) => {
+    expect(isUtf8Json(mediaType)).toBe(expected)
   })
 })

@@ -18,9 +18,9 @@ const JSON_TYPE: MediaType = { text: 'application/json', json: true }
  * @example
  * readMediaType('Application/JSON; charset=utf-8') // { text: 'application/json', json: true }
  */
-export function readMediaType(media_type: string | undefined): MediaType {
-  if (media_type === 'application/json') return JSON_TYPE
-  const [essence = '', ...parameters] = (media_type ?? '').split(';').map((piece) => piece.trim())
+export function readMediaType(mediaType: string | undefined): MediaType {
+  if (mediaType === 'application/json') return JSON_TYPE
+  const [essence = '', ...parameters] = (mediaType ?? '').split(';').map((piece) => piece.trim())
   const type = essence.toLowerCase()
   if (type === 'application/json' || type.endsWith('+json')) return { text: type, json: true }
   return { text: [type, ...parameters.filter(Boolean).map(lowerName)].join(';'), json: false }
@@ -33,9 +33,9 @@ export function readMediaType(media_type: string | undefined): MediaType {
  * @example
  * isUtf8Json('application/json; charset=utf-7') // false
  */
-export function isUtf8Json(media_type: string | undefined): boolean {
-  if (media_type === 'application/json' || media_type === undefined) return true
-  const parameters = media_type.split(';').slice(1)
+export function isUtf8Json(mediaType: string | undefined): boolean {
+  if (mediaType === 'application/json' || mediaType === undefined) return true
+  const parameters = mediaType.split(';').slice(1)
   return parameters.every((parameter) => !/charset/i.test(parameter) || UTF8.test(parameter))
 }
 

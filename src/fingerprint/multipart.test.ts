@@ -15,8 +15,8 @@ function written(boundary: string, parts: readonly (readonly [head: string, cont
 }
 
 const type = (boundary: string) => `multipart/form-data; boundary=${boundary}`
-const refused = (media_type: string, body: string) => {
-  expect(() => parseMultipart(media_type, Buffer.from(body, 'latin1'))).toThrow(/not well-formed multipart/)
+const refused = (mediaType: string, body: string) => {
+  expect(() => parseMultipart(mediaType, Buffer.from(body, 'latin1'))).toThrow(/not well-formed multipart/)
 }
 
 describe('a form', () => {
@@ -68,7 +68,7 @@ describe('a form', () => {
 
   it('has exactly one boundary, and one that may be', () => {
     const body = `--x\r\n${disposition('a')}\r\n\r\n1\r\n--x--`
-    for (const media_type of [
+    for (const mediaType of [
       'multipart/form-data',
       'multipart/form-data; boundary=',
       'multipart/form-data; boundary=x; boundary=y',
@@ -77,7 +77,7 @@ describe('a form', () => {
       'multipart/form-data; junk; boundary=x',
       `multipart/form-data; boundary=${'x'.repeat(71)}`,
     ]) {
-      refused(media_type, body)
+      refused(mediaType, body)
     }
     expect(
       parseMultipart('Multipart/Form-Data; charset=utf-8; Boundary="x"', Buffer.from(body)).parameters,
@@ -87,7 +87,7 @@ describe('a form', () => {
 
 describe('what is signed of a form', () => {
   const preimageOf = (boundary: string, parts: readonly (readonly [string, Buffer])[]) => {
-    const request = { method: 'POST', operation: 'a', media_type: type(boundary), multipart: true }
+    const request = { method: 'POST', operation: 'a', mediaType: type(boundary), multipart: true }
     const { text, bytes } = prepareRequest({ ...request, body: written(boundary, parts) })
     return Buffer.concat([Buffer.from(text), bytes!]).toString('latin1')
   }

@@ -16,7 +16,7 @@ export interface Part {
  * A form: its parts in their order, and what its media type says beside the boundary.
  *
  * @example
- * const { parameters, parts }: MultipartForm = parseMultipart(media_type, body)
+ * const { parameters, parts }: MultipartForm = parseMultipart(mediaType, body)
  */
 export interface MultipartForm {
   readonly parameters: readonly string[]
@@ -29,8 +29,8 @@ export interface MultipartForm {
  * @example
  * isMultipartForm('multipart/form-data; boundary=x') // true
  */
-export function isMultipartForm(media_type: string | undefined): boolean {
-  return /^\s*multipart\/form-data\s*(?:;|$)/i.test(media_type ?? '')
+export function isMultipartForm(mediaType: string | undefined): boolean {
+  return /^\s*multipart\/form-data\s*(?:;|$)/i.test(mediaType ?? '')
 }
 
 /**
@@ -46,8 +46,8 @@ export function isMultipartForm(media_type: string | undefined): boolean {
  * @example
  * parseMultipart('multipart/form-data; boundary=x', Buffer.from('--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n'))
  */
-export function parseMultipart(media_type: string, body: Uint8Array): MultipartForm {
-  const { boundary, others: parameters } = parametersOf(media_type)
+export function parseMultipart(mediaType: string, body: Uint8Array): MultipartForm {
+  const { boundary, others: parameters } = parametersOf(mediaType)
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const delimiter = Buffer.from(`--${boundary}`, 'latin1')
   const parts: Part[] = []
@@ -62,7 +62,7 @@ export function parseMultipart(media_type: string, body: Uint8Array): MultipartF
     if (next < 0 || end < start || bytes.toString('latin1', end, next) !== CRLF) {
       refuse('A part does not end with a new line and the boundary, or holds the boundary.')
     }
-    if (parts.length >= LIMITS.json_members_max) refuse('It has too many parts.')
+    if (parts.length >= LIMITS.jsonMembersMax) refuse('It has too many parts.')
     parts.push(partOf(bytes.subarray(start, end)))
     at = next + delimiter.length
   }
@@ -98,8 +98,8 @@ interface Parameters {
 }
 
 /** Read to its end: with two boundaries, or with something between them, it would be the parser's choice which counts. */
-function parametersOf(media_type: string): Parameters {
-  const text = media_type.slice(media_type.indexOf(';'))
+function parametersOf(mediaType: string): Parameters {
+  const text = mediaType.slice(mediaType.indexOf(';'))
   const found = new Map<string, string>()
   PARAMETER.lastIndex = 0
   while (PARAMETER.lastIndex < text.length) {

@@ -12,9 +12,9 @@ const hex = (preimage: Preimage) => sign(ring, preimage).digest.toString('hex')
 const request: FingerprintRequest = {
   method: 'POST',
   operation: 'payments.capture',
-  path_params: { id: 'pay_1' },
+  pathParams: { id: 'pay_1' },
   query: 'expand=charge',
-  media_type: 'application/json',
+  mediaType: 'application/json',
   body: '{"amount":1200,"currency":"eur"}',
 }
 const of = (change: Partial<FingerprintRequest> = {}) => hex(prepareRequest({ ...request, ...change }))
@@ -28,24 +28,24 @@ describe('prepareRequest', () => {
     ['spelling of numbers', { body: '{"amount":1.2e3,"currency":"eur"}' }],
     ['escapes', { body: '{"\\u0061mount":1200,"currency":"\\u0065ur"}' }],
     ['bytes or text', { body: Buffer.from('{"amount":1200,"currency":"eur"}') }],
-    ['charset', { media_type: 'Application/JSON; charset=utf-8' }],
+    ['charset', { mediaType: 'Application/JSON; charset=utf-8' }],
     ['version of the operation', { operation: 'payments.capture@2' }],
     ['case of the method', { method: 'post' }],
-    ['absent path parameters', { path_params: { id: 'pay_1', rest: undefined } }],
+    ['absent path parameters', { pathParams: { id: 'pay_1', rest: undefined } }],
     ['form of the query', { query: [['expand', 'charge']] }],
   ])('does not depend on %s', (_, change) => expect(of(change)).toBe(of()))
 
   it.each<[string, Partial<FingerprintRequest>]>([
     ['method', { method: 'PUT' }],
     ['operation', { operation: 'payments.void' }],
-    ['path parameter', { path_params: { id: 'pay_2' } }],
-    ['name of a path parameter', { path_params: { pid: 'pay_1' } }],
-    ['lack of path parameters', { path_params: {} }],
+    ['path parameter', { pathParams: { id: 'pay_2' } }],
+    ['name of a path parameter', { pathParams: { pid: 'pay_1' } }],
+    ['lack of path parameters', { pathParams: {} }],
     ['query', { query: 'expand=customer' }],
     ['lack of a query', { query: '' }],
-    ['media type', { media_type: 'application/vnd.api+json' }],
-    ['other kind of body', { media_type: 'text/plain' }],
-    ['lack of a media type', { media_type: undefined }],
+    ['media type', { mediaType: 'application/vnd.api+json' }],
+    ['other kind of body', { mediaType: 'text/plain' }],
+    ['lack of a media type', { mediaType: undefined }],
     ['value', { body: '{"amount":1201,"currency":"eur"}' }],
     ['type of a value', { body: '{"amount":"1200","currency":"eur"}' }],
     ['name', { body: '{"amounts":1200,"currency":"eur"}' }],
@@ -54,9 +54,7 @@ describe('prepareRequest', () => {
   ])('depends on the %s', (_, change) => expect(of(change)).not.toBe(of()))
 
   it('tells the same empty body on two resources apart', () => {
-    expect(of({ body: '{}', path_params: { id: 'a' } })).not.toBe(
-      of({ body: '{}', path_params: { id: 'b' } }),
-    )
+    expect(of({ body: '{}', pathParams: { id: 'a' } })).not.toBe(of({ body: '{}', pathParams: { id: 'b' } }))
   })
 
   it('takes an empty body for none', () => {
@@ -78,7 +76,7 @@ describe('prepareRequest', () => {
   })
 
   it('counts other bodies by their bytes', () => {
-    const bytes = (body: string | Uint8Array) => of({ media_type: 'text/plain', body })
+    const bytes = (body: string | Uint8Array) => of({ mediaType: 'text/plain', body })
     expect(bytes('abc')).toBe(bytes(Buffer.from('abc')))
     expect(bytes('{"a":1}')).not.toBe(bytes('{"a": 1}'))
     expect(bytes(Uint8Array.of(0xff))).not.toBe(bytes(Uint8Array.of(0xfe)))
@@ -91,17 +89,17 @@ describe('prepareRequest', () => {
 
   it('passes on what strict JSON refuses', () => {
     expect(() => json('{"a":1,"a":2}')).toThrow(expect.objectContaining({ code: 'json_duplicate_member' }))
-    expect(() => prepareRequest(request, undefined, { json_members_max: 1 })).toThrow(
+    expect(() => prepareRequest(request, undefined, { jsonMembersMax: 1 })).toThrow(
       expect.objectContaining({ code: 'json_too_many_members' }),
     )
   })
 
   it('stands the deepest nesting that limits allow', () => {
     const body = `${'{"1":['.repeat(250)}1e999${']}'.repeat(250)}`
-    expect(prepareRequest({ ...request, body }, undefined, { json_depth_max: 500 }).text).toContain('1e999')
+    expect(prepareRequest({ ...request, body }, undefined, { jsonDepthMax: 500 }).text).toContain('1e999')
   })
 
-  it.each([{ method: '' }, { method: 7 }, { path_params: { id: 7 } }])('refuses %j', (change) => {
+  it.each([{ method: '' }, { method: 7 }, { pathParams: { id: 7 } }])('refuses %j', (change) => {
     expect(() => of(change as Partial<FingerprintRequest>)).toThrow(
       expect.objectContaining({ code: 'option_invalid' }),
     )
@@ -138,19 +136,19 @@ describe('prepareRequest', () => {
     const requests = fc.record({
       method: fc.constantFrom('POST', 'PUT'),
       operation: fc.constantFrom('a', 'b'),
-      path_params: fc.dictionary(words, words, { maxKeys: 2, noNullPrototype: true }),
+      pathParams: fc.dictionary(words, words, { maxKeys: 2, noNullPrototype: true }),
       query: fc.array(fc.tuple(words, words), { maxLength: 2 }),
-      media_type: fc.constantFrom('text/plain', 'application/octet-stream'),
+      mediaType: fc.constantFrom('text/plain', 'application/octet-stream'),
       body: words,
     })
     const meaning = ({
-      path_params,
+      pathParams,
       query,
       ...rest
     }: typeof requests extends fc.Arbitrary<infer R> ? R : never) =>
       JSON.stringify([
         ...Object.values(rest),
-        Object.entries(path_params).sort(([one], [other]) => (one < other ? -1 : 1)),
+        Object.entries(pathParams).sort(([one], [other]) => (one < other ? -1 : 1)),
         [...query].sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0)),
       ])
     fc.assert(
@@ -214,7 +212,7 @@ describe('prepareInput', () => {
     const asRequest = prepareRequest({
       method: 'POST',
       operation: 'op',
-      media_type: 'application/json',
+      mediaType: 'application/json',
       body: '1',
     })
     expect(hex(asRequest)).not.toBe(input(1))
@@ -254,14 +252,14 @@ describe('sign and matches', () => {
   it('signs with HMAC-SHA-256 over text and bytes', () => {
     const bytes = prepareRequest({ method: 'PUT', operation: 'op', body: Uint8Array.of(1, 0xff) })
     const expected = createHmac('sha256', SECRET).update(bytes.text).update(bytes.bytes!).digest()
-    expect(sign(ring, bytes)).toEqual({ key_id: 'default', digest: expected })
+    expect(sign(ring, bytes)).toEqual({ keyId: 'default', digest: expected })
     expect(sign(ring, preimage).digest).toHaveLength(32)
   })
 
   it('knows a retry from a reused key', () => {
     expect(matches(ring, preimage, sign(ring, preimage))).toBe(true)
     expect(matches(ring, other, sign(ring, preimage))).toBe(false)
-    expect(matches(ring, preimage, { key_id: 'default', digest: Buffer.alloc(31) })).toBe(false)
+    expect(matches(ring, preimage, { keyId: 'default', digest: Buffer.alloc(31) })).toBe(false)
   })
 
   it('knows old fingerprints after a rotation', () => {
@@ -270,7 +268,7 @@ describe('sign and matches', () => {
     const stored = sign(before, preimage)
     expect(matches(after, preimage, stored)).toBe(true)
     expect(matches(after, other, stored)).toBe(false)
-    expect(sign(after, preimage).key_id).toBe('b')
+    expect(sign(after, preimage).keyId).toBe('b')
     expect(sign(after, preimage).digest).not.toEqual(stored.digest)
   })
 
@@ -279,7 +277,7 @@ describe('sign and matches', () => {
     expect(() => matches(ring, preimage, stored)).toThrow(
       expect.objectContaining({ code: 'fingerprint_key_unknown' }),
     )
-    expect(() => matches(ring, preimage, { ...stored, key_id: 'constructor' })).toThrow(
+    expect(() => matches(ring, preimage, { ...stored, keyId: 'constructor' })).toThrow(
       expect.objectContaining({ code: 'fingerprint_key_unknown' }),
     )
   })

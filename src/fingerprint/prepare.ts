@@ -24,9 +24,9 @@ const INPUT = encodeParts('onlyonce.fingerprint.v1', 'input')
 export interface FingerprintRequest {
   readonly method: string
   readonly operation: string
-  readonly path_params?: Readonly<Record<string, string | undefined>> | undefined
+  readonly pathParams?: Readonly<Record<string, string | undefined>> | undefined
   readonly query?: Query | undefined
-  readonly media_type?: string | undefined
+  readonly mediaType?: string | undefined
   /** What the body is packed in. Counts where the body counts by its bytes; JSON is given unpacked. */
   readonly encoding?: string | undefined
   /** Whether the body is a form that counts by its parts. */
@@ -53,8 +53,8 @@ export interface Preimage {
  * const preimage = prepareRequest({
  *   method: 'POST',
  *   operation: 'payments.capture',
- *   path_params: { id: 'pay_1' },
- *   media_type: 'application/json',
+ *   pathParams: { id: 'pay_1' },
+ *   mediaType: 'application/json',
  *   body: '{"amount":1200}',
  * })
  */
@@ -64,11 +64,11 @@ export function prepareRequest(
   limits?: JsonLimits,
 ): Preimage {
   if (typeof request.method !== 'string' || request.method === '') refuse('A request has a method.')
-  const media = readMediaType(request.media_type)
+  const media = readMediaType(request.mediaType)
   const start =
     REQUEST +
     encodeParts(request.method.toUpperCase(), operationName(request.operation)) +
-    encodePathParams(request.path_params) +
+    encodePathParams(request.pathParams) +
     encodeQuery(request.query)
   const { body, encoding, multipart } = request
   if (multipart === true) return prepareParts(start, request, limits)
@@ -94,7 +94,7 @@ export function prepareInput(
 ): Preimage {
   const head = INPUT + encodePart(operationName(operation))
   const preimage = prepareJson(head, 'value', readInput(input, limits), [], fields)
-  if (preimage.text.length - head.length > resolveLimits(limits).body_size_max_bytes) {
+  if (preimage.text.length - head.length > resolveLimits(limits).bodySizeMaxBytes) {
     throw new OnlyonceError('input_not_serializable', { detail: 'The input is too large.' })
   }
   return preimage
@@ -127,21 +127,21 @@ function encodeNotes({ inexact, gaps }: Selected): string {
 
 function prepareBytes(head: string, body: Uint8Array | string, limits: JsonLimits | undefined): Preimage {
   // UTF-8 cannot carry half a surrogate pair; such text keeps its own encoding and its own kind.
-  const ill_formed = typeof body === 'string' && !isWellFormed(body)
-  const bytes = typeof body === 'string' ? Buffer.from(body, ill_formed ? 'utf16le' : 'utf8') : body
-  if (bytes.length > resolveLimits(limits).body_size_max_bytes) throw new OnlyonceError('body_too_large')
-  return { text: `${head}${encodePart(ill_formed ? 'utf16' : 'bytes')}${bytes.length}:`, bytes }
+  const illFormed = typeof body === 'string' && !isWellFormed(body)
+  const bytes = typeof body === 'string' ? Buffer.from(body, illFormed ? 'utf16le' : 'utf8') : body
+  if (bytes.length > resolveLimits(limits).bodySizeMaxBytes) throw new OnlyonceError('body_too_large')
+  return { text: `${head}${encodePart(illFormed ? 'utf16' : 'bytes')}${bytes.length}:`, bytes }
 }
 
 /** The parts in their order, each with its headers and the length of its content; the contents come behind all of them. */
 function prepareParts(
   start: string,
-  { media_type = '', body = '' }: FingerprintRequest,
+  { mediaType = '', body = '' }: FingerprintRequest,
   limits: JsonLimits | undefined,
 ): Preimage {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  if (bytes.length > resolveLimits(limits).body_size_max_bytes) throw new OnlyonceError('body_too_large')
-  const { parameters, parts } = parseMultipart(media_type, bytes)
+  if (bytes.length > resolveLimits(limits).bodySizeMaxBytes) throw new OnlyonceError('body_too_large')
+  const { parameters, parts } = parseMultipart(mediaType, bytes)
   let text = start + encodeParts('multipart/form-data', 'parts', String(parameters.length), ...parameters)
   text += encodePart(String(parts.length))
   for (const { headers, content } of parts) {

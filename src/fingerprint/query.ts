@@ -26,7 +26,7 @@ export function encodeQuery(query: Query | undefined): string {
   // No server receives such text; it is kept whole, since decoding it would lose what it holds.
   if (typeof query === 'string' && !isWellFormed(query)) return encodeParts('opaque', query)
   const pairs = typeof query === 'string' ? splitQuery(query) : query.map(encodePair)
-  if (pairs.length > LIMITS.json_members_max) {
+  if (pairs.length > LIMITS.jsonMembersMax) {
     throw new OnlyonceError('json_too_many_members', { detail: 'See the query.' })
   }
   // Array.prototype.sort is stable. Any order will do, as long as equal names meet.

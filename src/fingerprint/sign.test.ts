@@ -5,8 +5,8 @@ import { LIMITS } from '../limits.ts'
 import { keyRing } from '../ring.ts'
 import { matches, sign } from './sign.ts'
 
-const { secret_size_min_bytes } = LIMITS
-const secrets = fc.uint8Array({ minLength: secret_size_min_bytes, maxLength: 200 })
+const { secretSizeMinBytes } = LIMITS
+const secrets = fc.uint8Array({ minLength: secretSizeMinBytes, maxLength: 200 })
 const bodies = fc.option(fc.uint8Array({ maxLength: 200 }))
 const texts = fc.string({ unit: 'binary', maxLength: 300 })
 

@@ -9,7 +9,7 @@ import type { Preimage } from './prepare.ts'
  * const fingerprint: Fingerprint = sign(ring, preimage)
  */
 export interface Fingerprint {
-  readonly key_id: string
+  readonly keyId: string
   /** HMAC-SHA-256, 32 bytes. */
   readonly digest: Buffer
 }
@@ -21,8 +21,8 @@ export interface Fingerprint {
  * const fingerprint = sign(ring, prepareInput({ operation: 'transfers.create', input }))
  */
 export function sign(ring: KeyRing, preimage: Preimage): Fingerprint {
-  const key_id = ring.current_id
-  return { key_id, digest: digest(ring.find(key_id), preimage) }
+  const keyId = ring.currentId
+  return { keyId, digest: digest(ring.find(keyId), preimage) }
 }
 
 /**
@@ -33,7 +33,7 @@ export function sign(ring: KeyRing, preimage: Preimage): Fingerprint {
  * if (!matches(ring, preimage, record.fingerprint)) return keyReused()
  */
 export function matches(ring: KeyRing, preimage: Preimage, stored: Fingerprint): boolean {
-  const computed = digest(ring.find(stored.key_id), preimage)
+  const computed = digest(ring.find(stored.keyId), preimage)
   return computed.length === stored.digest.length && timingSafeEqual(computed, stored.digest)
 }
 

@@ -212,12 +212,12 @@ describe('limits', () => {
   })
 
   it('takes other limits', () => {
-    expect(() => parseStrictJson('[[1]]', { json_depth_max: 1 })).toThrow(code('json_too_deep'))
-    expect(() => parseStrictJson('[1,2]', { json_members_max: 1 })).toThrow(code('json_too_many_members'))
-    expect(() => parseStrictJson('[1]', { body_size_max_bytes: 2 })).toThrow(code('body_too_large'))
-    expect(parseStrictJson('['.repeat(500) + ']'.repeat(500), { json_depth_max: 500 }).inexact).toEqual([])
-    for (const json_depth_max of [0, 1.5, 501, Number.NaN]) {
-      expect(() => parseStrictJson('1', { json_depth_max })).toThrow(code('option_invalid'))
+    expect(() => parseStrictJson('[[1]]', { jsonDepthMax: 1 })).toThrow(code('json_too_deep'))
+    expect(() => parseStrictJson('[1,2]', { jsonMembersMax: 1 })).toThrow(code('json_too_many_members'))
+    expect(() => parseStrictJson('[1]', { bodySizeMaxBytes: 2 })).toThrow(code('body_too_large'))
+    expect(parseStrictJson('['.repeat(500) + ']'.repeat(500), { jsonDepthMax: 500 }).inexact).toEqual([])
+    for (const jsonDepthMax of [0, 1.5, 501, Number.NaN]) {
+      expect(() => parseStrictJson('1', { jsonDepthMax })).toThrow(code('option_invalid'))
     }
   })
 })

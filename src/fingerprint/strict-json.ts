@@ -39,17 +39,17 @@ export interface StrictJson {
  */
 export function parseStrictJson(source: Uint8Array | string, limits?: JsonLimits): StrictJson {
   const resolved = resolveLimits(limits)
-  return new Reader(decode(source, resolved.body_size_max_bytes), resolved).readDocument()
+  return new Reader(decode(source, resolved.bodySizeMaxBytes), resolved).readDocument()
 }
 
-function decode(source: Uint8Array | string, size_max_bytes: number): string {
+function decode(source: Uint8Array | string, sizeMaxBytes: number): string {
   if (typeof source === 'string') {
     // No text has fewer bytes than characters: the first test spares counting what is too large anyway.
-    if (source.length > size_max_bytes || Buffer.byteLength(source) > size_max_bytes) refuse('body_too_large')
+    if (source.length > sizeMaxBytes || Buffer.byteLength(source) > sizeMaxBytes) refuse('body_too_large')
     if (!isWellFormed(source)) refuse('json_lone_surrogate')
     return source
   }
-  if (source.byteLength > size_max_bytes) refuse('body_too_large')
+  if (source.byteLength > sizeMaxBytes) refuse('body_too_large')
   if (!isUtf8(source)) refuse('json_not_utf8')
   return Buffer.from(source.buffer, source.byteOffset, source.byteLength).toString('utf8')
 }
@@ -89,7 +89,7 @@ class Reader {
   }
 
   #enter(depth: number): number {
-    if (depth >= this.#limits.json_depth_max) refuse('json_too_deep')
+    if (depth >= this.#limits.jsonDepthMax) refuse('json_too_deep')
     this.#at++
     return depth + 1
   }
@@ -133,7 +133,7 @@ class Reader {
   }
 
   #count(): void {
-    if (++this.#members > this.#limits.json_members_max) refuse('json_too_many_members')
+    if (++this.#members > this.#limits.jsonMembersMax) refuse('json_too_many_members')
   }
 
   #readString(): string {

@@ -19,8 +19,8 @@ const READABLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,31}$/
 export function businessKey(name: string, ...identifiers: (string | number | bigint)[]): string {
   checkText(name, 'The name')
   if (identifiers.length === 0) refuse('There is no identifier.')
-  if (identifiers.length > LIMITS.business_key_parts_max) {
-    refuse(`At most ${LIMITS.business_key_parts_max} identifiers are allowed.`)
+  if (identifiers.length > LIMITS.businessKeyPartsMax) {
+    refuse(`At most ${LIMITS.businessKeyPartsMax} identifiers are allowed.`)
   }
   const texts = identifiers.map((identifier, i) => toText(identifier, `Identifier ${i + 1}`))
   const digest = createHash('sha256')

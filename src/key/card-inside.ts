@@ -89,13 +89,13 @@ function inAscii(digit: string): string {
 function isCardAt(text: string, start: number): boolean {
   let digits = ''
   let separators = 0
-  let is_list = false
+  let isList = false
   const groups = [0]
   for (let i = start; i < text.length && digits.length <= DIGITS_MAX; i++) {
     if (!isDigit(text, i)) {
-      const is_mark = isListMark(text, i)
-      if (!(is_mark || isSeparator(text, i)) || ++separators > SEPARATORS_MAX) return false
-      is_list ||= is_mark
+      const isMark = isListMark(text, i)
+      if (!(isMark || isSeparator(text, i)) || ++separators > SEPARATORS_MAX) return false
+      isList ||= isMark
       continue
     }
     if (separators > 0) groups.push(0)
@@ -105,7 +105,7 @@ function isCardAt(text: string, start: number): boolean {
     if (digits.length < DIGITS_MIN || isDigit(text, i + 1)) continue
     // `+49 151 …` is a telephone number, which has fifteen digits at most.
     if (text[start - 1] === '+' && digits.length <= PHONE_DIGITS_MAX) continue
-    if (isCard(digits) && isWrittenSo(groups, is_list) && isFreeAfter(text, i)) return true
+    if (isCard(digits) && isWrittenSo(groups, isList) && isFreeAfter(text, i)) return true
   }
   return false
 }
@@ -134,11 +134,11 @@ function passesLuhn(digits: string): boolean {
  * American Express and Diners Club print theirs. `4500012345-2026-11-15` is an invoice and a day. Between marks that stand between the
  * members of a list, too, only groups as they are printed on a card count.
  */
-function isWrittenSo(groups: readonly number[], is_list: boolean): boolean {
+function isWrittenSo(groups: readonly number[], isList: boolean): boolean {
   const [first = 0] = groups
   const last = groups.at(-1)!
-  if (is_list && first !== 4) return false
-  if (!is_list && groups.every((size) => size % 4 === 0)) return true
+  if (isList && first !== 4) return false
+  if (!isList && groups.every((size) => size % 4 === 0)) return true
   if (groups.slice(0, -1).every((size) => size === first) && last <= first) return true
   return first === 4 && groups[1] === 6 && groups.length === 3
 }

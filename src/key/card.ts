@@ -28,14 +28,14 @@ export function isCardNumber(text: string): boolean {
 export function maskCardNumbers(text: string): string {
   let masked = ''
   let copied = 0
-  let hidden_end = 0
+  let hiddenEnd = 0
   for (let i = 0; i < text.length; i++) {
     if (!isDigit(text.charCodeAt(i)) || (i > 0 && isDigit(text.charCodeAt(i - 1)))) continue
     const end = findCardEnd(text, i)
-    if (end <= hidden_end) continue
+    if (end <= hiddenEnd) continue
     // Two numbers that overlap are hidden together: either may be the real one.
-    if (i >= hidden_end) masked += `${text.slice(copied, i)}[card number]`
-    hidden_end = end
+    if (i >= hiddenEnd) masked += `${text.slice(copied, i)}[card number]`
+    hiddenEnd = end
     copied = end
   }
   return copied === 0 ? text : masked + text.slice(copied)
@@ -51,8 +51,8 @@ const SPAN_MAX = DIGITS_MAX + (DIGITS_MAX - 1) * SEPARATORS_MAX
  * @example
  * maskBeginning(error.message, 300)
  */
-export function maskBeginning(text: string, length_max: number): string {
-  return maskCardNumbers(text.slice(0, length_max + SPAN_MAX)).slice(0, length_max)
+export function maskBeginning(text: string, lengthMax: number): string {
+  return maskCardNumbers(text.slice(0, lengthMax + SPAN_MAX)).slice(0, lengthMax)
 }
 
 /**
@@ -64,8 +64,8 @@ function findCardEnd(text: string, start: number): number {
   let digits = 0
   let separators = 0
   // Luhn doubles every second digit from the right, and the right end moves: keep both sums.
-  let sum_even_doubled = 0
-  let sum_odd_doubled = 0
+  let sumEvenDoubled = 0
+  let sumOddDoubled = 0
   for (let i = start; i < text.length; i++) {
     const code = text.charCodeAt(i)
     if (!isDigit(code)) {
@@ -76,10 +76,10 @@ function findCardEnd(text: string, start: number): number {
     if (++digits > DIGITS_MAX) break
     const digit = code - 0x30
     const doubled = digit > 4 ? 2 * digit - 9 : 2 * digit
-    sum_even_doubled += digits % 2 === 0 ? doubled : digit
-    sum_odd_doubled += digits % 2 === 1 ? doubled : digit
+    sumEvenDoubled += digits % 2 === 0 ? doubled : digit
+    sumOddDoubled += digits % 2 === 1 ? doubled : digit
     if (digits < DIGITS_MIN || isDigit(text.charCodeAt(i + 1))) continue
-    const sum = digits % 2 === 0 ? sum_odd_doubled : sum_even_doubled
+    const sum = digits % 2 === 0 ? sumOddDoubled : sumEvenDoubled
     if (sum % 10 === 0) found = i + 1
   }
   return found

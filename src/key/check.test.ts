@@ -33,10 +33,10 @@ describe('checkKey', () => {
   )
 
   it('obeys the rules', () => {
-    expect(checkKey('a', { length_min: 1 })).toBe('a')
-    expect(() => checkKey('a'.repeat(19), { length_min: 20 })).toThrow(code('key_too_short'))
-    expect(checkKey('4242424242424242', { allow_sensitive: true })).toBe('4242424242424242')
-    expect(() => checkKey('abcdefgh', { length_min: 0 })).toThrow(code('option_invalid'))
+    expect(checkKey('a', { lengthMin: 1 })).toBe('a')
+    expect(() => checkKey('a'.repeat(19), { lengthMin: 20 })).toThrow(code('key_too_short'))
+    expect(checkKey('4242424242424242', { allowSensitive: true })).toBe('4242424242424242')
+    expect(() => checkKey('abcdefgh', { lengthMin: 0 })).toThrow(code('option_invalid'))
   })
 
   it('accepts printable ASCII and nothing else', () => {
@@ -48,7 +48,7 @@ describe('checkKey', () => {
         const printable = /^[\x20-\x7e]{8,255}$/.test(key) && key.trim() !== ''
         let accepted = true
         try {
-          checkKey(key, { allow_sensitive: true })
+          checkKey(key, { allowSensitive: true })
         } catch {
           accepted = false
         }

@@ -13,10 +13,10 @@ import { findSensitive } from './sensitive.ts'
  * checkKey('8e03978e-40d5-43e8-bc93-6894a57f9324')
  */
 export function checkKey(key: unknown, rules: KeyRules = KEY_RULES_DEFAULT): string {
-  const { length_min, allow_sensitive, issued } = keyRules(rules)
+  const { lengthMin, allowSensitive, issued } = keyRules(rules)
   if (typeof key !== 'string') throw new OnlyonceError('key_not_a_string')
   if (key.length === 0) throw new OnlyonceError('key_empty')
-  if (key.length > LIMITS.key_length_max) throw new OnlyonceError('key_too_long')
+  if (key.length > LIMITS.keyLengthMax) throw new OnlyonceError('key_too_long')
   refuseUnprintable(key)
   if (isBlank(key)) throw new OnlyonceError('key_blank')
   if (looksIssued(key)) {
@@ -25,10 +25,10 @@ export function checkKey(key: unknown, rules: KeyRules = KEY_RULES_DEFAULT): str
     return key
   }
   if (issued === 'required') throw new OnlyonceError('key_not_issued')
-  if (key.length < length_min) {
-    throw new OnlyonceError('key_too_short', { detail: `At least ${length_min} characters are needed.` })
+  if (key.length < lengthMin) {
+    throw new OnlyonceError('key_too_short', { detail: `At least ${lengthMin} characters are needed.` })
   }
-  if (!allow_sensitive) {
+  if (!allowSensitive) {
     const code = findSensitive(key)
     if (code !== null) throw new OnlyonceError(code)
   }

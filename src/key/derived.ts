@@ -10,7 +10,7 @@ const DOMAIN = 'onlyonce.derived_key.v1'
 /** The same for later generations. They have a part more, so they are in a domain of their own. */
 const LATER_DOMAIN = 'onlyonce.derived_key.generation.v1'
 /** The key has passed its own rules at the door; here only what no key may be is refused. */
-const RULES = keyRules({ length_min: 1, allow_sensitive: true })
+const RULES = keyRules({ lengthMin: 1, allowSensitive: true })
 
 /**
  * The key that a foreign call carries: the same on every attempt, in every process, after every deploy and

@@ -74,8 +74,8 @@ describe('parseKeyHeader', () => {
   })
 
   it('obeys the rules', () => {
-    expect(parseKeyHeader('abc', { length_min: 3 })).toBe('abc')
-    expect(parseKeyHeader('joe@example.com', { allow_sensitive: true })).toBe('joe@example.com')
+    expect(parseKeyHeader('abc', { lengthMin: 3 })).toBe('abc')
+    expect(parseKeyHeader('joe@example.com', { allowSensitive: true })).toBe('joe@example.com')
   })
 
   it('refuses a value that is no text', () => {
@@ -97,7 +97,7 @@ describe('parseKeyHeader', () => {
       .filter((key) => key.trim() !== '')
     fc.assert(
       fc.property(keys, (key) => {
-        expect(parseKeyHeader(serializeItem(key), { allow_sensitive: true })).toBe(key)
+        expect(parseKeyHeader(serializeItem(key), { allowSensitive: true })).toBe(key)
       }),
     )
   })
@@ -107,7 +107,7 @@ describe('parseKeyHeader', () => {
     const keys = fc.array(chars, { minLength: 8, maxLength: 60 }).map((list) => list.join(''))
     fc.assert(
       fc.property(keys, (key) => {
-        const rules = { allow_sensitive: true }
+        const rules = { allowSensitive: true }
         expect(parseKeyHeader(key, rules)).toBe(key)
         expect(parseKeyHeader(`"${key}"`, rules)).toBe(key)
       }),

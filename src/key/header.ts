@@ -5,7 +5,7 @@ import { checkKey, refuseUnprintable } from './check.ts'
 import type { KeyRules } from './rules.ts'
 
 /** The longest key, every character escaped, between quotes. Anything longer is refused unread. */
-const HEADER_LENGTH_MAX = 2 * LIMITS.key_length_max + 2
+const HEADER_LENGTH_MAX = 2 * LIMITS.keyLengthMax + 2
 
 /**
  * Reads the key from the value of its header. A structured-field string (`"abc"`) and the bare form (`abc`)

@@ -25,13 +25,11 @@ describe('an issued key', () => {
     const key = keys.issue(SCOPE, EXPIRY_S)
     const bytes = Buffer.from(key.slice('once.1.default.'.length), 'base64url')
     const nonce = bytes.subarray(5, 21)
-    const signing_key = createHmac('sha256', A).update('34:onlyonce.issued_key.v1.signing_key').digest()
+    const signingKey = createHmac('sha256', A).update('34:onlyonce.issued_key.v1.signing_key').digest()
     const text = `22:onlyonce.issued_key.v11:17:default6:acct_115:payments.create10:1900000000b16:${nonce.toString('hex')}`
     expect(key).toMatch(/^once\.1\.default\.[A-Za-z0-9_-]{52}$/)
     expect(bytes.readUIntBE(0, 5)).toBe(EXPIRY_S)
-    expect(bytes.subarray(21)).toEqual(
-      createHmac('sha256', signing_key).update(text).digest().subarray(0, 18),
-    )
+    expect(bytes.subarray(21)).toEqual(createHmac('sha256', signingKey).update(text).digest().subarray(0, 18))
   })
 
   it('of an older release is accepted', () => {
@@ -42,10 +40,10 @@ describe('an issued key', () => {
   it('is read back for any scope and expiry', () => {
     const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 })
     fc.assert(
-      fc.property(names, names, fc.integer({ min: 0, max: 2 ** 40 - 1 }), (account, operation, expiry_s) => {
-        const key = keys.issue({ account, operation }, expiry_s)
+      fc.property(names, names, fc.integer({ min: 0, max: 2 ** 40 - 1 }), (account, operation, expiryS) => {
+        const key = keys.issue({ account, operation }, expiryS)
         expect(key).toHaveLength(67)
-        expect(keys.check(key, { account, operation })).toBe(expiry_s)
+        expect(keys.check(key, { account, operation })).toBe(expiryS)
       }),
     )
   })
@@ -98,13 +96,13 @@ describe('an issued key', () => {
     ['account and operation changed about', { account: SCOPE.operation, operation: SCOPE.account }],
   ])('is refused for %s exactly as a forged one is', (_, scope) => {
     const foreign = errorOf(() => keys.check(keys.issue(SCOPE, EXPIRY_S), scope))
-    const made_up = errorOf(() => keys.check(`once.1.default.${'A'.repeat(52)}`, SCOPE))
+    const madeUp = errorOf(() => keys.check(`once.1.default.${'A'.repeat(52)}`, SCOPE))
     const { code, status, retryable, message } = foreign
     expect({ code, status, retryable, message }).toEqual({
       code: 'key_forged',
       status: 400,
       retryable: false,
-      message: made_up.message,
+      message: madeUp.message,
     })
   })
 
@@ -125,32 +123,32 @@ describe('an issued key', () => {
     expect(new Set(issued).size).toBe(issued.length)
   })
 
-  it.each([-1, 1.5, 2 ** 40, Number.NaN])('cannot expire at %s', (expiry_s) => {
-    expect(() => keys.issue(SCOPE, expiry_s)).toThrow(code('option_invalid'))
+  it.each([-1, 1.5, 2 ** 40, Number.NaN])('cannot expire at %s', (expiryS) => {
+    expect(() => keys.issue(SCOPE, expiryS)).toThrow(code('option_invalid'))
   })
 })
 
 describe('the ring', () => {
-  const only_a = new IssuedKeys(keyRing({ current: 'a', keys: { a: A } }))
-  const b_after_a = new IssuedKeys(keyRing({ current: 'b', keys: { a: A, b: B } }))
+  const onlyA = new IssuedKeys(keyRing({ current: 'a', keys: { a: A } }))
+  const bAfterA = new IssuedKeys(keyRing({ current: 'b', keys: { a: A, b: B } }))
 
   it('accepts what any of its secrets signed, and signs with the current one', () => {
-    expect(b_after_a.check(only_a.issue(SCOPE, EXPIRY_S), SCOPE)).toBe(EXPIRY_S)
-    expect(b_after_a.issue(SCOPE, EXPIRY_S)).toMatch(/^once\.1\.b\./)
+    expect(bAfterA.check(onlyA.issue(SCOPE, EXPIRY_S), SCOPE)).toBe(EXPIRY_S)
+    expect(bAfterA.issue(SCOPE, EXPIRY_S)).toMatch(/^once\.1\.b\./)
   })
 
   it('does not call a key forged that names a secret it lacks', () => {
-    const error = errorOf(() => only_a.check(b_after_a.issue(SCOPE, EXPIRY_S), SCOPE))
+    const error = errorOf(() => onlyA.check(bAfterA.issue(SCOPE, EXPIRY_S), SCOPE))
     expect(error).toMatchObject({ code: 'key_signer_unknown', status: 503, retryable: true })
   })
 
   it('refuses another secret under the same id, and a key whose id was changed', () => {
     const other = new IssuedKeys(keyRing({ current: 'a', keys: { a: B } }))
-    expect(() => other.check(only_a.issue(SCOPE, EXPIRY_S), SCOPE)).toThrow(forged)
-    const renamed = only_a.issue(SCOPE, EXPIRY_S).replace('once.1.a.', 'once.1.b.')
-    expect(() => b_after_a.check(renamed, SCOPE)).toThrow(forged)
-    const same_secret = new IssuedKeys(keyRing({ current: 'b', keys: { a: A, b: A } }))
-    expect(() => same_secret.check(renamed, SCOPE)).toThrow(forged)
+    expect(() => other.check(onlyA.issue(SCOPE, EXPIRY_S), SCOPE)).toThrow(forged)
+    const renamed = onlyA.issue(SCOPE, EXPIRY_S).replace('once.1.a.', 'once.1.b.')
+    expect(() => bAfterA.check(renamed, SCOPE)).toThrow(forged)
+    const sameSecret = new IssuedKeys(keyRing({ current: 'b', keys: { a: A, b: A } }))
+    expect(() => sameSecret.check(renamed, SCOPE)).toThrow(forged)
   })
 
   it('signs with a key of its own, not with the secret', () => {
@@ -170,7 +168,7 @@ describe('at the door', () => {
     const issued = Array.from({ length: 5_000 }, (_, i) => keys.issue(SCOPE, EXPIRY_S + i))
     for (const key of issued) {
       expect(checkKey(key)).toBe(key)
-      expect(parseKeyHeader(key, { issued: 'required', length_min: 255 })).toBe(key)
+      expect(parseKeyHeader(key, { issued: 'required', lengthMin: 255 })).toBe(key)
       expect(parseKeyHeader(`"${key}"`)).toBe(key)
     }
     // What chance would hardly show: a card number that stands free.

@@ -36,9 +36,9 @@ const FORM = /^once\.1\.([A-Za-z0-9_.-]{1,64})\.([A-Za-z0-9_-]{52})$/
  * const ring: SigningRing = keyRing(secret)
  */
 export interface SigningRing {
-  readonly current_id: string
-  readonly key_ids: readonly string[]
-  find(key_id: string): KeyObject
+  readonly currentId: string
+  readonly keyIds: readonly string[]
+  find(keyId: string): KeyObject
 }
 
 /**
@@ -68,27 +68,27 @@ export function refuseMalformedIssued(key: string): void {
  *
  * @example
  * const keys = new IssuedKeys(ring)
- * const key = keys.issue({ account: 'acct_1', operation: 'payments.create' }, expires_at_s)
+ * const key = keys.issue({ account: 'acct_1', operation: 'payments.create' }, expiresAtS)
  */
 export class IssuedKeys {
-  readonly #current_id: string
-  readonly #signing_keys: ReadonlyMap<string, KeyObject>
+  readonly #currentId: string
+  readonly #signingKeys: ReadonlyMap<string, KeyObject>
 
   constructor(ring: SigningRing) {
-    this.#current_id = ring.current_id
-    this.#signing_keys = new Map(ring.key_ids.map((id) => [id, deriveSigningKey(ring.find(id))]))
+    this.#currentId = ring.currentId
+    this.#signingKeys = new Map(ring.keyIds.map((id) => [id, deriveSigningKey(ring.find(id))]))
   }
 
-  issue(scope: Scope, expires_at_s: number): string {
-    if (!Number.isInteger(expires_at_s) || expires_at_s < 0 || expires_at_s > EXPIRY_MAX_S) {
+  issue(scope: Scope, expiresAtS: number): string {
+    if (!Number.isInteger(expiresAtS) || expiresAtS < 0 || expiresAtS > EXPIRY_MAX_S) {
       throw new OnlyonceError('option_invalid', { detail: 'The expiry of an issued key is out of range.' })
     }
-    const key_id = this.#current_id
+    const keyId = this.#currentId
     const nonce = randomBytes(NONCE_SIZE_BYTES)
     const expiry = Buffer.alloc(EXPIRY_SIZE_BYTES)
-    expiry.writeUIntBE(expires_at_s, 0, EXPIRY_SIZE_BYTES)
-    const mac = macOf(this.#signing_keys.get(key_id)!, { key_id, scope, expires_at_s, nonce })
-    return `${PREFIX}${VERSION}.${key_id}.${Buffer.concat([expiry, nonce, mac]).toString('base64url')}`
+    expiry.writeUIntBE(expiresAtS, 0, EXPIRY_SIZE_BYTES)
+    const mac = macOf(this.#signingKeys.get(keyId)!, { keyId, scope, expiresAtS, nonce })
+    return `${PREFIX}${VERSION}.${keyId}.${Buffer.concat([expiry, nonce, mac]).toString('base64url')}`
   }
 
   /**
@@ -99,18 +99,18 @@ export class IssuedKeys {
    * work: told to get a new key, the client would do it twice.
    */
   check(key: string, scope: Scope): number {
-    const { key_id, expires_at_s, nonce, mac } = read(key)
-    const signing_key = this.#signing_keys.get(key_id)
-    if (signing_key === undefined) throw new OnlyonceError('key_signer_unknown')
-    if (!timingSafeEqual(mac, macOf(signing_key, { key_id, scope, expires_at_s, nonce }))) refuse()
-    return expires_at_s
+    const { keyId, expiresAtS, nonce, mac } = read(key)
+    const signingKey = this.#signingKeys.get(keyId)
+    if (signingKey === undefined) throw new OnlyonceError('key_signer_unknown')
+    if (!timingSafeEqual(mac, macOf(signingKey, { keyId, scope, expiresAtS, nonce }))) refuse()
+    return expiresAtS
   }
 }
 
 interface Signed {
-  readonly key_id: string
+  readonly keyId: string
   readonly scope: Scope
-  readonly expires_at_s: number
+  readonly expiresAtS: number
   readonly nonce: Buffer
 }
 
@@ -118,10 +118,10 @@ function deriveSigningKey(secret: KeyObject): KeyObject {
   return createSecretKey(createHmac('sha256', secret).update(DERIVATION).digest())
 }
 
-function macOf(signing_key: KeyObject, { key_id, scope, expires_at_s, nonce }: Signed): Buffer {
+function macOf(signingKey: KeyObject, { keyId, scope, expiresAtS, nonce }: Signed): Buffer {
   const { account, operation } = scope
-  const text = encodeParts(DOMAIN, VERSION, key_id, account, operation, `${expires_at_s}`, nonce)
-  return createHmac('sha256', signing_key).update(text).digest().subarray(0, MAC_SIZE_BYTES)
+  const text = encodeParts(DOMAIN, VERSION, keyId, account, operation, `${expiresAtS}`, nonce)
+  return createHmac('sha256', signingKey).update(text).digest().subarray(0, MAC_SIZE_BYTES)
 }
 
 function read(key: string): Omit<Signed, 'scope'> & { readonly mac: Buffer } {
@@ -129,8 +129,8 @@ function read(key: string): Omit<Signed, 'scope'> & { readonly mac: Buffer } {
   if (found === null) return refuse()
   const bytes = Buffer.from(found[2]!, 'base64url')
   return {
-    key_id: found[1]!,
-    expires_at_s: bytes.readUIntBE(0, EXPIRY_SIZE_BYTES),
+    keyId: found[1]!,
+    expiresAtS: bytes.readUIntBE(0, EXPIRY_SIZE_BYTES),
     nonce: bytes.subarray(EXPIRY_SIZE_BYTES, EXPIRY_SIZE_BYTES + NONCE_SIZE_BYTES),
     mac: bytes.subarray(EXPIRY_SIZE_BYTES + NONCE_SIZE_BYTES),
   }

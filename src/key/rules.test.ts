@@ -6,23 +6,23 @@ const optionInvalid = expect.objectContaining({ code: 'option_invalid' })
 
 describe('keyRules', () => {
   it('fills in the defaults', () => {
-    expect(keyRules()).toMatchObject({ length_min: LIMITS.key_length_min, allow_sensitive: false })
+    expect(keyRules()).toMatchObject({ lengthMin: LIMITS.keyLengthMin, allowSensitive: false })
     expect(keyRules().issued).toBe('accepted')
     expect(keyRules({ issued: 'required' }).issued).toBe('required')
-    expect(keyRules({ length_min: 20 })).toMatchObject({ length_min: 20, allow_sensitive: false })
+    expect(keyRules({ lengthMin: 20 })).toMatchObject({ lengthMin: 20, allowSensitive: false })
   })
 
   it('gives resolved rules back as they are', () => {
-    const rules = keyRules({ allow_sensitive: true })
+    const rules = keyRules({ allowSensitive: true })
     expect(keyRules(rules)).toBe(rules)
     expect(Object.isFrozen(rules)).toBe(true)
   })
 
-  it.each([0, -1, 1.5, 256, Number.NaN, '8'])('refuses length_min %s', (length_min) => {
-    expect(() => keyRules({ length_min } as KeyRules)).toThrow(optionInvalid)
+  it.each([0, -1, 1.5, 256, Number.NaN, '8'])('refuses lengthMin %s', (lengthMin) => {
+    expect(() => keyRules({ lengthMin } as KeyRules)).toThrow(optionInvalid)
   })
 
-  it.each([null, 'rules', { allow_sensitive: 1 }, { minLength: 3 }, { issued: 'never' }, { issued: true }])(
+  it.each([null, 'rules', { allowSensitive: 1 }, { minLength: 3 }, { issued: 'never' }, { issued: true }])(
     'refuses %j',
     (rules) => {
       expect(() => keyRules(rules as unknown as KeyRules)).toThrow(optionInvalid)

@@ -8,13 +8,13 @@ const resolved: unique symbol = Symbol.for('onlyonce.key_rules')
  * What a key must look like, beyond what no key may be.
  *
  * @example
- * const rules: KeyRules = { length_min: 16 }
+ * const rules: KeyRules = { lengthMin: 16 }
  */
 export interface KeyRules {
   /** Shortest key that is accepted, from 1 to 255 characters. */
-  readonly length_min?: number
+  readonly lengthMin?: number
   /** Accept keys that look like card numbers, e-mail addresses, phone or social-security numbers. */
-  readonly allow_sensitive?: boolean
+  readonly allowSensitive?: boolean
   /**
    * Whether clients may bring keys of their own (`accepted`, the default), or only such as `once.issueKey` gave
    * them (`required`). A key that begins like an issued one is verified in either case.
@@ -26,11 +26,11 @@ export interface KeyRules {
  * Rules that have been checked and completed; only `keyRules` makes them.
  *
  * @example
- * const rules: ResolvedKeyRules = keyRules({ length_min: 16 })
+ * const rules: ResolvedKeyRules = keyRules({ lengthMin: 16 })
  */
 export interface ResolvedKeyRules {
-  readonly length_min: number
-  readonly allow_sensitive: boolean
+  readonly lengthMin: number
+  readonly allowSensitive: boolean
   readonly issued: 'accepted' | 'required'
   readonly [resolved]: true
 }
@@ -39,23 +39,23 @@ export interface ResolvedKeyRules {
  * Checks rules once and fills in the defaults. Rules that are resolved already come back as they are.
  *
  * @example
- * const rules = keyRules({ length_min: 16 })
+ * const rules = keyRules({ lengthMin: 16 })
  * parseKeyHeader(request.headers['idempotency-key'], rules)
  */
 export function keyRules(options: KeyRules | ResolvedKeyRules = {}): ResolvedKeyRules {
   if (typeof options !== 'object' || options === null) refuse('Key rules are an object.')
   if (resolved in options) return options
   refuseUnknown('keys', options, NAMES)
-  const { length_min = LIMITS.key_length_min, allow_sensitive = false, issued = 'accepted' } = options
-  if (!Number.isInteger(length_min) || length_min < 1 || length_min > LIMITS.key_length_max) {
-    refuse(`length_min is a whole number from 1 to ${LIMITS.key_length_max}.`)
+  const { lengthMin = LIMITS.keyLengthMin, allowSensitive = false, issued = 'accepted' } = options
+  if (!Number.isInteger(lengthMin) || lengthMin < 1 || lengthMin > LIMITS.keyLengthMax) {
+    refuse(`lengthMin is a whole number from 1 to ${LIMITS.keyLengthMax}.`)
   }
-  if (typeof allow_sensitive !== 'boolean') refuse('allow_sensitive is true or false.')
+  if (typeof allowSensitive !== 'boolean') refuse('allowSensitive is true or false.')
   if (issued !== 'accepted' && issued !== 'required') refuse('issued is accepted or required.')
-  return Object.freeze({ length_min, allow_sensitive, issued, [resolved]: true as const })
+  return Object.freeze({ lengthMin, allowSensitive, issued, [resolved]: true as const })
 }
 
-const NAMES: OptionNames<KeyRules> = { length_min: true, allow_sensitive: true, issued: true }
+const NAMES: OptionNames<KeyRules> = { lengthMin: true, allowSensitive: true, issued: true }
 
 /**
  * The rules where none are given.

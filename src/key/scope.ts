@@ -60,7 +60,7 @@ export function operationVersion(name: string): number | null {
 export function checkName(name: unknown, code: PlainCode): string {
   if (typeof name !== 'string') return refuse(code, 'It is not a string.')
   if (name.length === 0) refuse(code, 'It is empty.')
-  if (name.length > LIMITS.name_length_max) refuse(code, 'It is too long.')
+  if (name.length > LIMITS.nameLengthMax) refuse(code, 'It is too long.')
   if (!isWellFormed(name)) refuse(code, 'It holds half of a surrogate pair.')
   let blank = true
   for (let i = 0; i < name.length; i++) {

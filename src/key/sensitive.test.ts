@@ -87,10 +87,10 @@ describe('findSensitive', () => {
 
   it('never refuses a ULID, a digest or a millisecond timestamp behind a name', () => {
     fc.assert(
-      fc.property(fc.ulid(), fc.integer({ min: 1e12, max: 2e12 }), fc.string(), (ulid, at_ms, seed) => {
+      fc.property(fc.ulid(), fc.integer({ min: 1e12, max: 2e12 }), fc.string(), (ulid, atMs, seed) => {
         expect(findSensitive(ulid)).toBe(null)
-        expect(findSensitive(`order-${at_ms}`)).toBe(null)
-        expect(findSensitive(`invoice:${at_ms}:7`)).toBe(null)
+        expect(findSensitive(`order-${atMs}`)).toBe(null)
+        expect(findSensitive(`invoice:${atMs}:7`)).toBe(null)
         expect(findSensitive(createHash('sha256').update(seed).digest('hex'))).toBe(null)
         expect(findSensitive(createHash('sha256').update(seed).digest('base64url').slice(0, 21))).toBe(null)
       }),

@@ -39,7 +39,7 @@ export class Guard {
       this.#pauseFor(subject)
       // The listener must not harm the request either, nor end the process.
       callGuarded(
-        () => this.#options.on_trouble(error),
+        () => this.#options.onTrouble(error),
         () => {},
       )
       return null
@@ -56,9 +56,9 @@ export class Guard {
 
   #pauseFor(subject: string): void {
     this.#pauses.delete(subject)
-    this.#pauses.set(subject, new Deadline(LIMITS.limit_pause_ms))
+    this.#pauses.set(subject, new Deadline(LIMITS.limitPauseMs))
     for (const [oldest, pause] of this.#pauses) {
-      if (!pause.passed && this.#pauses.size <= LIMITS.limit_paused_max) break
+      if (!pause.passed && this.#pauses.size <= LIMITS.limitPausedMax) break
       this.#pauses.delete(oldest)
     }
   }
@@ -67,7 +67,7 @@ export class Guard {
   async demand<T>(question: () => Promise<T>): Promise<T> {
     const asked = this.start().then(question)
     try {
-      return await inTime(asked, this.#options.wait_max_ms)
+      return await inTime(asked, this.#options.waitMaxMs)
     } catch (error) {
       if (error instanceof OnlyonceError) throw error
       throw new OnlyonceError('store_unavailable', { cause: error })

@@ -31,17 +31,17 @@ export function limitHeaders(verdict: Verdict, options: Reason = {}): Record<str
   refuseUnknown('limitHeaders()', options, REASON)
   const { reason = verdict.name } = options
   if (!/^[\x21-\x7e]{1,100}$/.test(reason)) refuse('a reason is a word of printable ASCII.')
-  const { name, limit, per_ms, remaining, reset_ms } = verdict
+  const { name, limit, perMs, remaining, resetMs } = verdict
   const told: Record<string, string> = verdict.counted
     ? {
-        'RateLimit-Policy': item(name, { q: limit, w: seconds(per_ms) }),
-        RateLimit: item(name, { r: remaining, t: seconds(reset_ms) }),
+        'RateLimit-Policy': item(name, { q: limit, w: seconds(perMs) }),
+        RateLimit: item(name, { r: remaining, t: seconds(resetMs) }),
       }
     : {}
   if (verdict.allowed) return told
   return {
     ...told,
-    'Retry-After': `${seconds(verdict.retry_after_ms)}`,
+    'Retry-After': `${seconds(verdict.retryAfterMs)}`,
     'Stripe-Should-Retry': 'true',
     'Stripe-Rate-Limited-Reason': reason,
   }
@@ -49,7 +49,7 @@ export function limitHeaders(verdict: Verdict, options: Reason = {}): Record<str
 
 /**
  * A verdict as what `admit` of a route answers: 429 where it was too often, and 503 `limits_unavailable` where the store could not
- * tell and the limiter refuses then (`on_error: 'refuse'`).
+ * tell and the limiter refuses then (`onError: 'refuse'`).
  *
  * @example
  * idempotent({ account, admit: async ({ account }) => admissionOf(await limit.take(account)) })
@@ -63,7 +63,7 @@ export function admissionOf(verdict: Verdict, options: AdmissionOptions = {}): A
   const counted = { admit: false, code, status: 429 } as const
   return {
     ...(verdict.counted ? counted : uncounted),
-    retry_after_ms: verdict.retry_after_ms,
+    retryAfterMs: verdict.retryAfterMs,
     headers: limitHeaders(verdict, reason),
     ...(detail === undefined ? {} : { detail }),
   }

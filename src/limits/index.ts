@@ -4,7 +4,7 @@
  * @example
  * import { admissionOf, rateLimit } from 'onlyonce/limits'
  *
- * const limit = rateLimit({ pool, name: 'live', points: 100, per_ms: 1_000 })
+ * const limit = rateLimit({ pool, name: 'live', points: 100, perMs: 1_000 })
  * app.post('/orders', { preHandler: idempotent({ admit: async ({ account }) => admissionOf(await limit.take(account)) }) }, createOrder)
  */
 export { admissionOf, limitHeaders, type Reason } from './headers.ts'

@@ -3,8 +3,8 @@ import { LIMITS } from '../limits.ts'
 import { KnownWindows } from './known-windows.ts'
 import { inTime } from './takes.ts'
 
-const RULE = { points: 3, per_ms: 60_000 }
-const told = (window: string, left: number) => ({ granted: true, left, reset_ms: 60_000, window })
+const RULE = { points: 3, perMs: 60_000 }
+const told = (window: string, left: number) => ({ granted: true, left, resetMs: 60_000, window })
 
 it('what passed before the store told of a window counts in that window, and not in the next', () => {
   const known = new KnownWindows(RULE)
@@ -25,7 +25,7 @@ it('an answer that comes late, of an earlier take, takes nothing back', () => {
 it('knows of so many subjects, and forgets the oldest', () => {
   const known = new KnownWindows(RULE)
   known.take('first', 3)
-  for (let n = 0; n < LIMITS.limit_known_max; n += 1) known.take(`subject ${n}`, 3)
+  for (let n = 0; n < LIMITS.limitKnownMax; n += 1) known.take(`subject ${n}`, 3)
   expect(known.look('subject 9', 1).granted).toBe(false)
   expect(known.look('first', 1).granted).toBe(true)
 })

@@ -30,7 +30,7 @@ export class KnownWindows {
   }
 
   /** The store has answered. */
-  note(key: string, { left, reset_ms, window }: Take): void {
+  note(key: string, { left, resetMs, window }: Take): void {
     const used = this.#rule.points - left
     const known = this.#known.get(key)
     if (known?.window === window) {
@@ -39,7 +39,7 @@ export class KnownWindows {
     }
     // What passed before the store told of any window may be of the one that it tells of now.
     const blind = known !== undefined && known.window === LOCAL && !known.over.passed ? known.blind : 0
-    this.#keep(key, { window, used, blind, over: new Deadline(reset_ms) })
+    this.#keep(key, { window, used, blind, over: new Deadline(resetMs) })
   }
 
   /** What a take comes to that the store does not count. Nothing is taken yet. */
@@ -47,7 +47,7 @@ export class KnownWindows {
     const { used, blind, over } = this.#windowOf(key)
     const left = Math.max(0, this.#rule.points - used - blind)
     const granted = points <= left
-    return { granted, left: granted ? left - points : left, reset_ms: over.left_ms, window: LOCAL }
+    return { granted, left: granted ? left - points : left, resetMs: over.leftMs, window: LOCAL }
   }
 
   take(key: string, points: number): void {
@@ -61,14 +61,14 @@ export class KnownWindows {
   #windowOf(key: string): Known {
     const known = this.#known.get(key)
     if (known !== undefined && !known.over.passed) return known
-    return this.#keep(key, { window: LOCAL, used: 0, blind: 0, over: new Deadline(this.#rule.per_ms) })
+    return this.#keep(key, { window: LOCAL, used: 0, blind: 0, over: new Deadline(this.#rule.perMs) })
   }
 
   #keep(key: string, known: Known): Known {
     this.#known.delete(key)
     this.#known.set(key, known)
     const [oldest] = this.#known.keys()
-    if (this.#known.size > LIMITS.limit_known_max && oldest !== undefined) this.#known.delete(oldest)
+    if (this.#known.size > LIMITS.limitKnownMax && oldest !== undefined) this.#known.delete(oldest)
     return known
   }
 }

@@ -15,11 +15,11 @@ export interface LimiterOptions {
   /** `transaction` behind a pooler that does not carry named statements. */
   readonly pooler?: 'none' | 'transaction'
   /** What a request hears when the store cannot tell. Default: `allow`: a limiter must not take an API down. */
-  readonly on_error?: 'allow' | 'refuse'
+  readonly onError?: 'allow' | 'refuse'
   /** Told what went wrong, once for each try; without it no operator learns that nothing is limited. */
-  readonly on_trouble?: (error: unknown) => void
+  readonly onTrouble?: (error: unknown) => void
   /** How long a request waits for the store. */
-  readonly wait_max_ms?: number
+  readonly waitMaxMs?: number
 }
 
 export const LIMITER_NAMES: OptionNames<LimiterOptions> = {
@@ -27,47 +27,47 @@ export const LIMITER_NAMES: OptionNames<LimiterOptions> = {
   name: true,
   schema: true,
   pooler: true,
-  on_error: true,
-  on_trouble: true,
-  wait_max_ms: true,
+  onError: true,
+  onTrouble: true,
+  waitMaxMs: true,
 }
 
 /** A number of points in a length of time. */
 export interface Rule {
   readonly points: number
-  readonly per_ms: number
+  readonly perMs: number
 }
 
-export const RULE_NAMES: OptionNames<Rule> = { points: true, per_ms: true }
+export const RULE_NAMES: OptionNames<Rule> = { points: true, perMs: true }
 
-export type ResolvedOptions = Required<Omit<LimiterOptions, 'on_trouble' | 'pooler'>> & {
-  readonly on_trouble: (error: unknown) => void
+export type ResolvedOptions = Required<Omit<LimiterOptions, 'onTrouble' | 'pooler'>> & {
+  readonly onTrouble: (error: unknown) => void
   readonly named: boolean
 }
 
 export function resolveOptions(options: LimiterOptions): ResolvedOptions {
-  const { pool, name, schema = 'onlyonce', pooler = 'none', on_error = 'allow' } = options
-  const { on_trouble = () => {}, wait_max_ms = LIMITS.limit_wait_max_ms } = options
+  const { pool, name, schema = 'onlyonce', pooler = 'none', onError = 'allow' } = options
+  const { onTrouble = () => {}, waitMaxMs = LIMITS.limitWaitMaxMs } = options
   if (typeof pool?.query !== 'function') refuse('a limiter needs a pool of pg.')
   hearPool(pool)
   if (typeof name !== 'string' || !/^[A-Za-z0-9_.-]+$/.test(name)) {
     refuse('the name of a limiter is made of letters, digits, "_", "." and "-".')
   }
-  if (name.length > LIMITS.limit_name_length_max) {
-    refuse(`the name of a limiter has at most ${LIMITS.limit_name_length_max} characters.`)
+  if (name.length > LIMITS.limitNameLengthMax) {
+    refuse(`the name of a limiter has at most ${LIMITS.limitNameLengthMax} characters.`)
   }
-  if (on_error !== 'allow' && on_error !== 'refuse') refuse('on_error is allow or refuse.')
+  if (onError !== 'allow' && onError !== 'refuse') refuse('onError is allow or refuse.')
   if (pooler !== 'none' && pooler !== 'transaction') refuse('pooler is none or transaction.')
-  if (typeof on_trouble !== 'function') refuse('on_trouble is a function.')
-  whole('wait_max_ms', wait_max_ms, LIMITS.timer_max_ms)
+  if (typeof onTrouble !== 'function') refuse('onTrouble is a function.')
+  whole('waitMaxMs', waitMaxMs, LIMITS.timerMaxMs)
   const named = pooler === 'none'
-  return { pool, name, schema: checkSchema(schema), named, on_error, on_trouble, wait_max_ms }
+  return { pool, name, schema: checkSchema(schema), named, onError, onTrouble, waitMaxMs }
 }
 
-export function checkRule({ points, per_ms }: Rule): Rule {
+export function checkRule({ points, perMs }: Rule): Rule {
   return {
-    points: whole('points', points, LIMITS.limit_points_max),
-    per_ms: whole('per_ms', per_ms, LIMITS.limit_window_max_ms),
+    points: whole('points', points, LIMITS.limitPointsMax),
+    perMs: whole('perMs', perMs, LIMITS.limitWindowMaxMs),
   }
 }
 

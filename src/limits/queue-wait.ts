@@ -13,39 +13,39 @@ export class QueueWait {
   readonly #queue: ConnectionQueue
   /** Stretches of time in which a caller waited, the latest last. */
   readonly #stretches: { readonly ms: number; readonly lent: number }[] = []
-  #at_ms: number
+  #atMs: number
   #lent: number
   /** Since when no caller was lent a connection. */
-  #dry_since_ms: number
+  #drySinceMs: number
 
-  constructor(queue: ConnectionQueue, now_ms: number) {
+  constructor(queue: ConnectionQueue, nowMs: number) {
     this.#queue = queue
-    this.#at_ms = now_ms
-    this.#dry_since_ms = now_ms
+    this.#atMs = nowMs
+    this.#drySinceMs = nowMs
     this.#lent = queue.lent
   }
 
   /** Called again and again, some ten times a second. */
-  look(now_ms: number): void {
+  look(nowMs: number): void {
     const lent = this.#queue.lent - this.#lent
-    const ms = now_ms - this.#at_ms
+    const ms = nowMs - this.#atMs
     this.#lent = this.#queue.lent
-    this.#at_ms = now_ms
-    if (lent > 0 || this.#queue.waiting === 0) this.#dry_since_ms = now_ms
+    this.#atMs = nowMs
+    if (lent > 0 || this.#queue.waiting === 0) this.#drySinceMs = nowMs
     if (this.#queue.waiting === 0) this.#stretches.length = 0
     else this.#stretches.push({ ms, lent })
     if (this.#stretches.length > STRETCHES_MAX) this.#stretches.shift()
   }
 
-  waitMs(now_ms: number): number {
+  waitMs(nowMs: number): number {
     const { waiting } = this.#queue
-    const watched_ms = this.#stretches.reduce((sum, { ms }) => sum + ms, 0)
-    if (waiting === 0 || watched_ms < LIMITS.overload_queue_watch_ms) return 0
+    const watchedMs = this.#stretches.reduce((sum, { ms }) => sum + ms, 0)
+    if (waiting === 0 || watchedMs < LIMITS.overloadQueueWatchMs) return 0
     const lent = this.#stretches.reduce((sum, stretch) => sum + stretch.lent, 0)
     // Where no caller is served at all, the wait is at least as long as that has lasted.
-    return Math.max((waiting * watched_ms) / Math.max(1, lent), now_ms - this.#dry_since_ms)
+    return Math.max((waiting * watchedMs) / Math.max(1, lent), nowMs - this.#drySinceMs)
   }
 }
 
 /** A second of them, where nothing keeps the event loop from looking. */
-const STRETCHES_MAX = Math.ceil((2 * LIMITS.overload_queue_watch_ms) / LIMITS.overload_look_every_ms)
+const STRETCHES_MAX = Math.ceil((2 * LIMITS.overloadQueueWatchMs) / LIMITS.overloadLookEveryMs)

@@ -41,28 +41,28 @@ export interface RateLimit {
 
 /**
  * Limits how fast an account may be, over all processes that share a database. Windows are fixed: one begins with the first
- * take and ends `per_ms` later by the database's clock, so in a stretch of that length that lies across two windows up to
+ * take and ends `perMs` later by the database's clock, so in a stretch of that length that lies across two windows up to
  * twice the points can pass.
  *
  * @example
- * const limit = rateLimit({ pool, name: 'live', points: 100, per_ms: 1_000 })
+ * const limit = rateLimit({ pool, name: 'live', points: 100, perMs: 1_000 })
  * const verdict = await limit.take(account)
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   refuseUnknown('rateLimit()', options, NAMES)
-  const { pool, name, schema, named, on_error, ...rest } = resolveOptions(options)
+  const { pool, name, schema, named, onError, ...rest } = resolveOptions(options)
   const rule = checkRule(options)
-  const guard = new Guard({ pool, name, schema, named, on_error, ...rest })
+  const guard = new Guard({ pool, name, schema, named, onError, ...rest })
   const windows = new Windows({
     pool,
     schema,
     table: RATES,
-    prefix: `${name}/${rule.per_ms}`,
+    prefix: `${name}/${rule.perMs}`,
     named,
-    wait_max_ms: rest.wait_max_ms,
+    waitMaxMs: rest.waitMaxMs,
     ...rule,
   })
-  const takes = new Takes(windows, rest.wait_max_ms)
+  const takes = new Takes(windows, rest.waitMaxMs)
   const known = new KnownWindows(rule)
   const granted = new WeakMap<
     Verdict,
@@ -80,7 +80,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       whole('points', points, rule.points)
       const take = await guard.ask(key, () => takes.take(key, points))
       if (take === null) {
-        return on_error === 'refuse'
+        return onError === 'refuse'
           ? blindRefusal(name, rule)
           : blindVerdict(name, [{ rule, known }], key, points)
       }

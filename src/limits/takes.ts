@@ -8,7 +8,7 @@ export interface Take {
   readonly granted: boolean
   /** Points that are left after it. */
   readonly left: number
-  readonly reset_ms: number
+  readonly resetMs: number
   readonly window: string
 }
 
@@ -47,13 +47,13 @@ export class Takes {
   readonly #windows: Pick<Windows, 'take'>
   readonly #lanes = new Map<string, Lane>()
   readonly #full = new Map<string, Full>()
-  readonly #time_max_ms: number
+  readonly #timeMaxMs: number
   /** Takes that the store has not answered. */
   #waiting = 0
 
-  constructor(windows: Pick<Windows, 'take'>, time_max_ms: number) {
+  constructor(windows: Pick<Windows, 'take'>, timeMaxMs: number) {
     this.#windows = windows
-    this.#time_max_ms = time_max_ms
+    this.#timeMaxMs = timeMaxMs
   }
 
   /** Rejects where the store cannot tell. */
@@ -61,10 +61,10 @@ export class Takes {
     const address = `${each} ${key}`
     const refused = this.refused(key, each)
     if (refused !== null) return Promise.resolve(refused)
-    if (this.#waiting >= LIMITS.waiting_max) return Promise.reject(new OnlyonceError('overloaded'))
+    if (this.#waiting >= LIMITS.waitingMax) return Promise.reject(new OnlyonceError('overloaded'))
     const lane = this.#lanes.get(address)
     // One subject does not use up the places of all.
-    if (lane !== undefined && lane.waiting.length >= LIMITS.waiting_max / 2) {
+    if (lane !== undefined && lane.waiting.length >= LIMITS.waitingMax / 2) {
       return Promise.reject(new OnlyonceError('overloaded'))
     }
     return new Promise((resolve, reject) => {
@@ -89,7 +89,7 @@ export class Takes {
       return null
     }
     // Where so many did not fit, no more do.
-    return each < full.each ? null : { ...REFUSED, reset_ms: full.reset.left_ms, window: full.window }
+    return each < full.each ? null : { ...REFUSED, resetMs: full.reset.leftMs, window: full.window }
   }
 
   /** Points were given back, or the count forgotten: ask the store again. */
@@ -99,9 +99,9 @@ export class Takes {
 
   async #serve(address: string, lane: Lane): Promise<void> {
     while (lane.waiting.length > 0) {
-      const batch = lane.waiting.splice(0, LIMITS.limit_batch_max)
+      const batch = lane.waiting.splice(0, LIMITS.limitBatchMax)
       try {
-        const taken = await inTime(this.#ask(lane, batch.length), this.#time_max_ms)
+        const taken = await inTime(this.#ask(lane, batch.length), this.#timeMaxMs)
         this.#share(lane, taken, batch)
       } catch (error) {
         for (const { reject } of batch) reject(error)
@@ -120,21 +120,21 @@ export class Takes {
   }
 
   #share({ key, each }: Lane, taken: Taken, batch: readonly Waiter[]): void {
-    const { granted, left_before, reset_ms, window } = taken
+    const { granted, leftBefore, resetMs, window } = taken
     if (granted < batch.length) this.#note(key, each, taken)
     batch.forEach(({ resolve }, index) => {
       const fits = index < granted
-      resolve({ granted: fits, left: left_before - each * Math.min(index + 1, granted), reset_ms, window })
+      resolve({ granted: fits, left: leftBefore - each * Math.min(index + 1, granted), resetMs, window })
     })
   }
 
   /** For a moment the next ones are refused without asking: a storm of refused tries is not to become one of statements. */
-  #note(key: string, each: number, { reset_ms, window }: Taken): void {
-    const over = new Deadline(Math.min(reset_ms, LIMITS.limit_full_kept_ms))
+  #note(key: string, each: number, { resetMs, window }: Taken): void {
+    const over = new Deadline(Math.min(resetMs, LIMITS.limitFullKeptMs))
     this.#full.delete(key)
-    this.#full.set(key, { each, over, reset: new Deadline(reset_ms), window })
+    this.#full.set(key, { each, over, reset: new Deadline(resetMs), window })
     const [oldest] = this.#full.keys()
-    if (this.#full.size > LIMITS.limit_full_max && oldest !== undefined) this.#full.delete(oldest)
+    if (this.#full.size > LIMITS.limitFullMax && oldest !== undefined) this.#full.delete(oldest)
   }
 }
 
@@ -144,11 +144,11 @@ const REFUSED = { granted: false, left: 0 } as const
  * No request waits longer for a store that does not answer. What it still does is counted, and its answer is dropped. Node runs timers before
  * it reads sockets: in a process that is late an answer may lie there already, so it is read first.
  */
-export function inTime<T>(promise: Promise<T>, max_ms: number): Promise<T> {
+export function inTime<T>(promise: Promise<T>, maxMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () =>
       reject(new OnlyonceError('store_unavailable', { detail: 'It did not answer in time.' }))
-    const timer = setTimeout(() => setImmediate(late), max_ms)
+    const timer = setTimeout(() => setImmediate(late), maxMs)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 }

@@ -62,13 +62,13 @@ interface Lane {
  * leaves a try counted.
  *
  * @example
- * const cards = velocityLimit({ pool, name: 'card', secret, rules: [{ points: 3, per_ms: 60_000 }, { points: 10, per_ms: 86_400_000 }] })
+ * const cards = velocityLimit({ pool, name: 'card', secret, rules: [{ points: 3, perMs: 60_000 }, { points: 10, perMs: 86_400_000 }] })
  * const verdict = await cards.take(account, payment_method)
  */
 export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
   refuseUnknown('velocityLimit()', options, NAMES)
   const resolved = resolveOptions(options)
-  const { name, on_error } = resolved
+  const { name, onError } = resolved
   const guard = new Guard(resolved)
   const lanes = lanesOf(options.rules, resolved)
   const keyOf = digester(options.secret, name)
@@ -84,7 +84,7 @@ export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
         attempts.set(verdict, attempt)
         return verdict
       }
-      if (on_error === 'allow') return blindVerdict(name, lanes, key, points)
+      if (onError === 'allow') return blindVerdict(name, lanes, key, points)
       attempt.abandon()
       return blindRefusal(name, lanes[0]!.rule)
     },
@@ -159,26 +159,26 @@ class Attempt {
 
 /** The shortest first: it is the one that refuses a burst, and then nothing has to be given back. */
 function lanesOf(rules: readonly Rule[], resolved: ReturnType<typeof resolveOptions>): readonly Lane[] {
-  if (!Array.isArray(rules) || rules.length === 0 || rules.length > LIMITS.limit_rules_max) {
-    refuse(`rules is a list of one to ${LIMITS.limit_rules_max} rules.`)
+  if (!Array.isArray(rules) || rules.length === 0 || rules.length > LIMITS.limitRulesMax) {
+    refuse(`rules is a list of one to ${LIMITS.limitRulesMax} rules.`)
   }
   for (const rule of rules) refuseUnknown('A rule of velocityLimit()', rule, RULE_NAMES)
-  const checked = rules.map(checkRule).sort((a, b) => a.per_ms - b.per_ms)
-  if (new Set(checked.map(({ per_ms }) => per_ms)).size < checked.length) {
-    refuse('two rules have the same per_ms; the smaller one is enough.')
+  const checked = rules.map(checkRule).sort((a, b) => a.perMs - b.perMs)
+  if (new Set(checked.map(({ perMs }) => perMs)).size < checked.length) {
+    refuse('two rules have the same perMs; the smaller one is enough.')
   }
-  const { pool, schema, named, name, wait_max_ms } = resolved
+  const { pool, schema, named, name, waitMaxMs } = resolved
   return checked.map((rule) => {
-    const prefix = `${name}/${rule.per_ms}`
-    const windows = new Windows({ pool, schema, table: VELOCITIES, prefix, named, wait_max_ms, ...rule })
-    return { rule, windows, takes: new Takes(windows, wait_max_ms), known: new KnownWindows(rule) }
+    const prefix = `${name}/${rule.perMs}`
+    const windows = new Windows({ pool, schema, table: VELOCITIES, prefix, named, waitMaxMs, ...rule })
+    return { rule, windows, takes: new Takes(windows, waitMaxMs), known: new KnownWindows(rule) }
   })
 }
 
 /** A card's token or number is in no table, and no two accounts, limiters or subjects have the same digest. */
 function digester(secret: string | Uint8Array, name: string) {
   const bytes = typeof secret === 'string' ? Buffer.from(secret) : secret
-  if (!(bytes instanceof Uint8Array) || bytes.length < LIMITS.secret_size_min_bytes) {
+  if (!(bytes instanceof Uint8Array) || bytes.length < LIMITS.secretSizeMinBytes) {
     throw new OnlyonceError('secret_invalid')
   }
   // A copy: the caller may wipe his.

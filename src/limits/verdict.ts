@@ -8,10 +8,10 @@ export interface Window {
   /** The name of the limiter. */
   readonly name: string
   readonly limit: number
-  readonly per_ms: number
+  readonly perMs: number
   readonly remaining: number
   /** When the window ends, and all points are there again. */
-  readonly reset_ms: number
+  readonly resetMs: number
 }
 
 /** What a limiter says about one request. */
@@ -25,20 +25,20 @@ export type Verdict =
       readonly allowed: false
       /** False where the store could not tell, and the limiter refuses then. */
       readonly counted: boolean
-      readonly retry_after_ms: number
+      readonly retryAfterMs: number
     })
 
-export function verdictOf(name: string, { points, per_ms }: Rule, take: Take): Verdict {
-  const reset_ms = Math.ceil(take.reset_ms)
-  const window = { name, limit: points, per_ms, reset_ms, counted: true }
+export function verdictOf(name: string, { points, perMs }: Rule, take: Take): Verdict {
+  const resetMs = Math.ceil(take.resetMs)
+  const window = { name, limit: points, perMs, resetMs, counted: true }
   if (take.granted) return { ...window, allowed: true, remaining: Math.max(0, take.left) }
-  return { ...window, allowed: false, remaining: 0, retry_after_ms: Math.max(1, reset_ms) }
+  return { ...window, allowed: false, remaining: 0, retryAfterMs: Math.max(1, resetMs) }
 }
 
 /** Where the store could not tell, and the limiter refuses then. */
-export function blindRefusal(name: string, { points, per_ms }: Rule): Verdict {
-  const window = { name, limit: points, per_ms, reset_ms: per_ms, counted: false }
-  return { ...window, allowed: false, remaining: 0, retry_after_ms: LIMITS.limit_pause_ms }
+export function blindRefusal(name: string, { points, perMs }: Rule): Verdict {
+  const window = { name, limit: points, perMs, resetMs: perMs, counted: false }
+  return { ...window, allowed: false, remaining: 0, retryAfterMs: LIMITS.limitPauseMs }
 }
 
 /**
@@ -61,9 +61,9 @@ export function blindVerdict(
 
 export function windowOf(
   name: string,
-  { points, per_ms }: Rule,
+  { points, perMs }: Rule,
   seen: { readonly remainingPoints: number; readonly msBeforeNext: number } | null,
 ): Window {
   const remaining = seen?.remainingPoints ?? points
-  return { name, limit: points, per_ms, remaining, reset_ms: seen?.msBeforeNext ?? 0 }
+  return { name, limit: points, perMs, remaining, resetMs: seen?.msBeforeNext ?? 0 }
 }

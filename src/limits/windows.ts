@@ -12,8 +12,8 @@ export interface Taken {
   /** How many of them fitted; those who came first. */
   readonly granted: number
   /** Points that were left before them. */
-  readonly left_before: number
-  readonly reset_ms: number
+  readonly leftBefore: number
+  readonly resetMs: number
   /** Which window it was: points can be given back to it, and to no other. */
   readonly window: string
 }
@@ -28,8 +28,8 @@ interface Row {
 class WindowRes extends RateLimiterRes {
   readonly window: string
 
-  constructor(limit: number, changed: number, { points, expire, left_ms }: Row) {
-    super(Math.max(0, limit - points), Number(left_ms), points, points === changed)
+  constructor(limit: number, changed: number, { points, expire, left_ms: leftMs }: Row) {
+    super(Math.max(0, limit - points), Number(leftMs), points, points === changed)
     this.window = expire
   }
 }
@@ -41,11 +41,11 @@ interface WindowOptions {
   /** Names the limiter and the window in the rows. */
   readonly prefix: string
   readonly points: number
-  readonly per_ms: number
+  readonly perMs: number
   /** Behind a pooler that does not carry named statements they go without a name. */
   readonly named: boolean
   /** For how long a statement that collided is repeated. */
-  readonly wait_max_ms: number
+  readonly waitMaxMs: number
 }
 
 /**
@@ -56,12 +56,12 @@ interface WindowOptions {
  */
 export class Windows extends RateLimiterPostgres {
   readonly #pool: Pool
-  readonly #per_ms: number
-  readonly #wait_max_ms: number
+  readonly #perMs: number
+  readonly #waitMaxMs: number
   readonly #statements: Readonly<Record<keyof typeof STATEMENTS, Statement>>
 
   constructor(options: WindowOptions) {
-    const { pool, schema, table, prefix, points, per_ms, wait_max_ms } = options
+    const { pool, schema, table, prefix, points, perMs, waitMaxMs } = options
     super({
       storeClient: pool,
       storeType: 'pool',
@@ -70,13 +70,13 @@ export class Windows extends RateLimiterPostgres {
       tableCreated: true,
       keyPrefix: prefix,
       points,
-      duration: per_ms / 1_000,
+      duration: perMs / 1_000,
       // Every five minutes, by a timer that keeps no process alive.
       clearExpiredByTimeout: true,
     })
     this.#pool = pool
-    this.#per_ms = per_ms
-    this.#wait_max_ms = wait_max_ms
+    this.#perMs = perMs
+    this.#waitMaxMs = waitMaxMs
     this.#statements = statementsOf(options)
   }
 
@@ -84,9 +84,9 @@ export class Windows extends RateLimiterPostgres {
   async take(key: string, each: number, count: number): Promise<Taken> {
     const asked = each * count
     const { consumedPoints, msBeforeNext, window } = await this.#consume(key, asked, each)
-    const left_before = Math.max(0, this.points - (consumedPoints - asked))
-    const granted = Math.min(count, Math.floor(left_before / each))
-    return { granted, left_before, reset_ms: msBeforeNext, window }
+    const leftBefore = Math.max(0, this.points - (consumedPoints - asked))
+    const granted = Math.min(count, Math.floor(leftBefore / each))
+    return { granted, leftBefore, resetMs: msBeforeNext, window }
   }
 
   async giveBack(key: string, points: number, window: string): Promise<void> {
@@ -112,7 +112,7 @@ export class Windows extends RateLimiterPostgres {
   ): Promise<{ rows: Row[] }> {
     if (options.window === undefined) {
       const { each = points } = options
-      return await this.#run('take', [key, each, points / each, this.points, this.#per_ms])
+      return await this.#run('take', [key, each, points / each, this.points, this.#perMs])
     }
     const { rows } = await this.#run('giveBack', [key, -points, options.window])
     // The window is over: there is nothing to give back to.
@@ -136,9 +136,9 @@ export class Windows extends RateLimiterPostgres {
   /** In short transactions, until nothing old is left. Best effort: what is left is removed next time. */
   async clearExpired(): Promise<void> {
     try {
-      for (let batches = 0; batches < LIMITS.limit_sweeps_max; batches += 1) {
-        const { rowCount } = await this.#run('sweep', [LIMITS.limit_sweep_max])
-        if ((rowCount ?? 0) < LIMITS.limit_sweep_max) return
+      for (let batches = 0; batches < LIMITS.limitSweepsMax; batches += 1) {
+        const { rowCount } = await this.#run('sweep', [LIMITS.limitSweepMax])
+        if ((rowCount ?? 0) < LIMITS.limitSweepMax) return
       }
     } catch {}
   }
@@ -148,7 +148,7 @@ export class Windows extends RateLimiterPostgres {
    * no trouble of the store: taken for one, it would open the limit just when many are at it.
    */
   async #run(name: keyof typeof STATEMENTS, values: unknown[]) {
-    const deadline = new Deadline(this.#wait_max_ms)
+    const deadline = new Deadline(this.#waitMaxMs)
     for (let tries = 0; ; tries += 1) {
       try {
         return await this.#pool.query<Row>({ ...this.#statements[name], values })

@@ -13,15 +13,15 @@ export interface Lock {
   /** Aborted when the lock is lost, or can be presumed so: stop. Only `assertFence` makes sure. */
   readonly lost: AbortSignal
   /** A sign of life of your own: held for the ttl from now on, or for longer if it was. Throws `fence_stale` when the lock is lost. */
-  extend(ttl_ms?: number): Promise<void>
+  extend(ttlMs?: number): Promise<void>
   /** Gives the lock back. False, and nothing is changed, when it was lost before. */
   release(): Promise<boolean>
 }
 
 export interface HoldBounds {
-  readonly ttl_ms: number
-  readonly auto_extend: boolean
-  readonly hold_max_ms: number
+  readonly ttlMs: number
+  readonly autoExtend: boolean
+  readonly holdMaxMs: number
 }
 
 /** What `assertFence` calls. Known to all copies of the package in a process. */
@@ -54,20 +54,20 @@ export class Holding implements Lock {
     this.#held = held
     this.#bounds = bounds
     this.#lease = lease
-    this.#end = new Deadline(bounds.hold_max_ms)
-    this.#plan(bounds.auto_extend ? bounds.ttl_ms / 3 : bounds.ttl_ms)
+    this.#end = new Deadline(bounds.holdMaxMs)
+    this.#plan(bounds.autoExtend ? bounds.ttlMs / 3 : bounds.ttlMs)
   }
 
   get lost(): AbortSignal {
     return this.#lost.signal
   }
 
-  async extend(ttl_ms: number = this.#bounds.ttl_ms): Promise<void> {
-    checkTtl(ttl_ms)
-    const lease = new Deadline(ttl_ms)
-    if (this.#released || !(await this.#store.extend(this.#held, ttl_ms))) throw this.#lose()
+  async extend(ttlMs: number = this.#bounds.ttlMs): Promise<void> {
+    checkTtl(ttlMs)
+    const lease = new Deadline(ttlMs)
+    if (this.#released || !(await this.#store.extend(this.#held, ttlMs))) throw this.#lose()
     this.#keep(lease)
-    this.#plan(this.#bounds.auto_extend ? Math.min(ttl_ms, this.#bounds.ttl_ms) / 3 : this.#lease.left_ms)
+    this.#plan(this.#bounds.autoExtend ? Math.min(ttlMs, this.#bounds.ttlMs) / 3 : this.#lease.leftMs)
   }
 
   async release(): Promise<boolean> {
@@ -81,10 +81,10 @@ export class Holding implements Lock {
   }
 
   /** Never later than the end of the lease, which is told in time. */
-  #plan(in_ms: number): void {
+  #plan(inMs: number): void {
     clearTimeout(this.#timer)
     if (this.#released || this.lost.aborted) return
-    this.#timer = setTimeout(() => this.#beat(), Math.ceil(Math.min(in_ms, this.#lease.left_ms)))
+    this.#timer = setTimeout(() => this.#beat(), Math.ceil(Math.min(inMs, this.#lease.leftMs)))
     // The work under the lock keeps the process alive by itself.
     this.#timer.unref()
   }
@@ -94,30 +94,30 @@ export class Holding implements Lock {
       this.#lose()
       return
     }
-    const { ttl_ms, auto_extend } = this.#bounds
-    this.#plan(auto_extend ? ttl_ms / 3 : this.#lease.left_ms)
-    if (!auto_extend || this.#end.passed || this.#unanswered >= UNANSWERED_MAX) return
-    void this.#extendByItself(Math.ceil(Math.min(ttl_ms, this.#end.left_ms)))
+    const { ttlMs, autoExtend } = this.#bounds
+    this.#plan(autoExtend ? ttlMs / 3 : this.#lease.leftMs)
+    if (!autoExtend || this.#end.passed || this.#unanswered >= UNANSWERED_MAX) return
+    void this.#extendByItself(Math.ceil(Math.min(ttlMs, this.#end.leftMs)))
   }
 
   /** A sign of life does not wait for the one before it, which may be on a connection that has fallen silent. */
-  async #extendByItself(ttl_ms: number): Promise<void> {
-    const lease = new Deadline(ttl_ms)
+  async #extendByItself(ttlMs: number): Promise<void> {
+    const lease = new Deadline(ttlMs)
     this.#unanswered += 1
     try {
-      if (await this.#store.extend(this.#held, ttl_ms)) {
+      if (await this.#store.extend(this.#held, ttlMs)) {
         this.#keep(lease)
       } else if (!this.#released) this.#lose()
     } catch {
       // The store is away: it is asked again soon, and the lease says how long that is good for.
-      this.#plan(this.#bounds.ttl_ms / 12)
+      this.#plan(this.#bounds.ttlMs / 12)
     } finally {
       this.#unanswered -= 1
     }
   }
 
   #keep(lease: Deadline): void {
-    if (lease.left_ms > this.#lease.left_ms) this.#lease = lease
+    if (lease.leftMs > this.#lease.leftMs) this.#lease = lease
   }
 
   #lose(): OnlyonceError {
@@ -132,15 +132,11 @@ export class Holding implements Lock {
 const UNANSWERED_MAX = 4
 
 /** There is no lock without an end: its holder may die. */
-export function checkTtl(ttl_ms: unknown): number {
-  if (
-    !Number.isSafeInteger(ttl_ms) ||
-    (ttl_ms as number) < 1 ||
-    (ttl_ms as number) > LIMITS.lock_ttl_max_ms
-  ) {
+export function checkTtl(ttlMs: unknown): number {
+  if (!Number.isSafeInteger(ttlMs) || (ttlMs as number) < 1 || (ttlMs as number) > LIMITS.lockTtlMaxMs) {
     throw new OnlyonceError('option_invalid', {
-      detail: `A lock needs a ttl_ms: a whole number of milliseconds from 1 to ${LIMITS.lock_ttl_max_ms}.`,
+      detail: `A lock needs a ttlMs: a whole number of milliseconds from 1 to ${LIMITS.lockTtlMaxMs}.`,
     })
   }
-  return ttl_ms as number
+  return ttlMs as number
 }

@@ -20,21 +20,21 @@ export type { Lock } from './held.ts'
 export interface LockOptions {
   readonly account: string
   /** How long it is held without a sign of life. There is no lock without an end. */
-  readonly ttl_ms: number
+  readonly ttlMs: number
   /** How long to go on trying while another holder has it. By default there is one try. */
-  readonly wait_ms?: number
+  readonly waitMs?: number
   /** Gives signs of life at a third of the ttl until it is released. On by default. */
-  readonly auto_extend?: boolean
+  readonly autoExtend?: boolean
   /** After this long no more signs of life are given by themselves. */
-  readonly hold_max_ms?: number
+  readonly holdMaxMs?: number
 }
 
 export interface Locks {
   /**
-   * Gets the lock, or throws `lock_held` with `retry_after_ms`. There is no queue: the caller that tries at the right moment gets it.
+   * Gets the lock, or throws `lock_held` with `retryAfterMs`. There is no queue: the caller that tries at the right moment gets it.
    *
    * @example
-   * const lock = await locks(once).acquire('ledger/2026-11', { account, ttl_ms: 10_000, wait_ms: 5_000 })
+   * const lock = await locks(once).acquire('ledger/2026-11', { account, ttlMs: 10_000, waitMs: 5_000 })
    * try {
    *   await once.transaction(call, async (tx) => {
    *     await assertFence(tx, lock)
@@ -49,17 +49,17 @@ export interface Locks {
 
 const NAMES: OptionNames<LockOptions> = {
   account: true,
-  ttl_ms: true,
-  wait_ms: true,
-  auto_extend: true,
-  hold_max_ms: true,
+  ttlMs: true,
+  waitMs: true,
+  autoExtend: true,
+  holdMaxMs: true,
 }
 
 /**
  * Locks in the database of `once`.
  *
  * @example
- * const lock = await locks(once).acquire('payout/42', { account, ttl_ms: 10_000 })
+ * const lock = await locks(once).acquire('payout/42', { account, ttlMs: 10_000 })
  */
 export function locks<Tx>(once: Onlyonce<Tx>): Locks {
   const engine = engineOf(once)
@@ -95,48 +95,48 @@ async function acquire<Tx>(
   resource: string,
   options: LockOptions,
 ): Promise<Lock> {
-  const { id, bounds, wait_ms } = checkOptions(resource, options)
+  const { id, bounds, waitMs } = checkOptions(resource, options)
   engine.refuseWhenClosing()
   await engine.start()
-  const deadline = new Deadline(wait_ms)
+  const deadline = new Deadline(waitMs)
   const holder = randomUUID()
   for (let tries = 0; ; tries += 1) {
     engine.refuseWhenClosing()
     // Counted from before it is asked for: the answer may be long on its way.
-    const lease = new Deadline(bounds.ttl_ms)
-    const acquired = await ask(store, id, holder, bounds.ttl_ms)
+    const lease = new Deadline(bounds.ttlMs)
+    const acquired = await ask(store, id, holder, bounds.ttlMs)
     if (acquired.got === 'lock') {
       return new Holding(store, { id, token: acquired.token, holder }, bounds, lease)
     }
-    const { retry_after_ms } = acquired
-    if (deadline.passed) throw new OnlyonceError('lock_held', { retry_after_ms })
-    const pause_ms = backoffMs(tries, Math.random, POLLING)
-    await sleep(Math.min(pause_ms, retry_after_ms, deadline.left_ms))
+    const { retryAfterMs } = acquired
+    if (deadline.passed) throw new OnlyonceError('lock_held', { retryAfterMs })
+    const pauseMs = backoffMs(tries, Math.random, POLLING)
+    await sleep(Math.min(pauseMs, retryAfterMs, deadline.leftMs))
   }
 }
 
 /** An answer that was lost may have been a yes: a caller that asks again under the same id learns it. */
-async function ask(store: LockStore, id: LockId, holder: string, ttl_ms: number): Promise<Acquisition> {
+async function ask(store: LockStore, id: LockId, holder: string, ttlMs: number): Promise<Acquisition> {
   try {
-    return await store.acquire(id, holder, ttl_ms)
+    return await store.acquire(id, holder, ttlMs)
   } catch (error) {
     if (!(error instanceof OnlyonceError && error.code === 'store_unavailable')) throw error
-    return await store.acquire(id, holder, ttl_ms)
+    return await store.acquire(id, holder, ttlMs)
   }
 }
 
 function checkOptions(
   resource: string,
   options: LockOptions,
-): { readonly id: LockId; readonly bounds: HoldBounds; readonly wait_ms: number } {
+): { readonly id: LockId; readonly bounds: HoldBounds; readonly waitMs: number } {
   refuseUnknown('acquire()', options, NAMES)
-  const { ttl_ms, wait_ms, auto_extend = true, hold_max_ms = LIMITS.lock_hold_max_ms } = options
+  const { ttlMs, waitMs, autoExtend = true, holdMaxMs = LIMITS.lockHoldMaxMs } = options
   const { account } = scopeOf(options.account, 'lock')
   return {
     id: { account, resource: checkName(resource, 'resource_invalid') },
-    bounds: { ttl_ms: checkTtl(ttl_ms), auto_extend, hold_max_ms: positive('hold_max_ms', hold_max_ms) },
-    wait_ms: wait_ms === undefined ? 0 : positive('wait_ms', wait_ms),
+    bounds: { ttlMs: checkTtl(ttlMs), autoExtend, holdMaxMs: positive('holdMaxMs', holdMaxMs) },
+    waitMs: waitMs === undefined ? 0 : positive('waitMs', waitMs),
   }
 }
 
-const POLLING = { min_ms: LIMITS.backoff_min_ms, max_ms: LIMITS.lock_poll_max_ms }
+const POLLING = { minMs: LIMITS.backoffMinMs, maxMs: LIMITS.lockPollMaxMs }

@@ -9,7 +9,7 @@ it('keeps the values of a label few, each label by itself, and those that were f
   const bounded = new BoundedLabels()
   const first = { operation: 'payments.create', protection: 'handler' }
   expect(bounded.of(first)).toBe(first)
-  for (let i = 0; i < 10 * LIMITS.label_values_max; i += 1) bounded.of({ operation: `op-${i}` })
+  for (let i = 0; i < 10 * LIMITS.labelValuesMax; i += 1) bounded.of({ operation: `op-${i}` })
   expect(bounded.of({ operation: 'one more', protection: 'transaction' })).toEqual({
     operation: 'other',
     protection: 'transaction',
@@ -25,6 +25,6 @@ it('a client that could choose names does not fill the metrics', async () => {
     observer.signal?.({ signal: 'not_admitted', protection: 'handler', id, code: 'rate_limited' } as Signal)
   }
   const lines = (await registry.metrics()).split('\n').filter((line) => line.includes('not_admitted_total{'))
-  expect(lines.length).toBe(LIMITS.label_values_max + 1)
+  expect(lines.length).toBe(LIMITS.labelValuesMax + 1)
   expect(lines.some((line) => line.includes('operation="other"'))).toBe(true)
 })

@@ -22,7 +22,7 @@ export class BoundedLabels {
   #isKnown(name: string, value: string): boolean {
     const values = this.#seen.get(name) ?? new Set()
     if (values.has(value)) return true
-    if (values.size >= LIMITS.label_values_max) return false
+    if (values.size >= LIMITS.labelValuesMax) return false
     this.#seen.set(name, values.add(value))
     return true
   }

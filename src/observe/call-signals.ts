@@ -34,7 +34,7 @@ export interface CallSignals {
   stopped(failure: Failure, step: string | null): void
   leaseLost(): void
   /** It waits for a flight of this process that was there before. */
-  joined(flight_trace: string | null): void
+  joined(flightTrace: string | null): void
   /** Its own flight has landed, with so many callers. */
   landed(callers: number): void
   told(told: Told): void

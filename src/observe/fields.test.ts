@@ -35,7 +35,7 @@ const SIGNALS: readonly [Signal, object][] = [
       code: 'thrown',
       fence: 2,
       joined: false,
-      duration_ms: 1.7,
+      durationMs: 1.7,
     },
     {
       outcome: 'failed',
@@ -135,17 +135,21 @@ describe('the fields of a signal', () => {
       error_message: 'card [card number]',
     })
     expect(logFields({ ...failed, kind: 'away', event: null })).not.toHaveProperty('account')
-    const ended = { signal: 'job_ended', job: 'j', account: 'acct_1', job_id: 'job_1' } as const
-    expect(logFields({ ...ended, outcome: 'again', attempts: 2, failure, duration_ms: 1.2 })).toEqual({
+    const ended = { signal: 'job_ended', job: 'j', account: 'acct_1' } as const
+    expect(
+      logFields({ ...ended, jobId: 'job_1', outcome: 'again', attempts: 2, failure, durationMs: 1.2 }),
+    ).toEqual({
       ...ended,
+      job_id: 'job_1',
       outcome: 'again',
       attempts: 2,
       duration_ms: 1,
       error_code: 'E',
       error_message: 'card [card number]',
     })
-    const lag = { signal: 'outbox_lag', destination: 'd', count: 1, oldest_age_ms: 2, parked: 3 } as const
-    expect(logFields(lag)).toEqual(lag)
+    const lag = { signal: 'outbox_lag', destination: 'd', count: 1, oldestAgeMs: 2, parked: 3 } as const
+    const { oldestAgeMs, ...counts } = lag
+    expect(logFields(lag)).toEqual({ ...counts, oldest_age_ms: oldestAgeMs })
     const delivered = { signal: 'outbox_delivered', destination: 'd', count: 1 } as const
     expect(logFields(delivered)).toEqual(delivered)
   })
@@ -170,9 +174,9 @@ describe('the fields of a signal', () => {
   })
 
   it('tell the counts of stuck records one by one', () => {
-    const none = { count: 0, oldest_age_ms: 0 }
-    const stuck = { in_progress: { count: 2, oldest_age_ms: 9 }, unknown: none, parked: none }
-    expect(logFields({ signal: 'stuck', older_than_ms: 5, stuck })).toMatchObject({
+    const none = { count: 0, oldestAgeMs: 0 }
+    const stuck = { in_progress: { count: 2, oldestAgeMs: 9 }, unknown: none, parked: none }
+    expect(logFields({ signal: 'stuck', olderThanMs: 5, stuck })).toMatchObject({
       older_than_ms: 5,
       in_progress: 2,
       in_progress_oldest_age_ms: 9,

@@ -19,12 +19,12 @@ export function redactKey(key: string): string {
 
 /** The digest alone, for where even four characters are too many. */
 export function digestKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex').slice(0, LIMITS.key_digest_length)
+  return createHash('sha256').update(key).digest('hex').slice(0, LIMITS.keyDigestLength)
 }
 
 /** A text from outside, as it may be shown: without card numbers, and short. */
 export function showText(text: string): string {
-  return maskBeginning(text, LIMITS.error_message_length_max)
+  return maskBeginning(text, LIMITS.errorMessageLengthMax)
 }
 
 /**
@@ -41,8 +41,8 @@ export function logFields(signal: Signal): LogFields {
       return { signal: signal.signal, ...callFields(signal) }
     case 'call_ended': {
       const { outcome, code, fence, joined } = signal
-      const duration_ms = Math.round(signal.duration_ms)
-      const told = { outcome, code, fence, joined, duration_ms }
+      const durationMs = Math.round(signal.durationMs)
+      const told = { outcome, code, fence, joined, duration_ms: durationMs }
       return { signal: signal.signal, ...callFields(signal), ...told, ...failureFields(signal.failure) }
     }
     case 'reserved':
@@ -100,21 +100,21 @@ export function logFields(signal: Signal): LogFields {
     }
     case 'store_away': {
       const { reason, failures, code, message } = signal
-      const away_ms = Math.round(signal.away_ms)
-      return { signal: signal.signal, reason, failures, away_ms, ...failureFields({ code, message }) }
+      const awayMs = Math.round(signal.awayMs)
+      return { signal: signal.signal, reason, failures, away_ms: awayMs, ...failureFields({ code, message }) }
     }
     case 'store_back':
       return {
         signal: signal.signal,
         failures: signal.failures,
-        away_ms: Math.round(signal.away_ms),
+        away_ms: Math.round(signal.awayMs),
       }
     case 'stuck':
-      return { signal: signal.signal, older_than_ms: signal.older_than_ms, ...stuckFields(signal.stuck) }
+      return { signal: signal.signal, older_than_ms: signal.olderThanMs, ...stuckFields(signal.stuck) }
     case 'outbox_lag': {
-      const { count, oldest_age_ms, parked } = signal
+      const { count, oldestAgeMs, parked } = signal
       const destination = showText(signal.destination)
-      return { signal: signal.signal, destination, count, oldest_age_ms, parked }
+      return { signal: signal.signal, destination, count, oldest_age_ms: oldestAgeMs, parked }
     }
     case 'outbox_delivered':
       return { signal: signal.signal, destination: showText(signal.destination), count: signal.count }
@@ -129,16 +129,23 @@ export function logFields(signal: Signal): LogFields {
     }
     case 'job_ended': {
       const { outcome, attempts, failure } = signal
-      const of = { job: showText(signal.job), account: showText(signal.account), job_id: signal.job_id }
-      const duration_ms = Math.round(signal.duration_ms)
-      return { signal: signal.signal, ...of, outcome, attempts, duration_ms, ...failureFields(failure) }
+      const of = { job: showText(signal.job), account: showText(signal.account), job_id: signal.jobId }
+      const durationMs = Math.round(signal.durationMs)
+      return {
+        signal: signal.signal,
+        ...of,
+        outcome,
+        attempts,
+        duration_ms: durationMs,
+        ...failureFields(failure),
+      }
     }
     case 'webhook_attempted': {
       const { outcome, attempts, status, failure } = signal
       const of = { account: showText(signal.account), endpoint: signal.endpoint, message: signal.message }
       const told = { type: showText(signal.type), outcome, attempts, status }
-      const duration_ms = Math.round(signal.duration_ms)
-      return { signal: signal.signal, ...of, ...told, duration_ms, ...failureFields(failure) }
+      const durationMs = Math.round(signal.durationMs)
+      return { signal: signal.signal, ...of, ...told, duration_ms: durationMs, ...failureFields(failure) }
     }
     case 'cut_off': {
       const { transactions, handlers, operations } = signal
@@ -171,16 +178,16 @@ function failureFields(failure: Failure | null): LogFields {
 }
 
 function stuckFields({
-  in_progress,
+  in_progress: inProgress,
   unknown,
   parked,
 }: Extract<Signal, { signal: 'stuck' }>['stuck']): LogFields {
   return {
-    in_progress: in_progress.count,
-    in_progress_oldest_age_ms: in_progress.oldest_age_ms,
+    in_progress: inProgress.count,
+    in_progress_oldest_age_ms: inProgress.oldestAgeMs,
     unknown: unknown.count,
-    unknown_oldest_age_ms: unknown.oldest_age_ms,
+    unknown_oldest_age_ms: unknown.oldestAgeMs,
     parked: parked.count,
-    parked_oldest_age_ms: parked.oldest_age_ms,
+    parked_oldest_age_ms: parked.oldestAgeMs,
   }
 }

@@ -15,12 +15,12 @@ export class LiveCall implements CallSignals {
   readonly #call: { readonly protection: Protection; readonly id: RecordId }
   readonly #traces: readonly ObservedTrace[]
   readonly #links: TraceLink[] = []
-  readonly #began_ms = monotonicMs()
+  readonly #beganMs = monotonicMs()
   #run: Run | null = null
   #told: Told | null = null
   #reserved = false
   #joined = false
-  #lease_lost = false
+  #leaseLost = false
   #invalid = false
 
   constructor(observers: Observers, protection: Protection, id: RecordId) {
@@ -74,14 +74,14 @@ export class LiveCall implements CallSignals {
 
   /** The heartbeat may notice, and the save after it once more. */
   leaseLost(): void {
-    if (this.#lease_lost) return
-    this.#lease_lost = true
+    if (this.#leaseLost) return
+    this.#leaseLost = true
     this.#observers.emit({ signal: 'lease_lost', ...this.#call, fence: this.#fence })
   }
 
-  joined(flight_trace: string | null): void {
+  joined(flightTrace: string | null): void {
     this.#joined = true
-    if (flight_trace !== null) this.#links.push({ to: 'flight', traceparent: flight_trace })
+    if (flightTrace !== null) this.#links.push({ to: 'flight', traceparent: flightTrace })
   }
 
   landed(callers: number): void {
@@ -120,7 +120,7 @@ export class LiveCall implements CallSignals {
       code,
       fence: this.#fence,
       joined: this.#joined,
-      duration_ms: monotonicMs() - this.#began_ms,
+      durationMs: monotonicMs() - this.#beganMs,
     }
     this.#observers.emit(ended)
     for (const { observer, trace } of this.#traces) {
@@ -176,11 +176,11 @@ async function unlessItsOwn(ran: unknown, running: () => Promise<unknown> | unde
   try {
     await ran
   } catch (error) {
-    const error_of_call = await running()?.then(
+    const errorOfCall = await running()?.then(
       () => undefined,
       (own: unknown) => own,
     )
-    if (error !== error_of_call) throw error
+    if (error !== errorOfCall) throw error
   }
 }
 

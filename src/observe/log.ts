@@ -109,8 +109,8 @@ function lineOf(signal: Signal): Line | null {
     case 'worker_failed':
       return ['error', 'a batch of a worker failed and is tried again']
     case 'stuck': {
-      const { in_progress, unknown, parked } = signal.stuck
-      return in_progress.count + unknown.count + parked.count > 0
+      const { in_progress: inProgress, unknown, parked } = signal.stuck
+      return inProgress.count + unknown.count + parked.count > 0
         ? ['error', 'records are stuck: they stay unfinished']
         : null
     }

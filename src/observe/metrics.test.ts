@@ -79,14 +79,14 @@ describe('measurements', () => {
   })
 
   it('of lag and of jobs have the labels of their metrics', () => {
-    const lag = { signal: 'outbox_lag', destination: 'd', count: 4, oldest_age_ms: 1_500, parked: 2 } as const
+    const lag = { signal: 'outbox_lag', destination: 'd', count: 4, oldestAgeMs: 1_500, parked: 2 } as const
     expect(measure(lag).map(({ metric, value }) => [metric, value])).toEqual([
       ['outbox_undelivered', 4],
       ['outbox_oldest_age', 1.5],
       ['outbox_parked', 2],
     ])
-    const job = { job: 'j', account: 'a', job_id: 'job_1', attempts: 1, failure: null }
-    const ended = { signal: 'job_ended', ...job, outcome: 'done', duration_ms: 500 } as const
+    const job = { job: 'j', account: 'a', jobId: 'job_1', attempts: 1, failure: null }
+    const ended = { signal: 'job_ended', ...job, outcome: 'done', durationMs: 500 } as const
     expect(measure(ended).map(({ metric, value }) => [metric, value])).toEqual([
       ['job_ended', 1],
       ['job_duration', 0.5],
@@ -100,7 +100,7 @@ describe('measurements', () => {
       status: 200,
       failure: null,
     }
-    const sent = { signal: 'webhook_attempted', ...webhook, outcome: 'delivered', duration_ms: 250 } as const
+    const sent = { signal: 'webhook_attempted', ...webhook, outcome: 'delivered', durationMs: 250 } as const
     expect(measure(sent).map(({ metric, value }) => [metric, value])).toEqual([
       ['webhook_attempted', 1],
       ['webhook_duration', 0.25],

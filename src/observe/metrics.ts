@@ -204,10 +204,10 @@ export function measure(signal: Signal): readonly Measurement[] {
     case 'call_started':
       return [{ metric: 'calls_in_flight', value: 1, labels: { protection: signal.protection } }]
     case 'call_ended': {
-      const { protection, outcome, duration_ms } = signal
+      const { protection, outcome, durationMs } = signal
       return [
         { metric: 'calls_in_flight', value: -1, labels: { protection } },
-        { metric: 'call_duration', value: duration_ms / 1_000, labels: { protection, outcome } },
+        { metric: 'call_duration', value: durationMs / 1_000, labels: { protection, outcome } },
       ]
     }
     case 'reserved':
@@ -248,15 +248,15 @@ export function measure(signal: Signal): readonly Measurement[] {
     case 'worker_failed':
       return [{ metric: 'worker_failed', value: 1, labels: { worker: signal.worker, code: signal.code } }]
     case 'stuck':
-      return Object.entries(signal.stuck).flatMap(([state, { count, oldest_age_ms }]) => [
+      return Object.entries(signal.stuck).flatMap(([state, { count, oldestAgeMs }]) => [
         { metric: 'stuck_records', value: count, labels: { state } },
-        { metric: 'stuck_oldest_age', value: oldest_age_ms / 1_000, labels: { state } },
+        { metric: 'stuck_oldest_age', value: oldestAgeMs / 1_000, labels: { state } },
       ])
     case 'outbox_lag': {
       const labels = { destination: showText(signal.destination) }
       return [
         { metric: 'outbox_undelivered', value: signal.count, labels },
-        { metric: 'outbox_oldest_age', value: signal.oldest_age_ms / 1_000, labels },
+        { metric: 'outbox_oldest_age', value: signal.oldestAgeMs / 1_000, labels },
         { metric: 'outbox_parked', value: signal.parked, labels },
       ]
     }
@@ -272,14 +272,14 @@ export function measure(signal: Signal): readonly Measurement[] {
       const labels = { job: showText(signal.job), outcome: signal.outcome }
       return [
         { metric: 'job_ended', value: 1, labels },
-        { metric: 'job_duration', value: signal.duration_ms / 1_000, labels },
+        { metric: 'job_duration', value: signal.durationMs / 1_000, labels },
       ]
     }
     case 'webhook_attempted': {
       const labels = { outcome: signal.outcome }
       return [
         { metric: 'webhook_attempted', value: 1, labels },
-        { metric: 'webhook_duration', value: signal.duration_ms / 1_000, labels },
+        { metric: 'webhook_duration', value: signal.durationMs / 1_000, labels },
       ]
     }
     case 'webhook_disabled':

@@ -166,10 +166,10 @@ describe('records that were parked', () => {
 
   it('stay few lines under names that never come again, and are the business of observers where there are some', async () => {
     const observers = new Observers()
-    for (let n = 0; n < LIMITS.warned_operations_max + 500; n += 1)
+    for (let n = 0; n < LIMITS.warnedOperationsMax + 500; n += 1)
       observers.parked({ ...id, operation: `op-${n}` }, failure)
     const told = await warningsSoFar()
-    expect(told).toHaveLength(LIMITS.warned_operations_max + 3)
+    expect(told).toHaveLength(LIMITS.warnedOperationsMax + 3)
     warnings.length = 0
     const heard: Signal[] = []
     new Observers({ signal: (signal) => void heard.push(signal) }).parked(id, failure)

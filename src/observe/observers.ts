@@ -20,7 +20,7 @@ export class Observers {
   readonly #unused = new Set<string>()
   readonly #ignored = new Set<string>()
   readonly #unattended = new Set<string>()
-  readonly #start_told = new Set<string>()
+  readonly #startTold = new Set<string>()
   /** How many records of an operation were parked, without an observer. */
   readonly #parked = new Map<string, number>()
 
@@ -55,8 +55,8 @@ export class Observers {
   startFailed(error: unknown): void {
     if (!this.none) return
     const { code, message } = failureOf(error)
-    if (this.#start_told.has(message) || this.#start_told.size >= LIMITS.warned_operations_max) return
-    this.#start_told.add(message)
+    if (this.#startTold.has(message) || this.#startTold.size >= LIMITS.warnedOperationsMax) return
+    this.#startTold.add(message)
     process.emitWarning(`The store cannot be used. ${code}: ${message}`, { type: 'OnlyonceStoreWarning' })
   }
 
@@ -103,7 +103,7 @@ export class Observers {
   parked(id: RecordId, failure: Failure): void {
     this.emit({ signal: 'parked', id, failure })
     if (!this.none) return
-    const full = this.#parked.size >= LIMITS.warned_operations_max && !this.#parked.has(id.operation)
+    const full = this.#parked.size >= LIMITS.warnedOperationsMax && !this.#parked.has(id.operation)
     const name = full ? OTHERS : id.operation
     const count = (this.#parked.get(name) ?? 0) + 1
     this.#parked.set(name, count)
@@ -116,10 +116,10 @@ export class Observers {
   }
 
   /** What close() did not wait for. Nothing is told where it waited for everything. */
-  cutOff(cut_off: Omit<CutOff, 'signal'>): void {
-    const { transactions, handlers, operations } = cut_off
+  cutOff(cutOff: Omit<CutOff, 'signal'>): void {
+    const { transactions, handlers, operations } = cutOff
     if (transactions + handlers + operations === 0) return
-    this.emit({ signal: 'cut_off', ...cut_off })
+    this.emit({ signal: 'cut_off', ...cutOff })
     if (!this.none) return
     process.emitWarning(
       `close() waited no longer and cut off work. Transactions: ${transactions}, handlers: ${handlers}, operations: ${operations}.`,
@@ -151,7 +151,7 @@ export class Observers {
 
 /** Whether something is told for the first time of an operation in this process. */
 function isFirst(told: Set<string>, { operation }: RecordId): boolean {
-  if (told.has(operation) || told.size >= LIMITS.warned_operations_max) return false
+  if (told.has(operation) || told.size >= LIMITS.warnedOperationsMax) return false
   told.add(operation)
   return true
 }
@@ -171,7 +171,7 @@ const UNATTENDED =
   'A record of this operation has waited long for a worker, and no worker takes it. Its clients hear outcome_pending until one does. Run startWorkers(once, { operations }) in a process that has this operation.'
 
 const UNUSED_TX =
-  'a transaction ended without a single statement on its tx. What its function wrote elsewhere is not protected: a retry can write it again. Send the statements on tx. Where strict_tx is on, such a call is an error; where it is off, it is completed.'
+  'a transaction ended without a single statement on its tx. What its function wrote elsewhere is not protected: a retry can write it again. Send the statements on tx. Where strictTx is on, such a call is an error; where it is off, it is completed.'
 
 /** A trace, and whose it is. */
 export interface ObservedTrace {

@@ -36,10 +36,10 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Observer {
   refuseUnknown('openTelemetry()', options, { tracer: true, meter: true })
   const tracer = options.tracer ?? trace.getTracer('onlyonce')
   const meter = options.meter ?? metrics.getMeter('onlyonce')
-  const retry_rate = new RetryRate()
+  const retryRate = new RetryRate()
   const bounded = new BoundedLabels()
   const takes = Object.fromEntries(
-    Object.keys(METRICS).map((key) => [key, instrument(key as MetricKey, meter, retry_rate)]),
+    Object.keys(METRICS).map((key) => [key, instrument(key as MetricKey, meter, retryRate)]),
   ) as Record<MetricKey, Take>
   const begin = beginsAtZero(
     (labels) => bounded.of(labels),
@@ -47,7 +47,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Observer {
   )
   return {
     signal(signal) {
-      retry_rate.hear(signal)
+      retryRate.hear(signal)
       begin(signal)
       for (const { metric, value, labels } of measure(signal)) takes[metric](value, bounded.of(labels))
     },
@@ -67,7 +67,7 @@ function traceOf(tracer: Tracer, { protection, id }: TracedCall): CallTrace {
   const inside = trace.setSpan(context.active(), span)
   const { traceId, spanId, traceFlags } = span.spanContext()
   return {
-    traceparent: formatTraceParent({ trace_id: traceId, span_id: spanId, flags: traceFlags }),
+    traceparent: formatTraceParent({ traceId: traceId, spanId: spanId, flags: traceFlags }),
     run: (work) => context.with(inside, work),
     end: (end, links) => endSpan(span, end, links),
   }
@@ -94,14 +94,14 @@ function endSpan(span: Span, end: CallEnded, links: readonly TraceLink[]): void 
 function addLink(span: Span, { to, traceparent }: TraceLink): void {
   const parent = parseTraceParent(traceparent)
   if (parent === null) return
-  const { trace_id, span_id, flags } = parent
+  const { traceId, spanId, flags } = parent
   span.addLink({
-    context: { traceId: trace_id, spanId: span_id, traceFlags: flags, isRemote: true },
+    context: { traceId: traceId, spanId: spanId, traceFlags: flags, isRemote: true },
     attributes: { 'onlyonce.link': to },
   })
 }
 
-function instrument(key: MetricKey, meter: Meter, retry_rate: RetryRate): Take {
+function instrument(key: MetricKey, meter: Meter, retryRate: RetryRate): Take {
   const { name, kind, unit, help, buckets } = METRICS[key]
   const options = { description: help, unit }
   switch (kind) {
@@ -123,7 +123,7 @@ function instrument(key: MetricKey, meter: Meter, retry_rate: RetryRate): Take {
       return (value, labels) => histogram.record(value, labels)
     }
     case 'sampled': {
-      meter.createObservableGauge(name, options).addCallback((result) => result.observe(retry_rate.value))
+      meter.createObservableGauge(name, options).addCallback((result) => result.observe(retryRate.value))
       return () => {}
     }
     default:

@@ -24,10 +24,10 @@ export function prometheus(options: PrometheusOptions = {}): Observer {
   refuseUnknown('prometheus()', options, { registry: true })
   const registry = options.registry ?? register
   refuseTaken(registry)
-  const retry_rate = new RetryRate()
+  const retryRate = new RetryRate()
   const bounded = new BoundedLabels()
   const takes = Object.fromEntries(
-    Object.keys(METRICS).map((key) => [key, registerOne(key as MetricKey, registry, retry_rate)]),
+    Object.keys(METRICS).map((key) => [key, registerOne(key as MetricKey, registry, retryRate)]),
   ) as Record<MetricKey, Take>
   const begin = beginsAtZero(
     (labels) => bounded.of(labels),
@@ -35,7 +35,7 @@ export function prometheus(options: PrometheusOptions = {}): Observer {
   )
   return {
     signal(signal) {
-      retry_rate.hear(signal)
+      retryRate.hear(signal)
       begin(signal)
       for (const { metric, value, labels } of measure(signal)) takes[metric](value, bounded.of(labels))
     },
@@ -52,7 +52,7 @@ function refuseTaken(registry: Registry): void {
   })
 }
 
-function registerOne(key: MetricKey, registry: Registry, retry_rate: RetryRate): Take {
+function registerOne(key: MetricKey, registry: Registry, retryRate: RetryRate): Take {
   const metric = METRICS[key]
   const { kind, help, labels } = metric
   const common = { name: prometheusName(metric), help, labelNames: [...labels], registers: [registry] }
@@ -74,7 +74,7 @@ function registerOne(key: MetricKey, registry: Registry, retry_rate: RetryRate):
       return (value, of) => histogram.observe(of, value)
     }
     case 'sampled': {
-      const gauge: Gauge = new Gauge({ ...common, collect: () => gauge.set(retry_rate.value) })
+      const gauge: Gauge = new Gauge({ ...common, collect: () => gauge.set(retryRate.value) })
       return () => {}
     }
     default:

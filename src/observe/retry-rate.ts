@@ -15,13 +15,13 @@ interface Slot {
  */
 export class RetryRate {
   readonly #clock: () => number
-  readonly #slot_ms: number
+  readonly #slotMs: number
   readonly #slots: Slot[]
 
-  constructor(options: { readonly window_ms?: number; readonly clock?: () => number } = {}) {
+  constructor(options: { readonly windowMs?: number; readonly clock?: () => number } = {}) {
     this.#clock = options.clock ?? monotonicMs
-    this.#slot_ms = (options.window_ms ?? LIMITS.retry_rate_window_ms) / LIMITS.retry_rate_slots
-    this.#slots = Array.from({ length: LIMITS.retry_rate_slots }, () => ({ stretch: -1, all: 0, retries: 0 }))
+    this.#slotMs = (options.windowMs ?? LIMITS.retryRateWindowMs) / LIMITS.retryRateSlots
+    this.#slots = Array.from({ length: LIMITS.retryRateSlots }, () => ({ stretch: -1, all: 0, retries: 0 }))
   }
 
   /** A reused key is no retry and no first attempt: it is left out on both sides. */
@@ -52,6 +52,6 @@ export class RetryRate {
   }
 
   #now(): number {
-    return Math.floor(this.#clock() / this.#slot_ms)
+    return Math.floor(this.#clock() / this.#slotMs)
   }
 }

@@ -68,7 +68,7 @@ export interface CallEnded extends OfCall {
   readonly fence: number | null
   /** It waited for another call of this process with the same key. */
   readonly joined: boolean
-  readonly duration_ms: number
+  readonly durationMs: number
 }
 
 /**
@@ -87,12 +87,12 @@ export interface JobEnded {
   readonly signal: 'job_ended'
   readonly job: string
   readonly account: string
-  readonly job_id: string
+  readonly jobId: string
   /** `again`: it failed and is tried again. `parked`: so often that it is not tried any more. */
   readonly outcome: 'done' | 'again' | 'parked'
   readonly attempts: number
   readonly failure: Failure | null
-  readonly duration_ms: number
+  readonly durationMs: number
 }
 
 /**
@@ -110,7 +110,7 @@ export interface WebhookAttempted {
   /** Null: there was no answer. */
   readonly status: number | null
   readonly failure: Failure | null
-  readonly duration_ms: number
+  readonly durationMs: number
 }
 
 /**
@@ -183,7 +183,7 @@ export type Signal =
       readonly id: RecordId | null
     }
   /**
-   * The store cannot be used: told when it goes away, and again at most every 30 s. `failures` and `away_ms` count from when it went away. `code`
+   * The store cannot be used: told when it goes away, and again at most every 30 s. `failures` and `awayMs` count from when it went away. `code`
    * and `reason` are of the last failure.
    */
   | {
@@ -192,10 +192,10 @@ export type Signal =
       readonly reason: string
       readonly message: string
       readonly failures: number
-      readonly away_ms: number
+      readonly awayMs: number
     }
   /** The store answers again. Told once after `store_away`. */
-  | { readonly signal: 'store_back'; readonly failures: number; readonly away_ms: number }
+  | { readonly signal: 'store_back'; readonly failures: number; readonly awayMs: number }
   /**
    * A route met something that is wrong with the service itself: its code, its settings, or its pool. `message` says what to change. `first`
    * for the first one with this code on this route in this process.
@@ -219,7 +219,7 @@ export type Signal =
    */
   | { readonly signal: 'unattended'; readonly id: RecordId }
   /** Evidence tells of a call that an operator has declared void. It may have been made twice, under two keys. */
-  | { readonly signal: 'void_call_happened'; readonly id: RecordId; readonly call_key: string }
+  | { readonly signal: 'void_call_happened'; readonly id: RecordId; readonly callKey: string }
   | { readonly signal: 'ttl_pruned'; readonly count: number }
   /** A batch of a worker failed; it is tried again. */
   | {
@@ -230,13 +230,13 @@ export type Signal =
       readonly reason: string | null
       readonly message: string
     }
-  | { readonly signal: 'stuck'; readonly older_than_ms: number; readonly stuck: Stuck }
+  | { readonly signal: 'stuck'; readonly olderThanMs: number; readonly stuck: Stuck }
   /** How far one destination is behind. */
   | {
       readonly signal: 'outbox_lag'
       readonly destination: string
       readonly count: number
-      readonly oldest_age_ms: number
+      readonly oldestAgeMs: number
       readonly parked: number
     }
   | { readonly signal: 'outbox_delivered'; readonly destination: string; readonly count: number }

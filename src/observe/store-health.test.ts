@@ -17,15 +17,15 @@ it('tells once that a store went away, counts, and tells once that it is back', 
   const { heard, clock, health } = watch()
   health.answered()
   for (let count = 0; count < 100; count += 1) health.failed(trouble)
-  expect(heard.signals).toEqual([{ signal: 'store_away', ...trouble, failures: 1, away_ms: 0 }])
-  clock.ms += LIMITS.store_away_again_ms
+  expect(heard.signals).toEqual([{ signal: 'store_away', ...trouble, failures: 1, awayMs: 0 }])
+  clock.ms += LIMITS.storeAwayAgainMs
   for (let count = 0; count < 100; count += 1) health.failed({ ...trouble, reason: 'silent' })
   expect(heard.signals.slice(1)).toEqual([
-    { signal: 'store_away', ...trouble, reason: 'silent', failures: 101, away_ms: 30_000 },
+    { signal: 'store_away', ...trouble, reason: 'silent', failures: 101, awayMs: 30_000 },
   ])
   clock.ms += 10
   for (const _ of [1, 2]) health.answered()
-  expect(heard.signals.slice(2)).toEqual([{ signal: 'store_back', failures: 200, away_ms: 30_010 }])
+  expect(heard.signals.slice(2)).toEqual([{ signal: 'store_back', failures: 200, awayMs: 30_010 }])
 })
 
 it('tells a store that fails now and then as seldom', () => {
@@ -50,10 +50,10 @@ it('logs what fails because of it at debug, and a worker whose store is another 
   const log = logTo({ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') })
   const failed = { signal: 'worker_failed', worker: 'w', ...trouble } as const
   log.signal?.(failed)
-  log.signal?.({ signal: 'store_away', ...trouble, failures: 1, away_ms: 0 })
+  log.signal?.({ signal: 'store_away', ...trouble, failures: 1, awayMs: 0 })
   log.signal?.(failed)
   log.signal?.({ ...failed, code: '42P01', reason: null })
-  log.signal?.({ signal: 'store_back', failures: 1, away_ms: 0 })
+  log.signal?.({ signal: 'store_back', failures: 1, awayMs: 0 })
   log.signal?.(failed)
   expect(lines).toEqual([
     'error worker_failed',

@@ -15,10 +15,10 @@ interface Trouble {
 export class StoreHealth {
   readonly #observers: Observers
   readonly #now: () => number
-  #away_since_ms: number | null = null
+  #awaySinceMs: number | null = null
   #failures = 0
   #told = false
-  #quiet_until_ms = Number.NEGATIVE_INFINITY
+  #quietUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(observers: Observers, now: () => number = monotonicMs) {
     this.#observers = observers
@@ -26,22 +26,22 @@ export class StoreHealth {
   }
 
   failed(trouble: Trouble): void {
-    const now_ms = this.#now()
-    this.#away_since_ms ??= now_ms
+    const nowMs = this.#now()
+    this.#awaySinceMs ??= nowMs
     this.#failures += 1
-    if (now_ms < this.#quiet_until_ms) return
-    this.#quiet_until_ms = now_ms + LIMITS.store_away_again_ms
+    if (nowMs < this.#quietUntilMs) return
+    this.#quietUntilMs = nowMs + LIMITS.storeAwayAgainMs
     this.#told = true
-    const away_ms = now_ms - this.#away_since_ms
-    this.#observers.emit({ signal: 'store_away', ...trouble, failures: this.#failures, away_ms })
+    const awayMs = nowMs - this.#awaySinceMs
+    this.#observers.emit({ signal: 'store_away', ...trouble, failures: this.#failures, awayMs })
   }
 
   answered(): void {
-    if (this.#away_since_ms === null) return
-    const [failures, away_ms, told] = [this.#failures, this.#now() - this.#away_since_ms, this.#told]
-    this.#away_since_ms = null
+    if (this.#awaySinceMs === null) return
+    const [failures, awayMs, told] = [this.#failures, this.#now() - this.#awaySinceMs, this.#told]
+    this.#awaySinceMs = null
     this.#failures = 0
     this.#told = false
-    if (told) this.#observers.emit({ signal: 'store_back', failures, away_ms })
+    if (told) this.#observers.emit({ signal: 'store_back', failures, awayMs })
   }
 }

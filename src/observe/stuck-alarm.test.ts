@@ -9,17 +9,17 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] 
 afterEach(() => void vi.useRealTimers())
 
 /** A store that takes its time to count stuck records, by the clock of the test, and keeps count of that. */
-function slowStore(takes_ms: number) {
-  const counts = { asked: 0, now: 0, most_at_once: 0 }
+function slowStore(takesMs: number) {
+  const counts = { asked: 0, now: 0, mostAtOnce: 0 }
   const store = memory()
   const count = store.stuck.bind(store)
-  store.stuck = async (older_than_ms) => {
+  store.stuck = async (olderThanMs) => {
     counts.asked += 1
     counts.now += 1
-    counts.most_at_once = Math.max(counts.most_at_once, counts.now)
-    await new Promise((resolve) => setTimeout(resolve, takes_ms))
+    counts.mostAtOnce = Math.max(counts.mostAtOnce, counts.now)
+    await new Promise((resolve) => setTimeout(resolve, takesMs))
     counts.now -= 1
-    return await count(older_than_ms)
+    return await count(olderThanMs)
   }
   return { store, counts }
 }
@@ -27,7 +27,7 @@ function slowStore(takes_ms: number) {
 it('counts about once in each period, the first time within the first', async () => {
   const { store, counts } = slowStore(1)
   const heard = makeRecorder()
-  const once = onlyonce({ store, secret, observe: heard, stuck_check_every_ms: EVERY_MS })
+  const once = onlyonce({ store, secret, observe: heard, stuckCheckEveryMs: EVERY_MS })
   await vi.advanceTimersByTimeAsync(10 * EVERY_MS)
   expect(counts.asked).toBe(0)
   await once.start()
@@ -42,17 +42,17 @@ it('counts about once in each period, the first time within the first', async ()
 
 it('never asks twice at once', async () => {
   const { store, counts } = slowStore(5 * EVERY_MS)
-  const once = onlyonce({ store, secret, observe: makeRecorder(), stuck_check_every_ms: EVERY_MS })
+  const once = onlyonce({ store, secret, observe: makeRecorder(), stuckCheckEveryMs: EVERY_MS })
   await once.start()
   await vi.advanceTimersByTimeAsync(60 * EVERY_MS)
   expect(counts.asked).toBeGreaterThanOrEqual(9)
-  expect(counts.most_at_once).toBe(1)
+  expect(counts.mostAtOnce).toBe(1)
 })
 
 it('ends at close, which waits for a count that is under way', async () => {
   const { store, counts } = slowStore(100)
   const heard = makeRecorder()
-  const once = onlyonce({ store, secret, observe: heard, stuck_check_every_ms: EVERY_MS })
+  const once = onlyonce({ store, secret, observe: heard, stuckCheckEveryMs: EVERY_MS })
   await once.start()
   while (counts.now === 0) await vi.advanceTimersByTimeAsync(10)
   const closed = once.close()
@@ -66,7 +66,7 @@ it('ends at close, which waits for a count that is under way', async () => {
 
 it('asks nothing when nobody observes', async () => {
   const { store, counts } = slowStore(1)
-  const once = onlyonce({ store, secret, stuck_check_every_ms: EVERY_MS })
+  const once = onlyonce({ store, secret, stuckCheckEveryMs: EVERY_MS })
   await once.start()
   await vi.advanceTimersByTimeAsync(100 * EVERY_MS)
   expect(counts.asked).toBe(0)
@@ -74,9 +74,9 @@ it('asks nothing when nobody observes', async () => {
 
 it('asks Node.js for no timer that would fire at once', async () => {
   const set = vi.spyOn(globalThis, 'setTimeout')
-  const stuck_check_every_ms = Number.MAX_SAFE_INTEGER
+  const stuckCheckEveryMs = Number.MAX_SAFE_INTEGER
   const observe = makeRecorder()
-  const once = onlyonce({ store: memory(), secret, observe, stuck_check_every_ms, background: false })
+  const once = onlyonce({ store: memory(), secret, observe, stuckCheckEveryMs, background: false })
   await once.start()
-  expect(set.mock.calls.map(([, in_ms]) => in_ms)).toEqual([2 ** 31 - 1])
+  expect(set.mock.calls.map(([, inMs]) => inMs)).toEqual([2 ** 31 - 1])
 })

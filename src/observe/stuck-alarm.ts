@@ -8,30 +8,30 @@ import type { Observers } from './observers.ts'
  * together do not ask together.
  */
 export class StuckAlarm {
-  readonly #count: (older_than_ms: number) => Promise<Stuck>
+  readonly #count: (olderThanMs: number) => Promise<Stuck>
   readonly #observers: Observers
-  readonly #older_than_ms: number
-  readonly #every_ms: number
+  readonly #olderThanMs: number
+  readonly #everyMs: number
   #timer: NodeJS.Timeout | undefined
   #counting: Promise<void> = Promise.resolve()
   #state: 'idle' | 'started' | 'stopped' = 'idle'
 
   constructor(
-    count: (older_than_ms: number) => Promise<Stuck>,
+    count: (olderThanMs: number) => Promise<Stuck>,
     observers: Observers,
-    bounds: { readonly older_than_ms: number; readonly every_ms: number },
+    bounds: { readonly olderThanMs: number; readonly everyMs: number },
   ) {
     this.#count = count
     this.#observers = observers
-    this.#older_than_ms = bounds.older_than_ms
-    this.#every_ms = bounds.every_ms
+    this.#olderThanMs = bounds.olderThanMs
+    this.#everyMs = bounds.everyMs
   }
 
   /** Without anybody who observes nothing is counted. */
   start(): void {
     if (this.#state !== 'idle' || this.#observers.none) return
     this.#state = 'started'
-    this.#plan(this.#every_ms * Math.random())
+    this.#plan(this.#everyMs * Math.random())
   }
 
   /** Resolves when a count that was under way is over. */
@@ -41,23 +41,23 @@ export class StuckAlarm {
     return this.#counting
   }
 
-  #plan(in_ms: number): void {
+  #plan(inMs: number): void {
     if (this.#state === 'stopped') return
     this.#timer = setTimeout(
       () => {
-        this.#counting = this.#tell().finally(() => this.#plan(this.#every_ms * (0.9 + 0.2 * Math.random())))
+        this.#counting = this.#tell().finally(() => this.#plan(this.#everyMs * (0.9 + 0.2 * Math.random())))
       },
-      Math.min(in_ms, LIMITS.timer_max_ms),
+      Math.min(inMs, LIMITS.timerMaxMs),
     )
     // Watching keeps no process alive.
     this.#timer.unref()
   }
 
   async #tell(): Promise<void> {
-    const older_than_ms = this.#older_than_ms
+    const olderThanMs = this.#olderThanMs
     try {
-      const stuck = await this.#count(older_than_ms)
-      this.#observers.emit({ signal: 'stuck', older_than_ms, stuck })
+      const stuck = await this.#count(olderThanMs)
+      this.#observers.emit({ signal: 'stuck', olderThanMs, stuck })
     } catch {
       // The store's error was told where it came up; the next count comes anyway.
     }

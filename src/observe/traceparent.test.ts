@@ -6,7 +6,7 @@ const SPAN = 'b7ad6b7169203331'
 
 describe('a traceparent', () => {
   it('is read and written as W3C says', () => {
-    const parent = { trace_id: TRACE, span_id: SPAN, flags: 1 }
+    const parent = { traceId: TRACE, spanId: SPAN, flags: 1 }
     expect(formatTraceParent(parent)).toBe(`00-${TRACE}-${SPAN}-01`)
     expect(parseTraceParent(`00-${TRACE}-${SPAN}-01`)).toEqual(parent)
     expect(parseTraceParent(`00-${TRACE}-${SPAN}-ff`)?.flags).toBe(255)
@@ -32,6 +32,6 @@ describe('a traceparent', () => {
   })
 
   it('is none where the ids are zeros', () => {
-    expect(formatTraceParent({ trace_id: '0'.repeat(32), span_id: '0'.repeat(16), flags: 0 })).toBeNull()
+    expect(formatTraceParent({ traceId: '0'.repeat(32), spanId: '0'.repeat(16), flags: 0 })).toBeNull()
   })
 })

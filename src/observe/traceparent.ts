@@ -1,7 +1,7 @@
 /** The two ids and the flags of W3C trace context. */
 export interface TraceParent {
-  readonly trace_id: string
-  readonly span_id: string
+  readonly traceId: string
+  readonly spanId: string
   readonly flags: number
 }
 
@@ -16,14 +16,14 @@ const ZEROS = /^0+$/
  * parseTraceParent('00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')?.flags // 1
  */
 export function parseTraceParent(text: string): TraceParent | null {
-  const [, trace_id, span_id, flags] = FORM.exec(text) ?? []
-  if (trace_id === undefined || span_id === undefined || flags === undefined) return null
-  if (ZEROS.test(trace_id) || ZEROS.test(span_id)) return null
-  return { trace_id, span_id, flags: Number.parseInt(flags, 16) }
+  const [, traceId, spanId, flags] = FORM.exec(text) ?? []
+  if (traceId === undefined || spanId === undefined || flags === undefined) return null
+  if (ZEROS.test(traceId) || ZEROS.test(spanId)) return null
+  return { traceId, spanId, flags: Number.parseInt(flags, 16) }
 }
 
 /** The text of a traceparent, or null where the ids are none: a tracer that does nothing gives zeros. */
-export function formatTraceParent({ trace_id, span_id, flags }: TraceParent): string | null {
-  const text = `00-${trace_id}-${span_id}-${(flags & 0xff).toString(16).padStart(2, '0')}`
+export function formatTraceParent({ traceId, spanId, flags }: TraceParent): string | null {
+  const text = `00-${traceId}-${spanId}-${(flags & 0xff).toString(16).padStart(2, '0')}`
   return parseTraceParent(text) === null ? null : text
 }

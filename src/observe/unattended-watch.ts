@@ -5,8 +5,8 @@ import type { Takable } from '../store/operations.ts'
 
 /** How long a record has to stand still, and after how long the same operation is told again. */
 export interface WatchBounds {
-  readonly unmoved_ms: number
-  readonly again_ms: number
+  readonly unmovedMs: number
+  readonly againMs: number
 }
 
 /**
@@ -40,13 +40,13 @@ export class UnattendedWatch {
     this.#seen = new Map()
     for (const { id, fence } of longest) {
       const which = JSON.stringify([id.account, id.operation, id.key, fence])
-      const still_until = before.get(which) ?? new Deadline(this.#bounds.unmoved_ms)
-      if (!still_until.passed) {
-        this.#seen.set(which, still_until)
+      const stillUntil = before.get(which) ?? new Deadline(this.#bounds.unmovedMs)
+      if (!stillUntil.passed) {
+        this.#seen.set(which, stillUntil)
         continue
       }
-      if (this.#found.size < LIMITS.warned_operations_max)
-        this.#found.set(id.operation, new Deadline(this.#bounds.again_ms))
+      if (this.#found.size < LIMITS.warnedOperationsMax)
+        this.#found.set(id.operation, new Deadline(this.#bounds.againMs))
       this.#tell(id)
     }
   }

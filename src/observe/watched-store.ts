@@ -70,12 +70,12 @@ export class WatchedStore<Tx> implements Store<Tx> {
     return this.#watch('claim', request.id, this.#store.claim(request))
   }
 
-  complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
-    return this.#watch('complete', owned.id, this.#store.complete(owned, reply, retention_ms))
+  complete(owned: Owned, reply: Reply, retentionMs: number): Promise<void> {
+    return this.#watch('complete', owned.id, this.#store.complete(owned, reply, retentionMs))
   }
 
-  release(owned: Owned, failure: Failure, retention_ms: number, effects_possible?: boolean): Promise<void> {
-    const released = this.#store.release(owned, failure, retention_ms, effects_possible)
+  release(owned: Owned, failure: Failure, retentionMs: number, effectsPossible?: boolean): Promise<void> {
+    const released = this.#store.release(owned, failure, retentionMs, effectsPossible)
     return this.#watch('release', owned.id, released)
   }
 
@@ -83,12 +83,12 @@ export class WatchedStore<Tx> implements Store<Tx> {
     return this.#watch('forget', owned.id, this.#store.forget(owned))
   }
 
-  doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void> {
-    return this.#watch('doubt', owned.id, this.#store.doubt(owned, failure, look_in_ms))
+  doubt(owned: Owned, failure: Failure, lookInMs?: number): Promise<void> {
+    return this.#watch('doubt', owned.id, this.#store.doubt(owned, failure, lookInMs))
   }
 
-  extend(owned: Owned, lease_ms: number): Promise<void> {
-    return this.#watch('extend', owned.id, this.#store.extend(owned, lease_ms))
+  extend(owned: Owned, leaseMs: number): Promise<void> {
+    return this.#watch('extend', owned.id, this.#store.extend(owned, leaseMs))
   }
 
   async transact(
@@ -98,9 +98,9 @@ export class WatchedStore<Tx> implements Store<Tx> {
   ): Promise<TransactionEnd> {
     const transacted = this.#store.transact(attempt, work, crashPoint)
     const end = await this.#hear('transact', attempt.id, transacted)
-    const of_store =
+    const ofStore =
       end.end === 'rerun' || end.end === 'in_doubt' || (end.end === 'failed' && isStoreAway(end.error))
-    if (of_store) this.#tell('transact', attempt.id, end.error)
+    if (ofStore) this.#tell('transact', attempt.id, end.error)
     else this.#health.answered()
     return end
   }
@@ -113,12 +113,12 @@ export class WatchedStore<Tx> implements Store<Tx> {
     return this.#watch('leave_retryable', attempt.id, this.#store.leaveRetryable(attempt, failure))
   }
 
-  stuck(older_than_ms: number): Promise<Stuck> {
-    return this.#watch('stuck', null, this.#store.stuck(older_than_ms))
+  stuck(olderThanMs: number): Promise<Stuck> {
+    return this.#watch('stuck', null, this.#store.stuck(olderThanMs))
   }
 
-  get doubt_max_ms(): number {
-    return this.#store.doubt_max_ms
+  get doubtMaxMs(): number {
+    return this.#store.doubtMaxMs
   }
 
   reap(request: ReapRequest): Promise<Reaped> {
@@ -128,19 +128,19 @@ export class WatchedStore<Tx> implements Store<Tx> {
   async within(
     tx: Queryable,
     request: ClaimRequest,
-    retention_ms: number,
+    retentionMs: number,
     work: (tx: Queryable, claimed: Run) => Promise<Reply>,
   ): Promise<WithinEnd> {
-    let thrown_by_work: unknown
+    let thrownByWork: unknown
     const told = (inner: Queryable, claimed: Run) =>
       work(inner, claimed).catch((error) => {
-        thrown_by_work = error
+        thrownByWork = error
         throw error
       })
     try {
-      return await this.#store.within(tx, request, retention_ms, told)
+      return await this.#store.within(tx, request, retentionMs, told)
     } catch (error) {
-      if (error !== thrown_by_work) this.#tell('within', request.id, error)
+      if (error !== thrownByWork) this.#tell('within', request.id, error)
       throw error
     }
   }
@@ -215,11 +215,11 @@ function watchOutbox(outbox: OutboxStore, watch: <T>(answer: Promise<T>) => Prom
     register: (destinations) => watch(outbox.register(destinations)),
     forget: (destination) => watch(outbox.forget(destination)),
     route: () => watch(outbox.route()),
-    take: (destination, events_max, lease_ms) => watch(outbox.take(destination, events_max, lease_ms)),
+    take: (destination, eventsMax, leaseMs) => watch(outbox.take(destination, eventsMax, leaseMs)),
     done: (end) => watch(outbox.done(end)),
     lag: () => watch(outbox.lag()),
-    takeJobs: (jobs, count_max, lease_ms) => watch(outbox.takeJobs(jobs, count_max, lease_ms)),
-    endJobs: (claim_id, ends) => watch(outbox.endJobs(claim_id, ends)),
+    takeJobs: (jobs, countMax, leaseMs) => watch(outbox.takeJobs(jobs, countMax, leaseMs)),
+    endJobs: (claimId, ends) => watch(outbox.endJobs(claimId, ends)),
     parked: () => watch(outbox.parked()),
     retryParked: (account, id) => watch(outbox.retryParked(account, id)),
     clean: (retention) => watch(outbox.clean(retention)),

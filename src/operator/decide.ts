@@ -31,10 +31,10 @@ export interface Signature {
 }
 
 /** What everybody who comes back to a request that was given up is told. */
-export type GivingUp = Signature & { readonly reply: GivenReply; readonly retention_ms?: number }
+export type GivingUp = Signature & { readonly reply: GivenReply; readonly retentionMs?: number }
 
 export interface GivenUp {
-  readonly given_up: boolean
+  readonly givenUp: boolean
   /** What it was before. Only what is retryable is given up. */
   readonly state: State | 'none'
 }
@@ -43,54 +43,54 @@ export interface GivenUp {
  * It happened, and this is the reply; or it is proved that it did not, and a retry may run.
  *
  * A retry of an operation makes the call that was in doubt with the same key, and a processor that remembers its answer gives it
- * again, a failure too. `earlier_call_is_void` gives the call a new key: with it you say that the earlier one has not been carried
+ * again, a failure too. `earlierCallIsVoid` gives the call a new key: with it you say that the earlier one has not been carried
  * out and never will be. If it shows up all the same, it counts, and no other call is made; where one was made already, an
  * alarm is raised.
  */
-export type Resolution = Signature & { readonly retention_ms?: number } & (
-    | { readonly reply: GivenReply; readonly allow_retry?: never; readonly earlier_call_is_void?: never }
-    | { readonly allow_retry: true; readonly earlier_call_is_void?: true; readonly reply?: never }
+export type Resolution = Signature & { readonly retentionMs?: number } & (
+    | { readonly reply: GivenReply; readonly allowRetry?: never; readonly earlierCallIsVoid?: never }
+    | { readonly allowRetry: true; readonly earlierCallIsVoid?: true; readonly reply?: never }
   )
 
 /** What the functions of `record/` make of a decision, for the store to take as one step. */
-export type Step = Pick<DecideRequest, 'from' | 'to' | 'retention_ms' | 'action'> &
-  Partial<Pick<DecideRequest, 'void_call'>>
+export type Step = Pick<DecideRequest, 'from' | 'to' | 'retentionMs' | 'action'> &
+  Partial<Pick<DecideRequest, 'voidCall'>>
 
-export function resolutionStep(seen: SeenWithin | null, given: Resolution, retention_ms: number): Step {
+export function resolutionStep(seen: SeenWithin | null, given: Resolution, retentionMs: number): Step {
   const from = decidable(seen, ['in_progress', 'unknown', 'parked'])
   const { now } = seen!
   const open = inDoubt(from, now)
   if (given.reply === undefined) {
-    const to = settleAsNotExecuted(open, retention_ms, now)
-    if (given.earlier_call_is_void !== true) return { from, to, retention_ms, action: 'allow_retry' }
-    return { from, to, retention_ms, action: 'void_call', void_call: callInDoubt(seen!) }
+    const to = settleAsNotExecuted(open, retentionMs, now)
+    if (given.earlierCallIsVoid !== true) return { from, to, retentionMs, action: 'allow_retry' }
+    return { from, to, retentionMs, action: 'void_call', voidCall: callInDoubt(seen!) }
   }
-  const to = settleWithReply(open, replyOf(given.reply), retention_ms, now)
-  return { from, to, retention_ms, action: 'resolve' }
+  const to = settleWithReply(open, replyOf(given.reply), retentionMs, now)
+  return { from, to, retentionMs, action: 'resolve' }
 }
 
 /** The call that can be declared void: the one that the record waits for. */
-function callInDoubt({ record, waits_for, void_calls }: SeenWithin): string {
+function callInDoubt({ record, waitsFor, voidCalls }: SeenWithin): string {
   const why = (detail: string) => new OnlyonceError('not_resolvable', { detail })
-  if (waits_for === null) throw why(record.kind === 'operation' ? NO_CALL : NO_OPERATION)
-  if (void_calls.includes(waits_for))
+  if (waitsFor === null) throw why(record.kind === 'operation' ? NO_CALL : NO_OPERATION)
+  if (voidCalls.includes(waitsFor))
     throw why('The call that it waits for is declared void already, and the other side does not say so yet.')
-  if (void_calls.length >= LIMITS.void_calls_max)
-    throw why(`${void_calls.length} of its calls are void already: settle it with a reply.`)
-  return waits_for
+  if (voidCalls.length >= LIMITS.voidCallsMax)
+    throw why(`${voidCalls.length} of its calls are void already: settle it with a reply.`)
+  return waitsFor
 }
 
 const NO_CALL =
   'No call of it is in doubt, so none can be void: the results of its calls are durable, or it does not know which call it is. A look finds that out anew: unpark it. Where it is parked again without a call in doubt (in_doubt of show is null), its code has to be repaired, or it is settled with a reply.'
 const NO_OPERATION =
-  'It is no operation, so it has no call that could be void. Settle it with a reply, or with allow_retry alone.'
+  'It is no operation, so it has no call that could be void. Settle it with a reply, or with allowRetry alone.'
 
 /** Null where it is not retryable: others may have done something, or may be about to. */
-export function givingUpStep(seen: Seen | null, given: GivingUp, retention_ms: number): Step | null {
+export function givingUpStep(seen: Seen | null, given: GivingUp, retentionMs: number): Step | null {
   const from = seen?.record
   if (from?.state !== 'retryable') return null
-  const to = giveUp(from, replyOf(given.reply), retention_ms, seen!.now)
-  return { from, to, retention_ms, action: 'give_up' }
+  const to = giveUp(from, replyOf(given.reply), retentionMs, seen!.now)
+  return { from, to, retentionMs, action: 'give_up' }
 }
 
 /** Why it is unknown stays what it was, and is what callers are told; why it was parked is in the audit alone. */
@@ -98,12 +98,12 @@ export function parkingStep(seen: Seen | null): Step {
   const from = decidable(seen, ['in_progress', 'unknown']) as Unknown | InProgress
   const { now } = seen!
   const { failure } = inDoubt(from, now)
-  return { from, to: parkByOperator(from, failure, now), retention_ms: null, action: 'park' }
+  return { from, to: parkByOperator(from, failure, now), retentionMs: null, action: 'park' }
 }
 
 export function unparkingStep(seen: Seen | null): Step {
   const from = decidable(seen, ['parked']) as Parked
-  return { from, to: unpark(from, seen!.now), retention_ms: null, action: 'unpark' }
+  return { from, to: unpark(from, seen!.now), retentionMs: null, action: 'unpark' }
 }
 
 type Open = Unknown | Parked | InProgress
@@ -111,7 +111,7 @@ type Open = Unknown | Parked | InProgress
 /** What is in progress is its owner's until the lease is over; then no other need come first. */
 function decidable(seen: Seen | null, states: readonly State[]): Open {
   const record = seen?.record ?? null
-  const owned = record?.state === 'in_progress' && record.lease_until > seen!.now
+  const owned = record?.state === 'in_progress' && record.leaseUntil > seen!.now
   if (record !== null && states.includes(record.state) && !owned) return record as Open
   throw new OnlyonceError('not_resolvable', { detail: whyNot(record) })
 }

@@ -78,8 +78,8 @@ export interface Operator {
    *
    * @example
    * await operator(once).resolve(id, { by: 'ann', why: 'found at the gateway, ch_42', reply: { status: 201, body } })
-   * await operator(once).resolve(id, { by: 'ann', why: 'the gateway has no trace of it', allow_retry: true })
-   * await operator(once).resolve(id, { by: 'ann', why: 'it repeats an old 500', allow_retry: true, earlier_call_is_void: true })
+   * await operator(once).resolve(id, { by: 'ann', why: 'the gateway has no trace of it', allowRetry: true })
+   * await operator(once).resolve(id, { by: 'ann', why: 'it repeats an old 500', allowRetry: true, earlierCallIsVoid: true })
    */
   resolve(id: Id, resolution: Resolution): Promise<void>
 
@@ -89,7 +89,7 @@ export interface Operator {
    * same commit, so that no retry resumes it behind your back.
    *
    * @example
-   * const { given_up } = await operator(once).giveUp(id, { by: 'refunds', why: 'its share is needed', reply, tx })
+   * const { givenUp } = await operator(once).giveUp(id, { by: 'refunds', why: 'its share is needed', reply, tx })
    */
   giveUp(id: Id, given: GivingUp): Promise<GivenUp>
 
@@ -101,13 +101,13 @@ export interface Operator {
 }
 
 const SIGNATURE: OptionNames<Signature> = { by: true, why: true, fence: true, tx: true }
-const GIVING_UP: OptionNames<GivingUp> = { ...SIGNATURE, reply: true, retention_ms: true }
+const GIVING_UP: OptionNames<GivingUp> = { ...SIGNATURE, reply: true, retentionMs: true }
 const RESOLUTION: OptionNames<Resolution> = {
   ...SIGNATURE,
-  retention_ms: true,
+  retentionMs: true,
   reply: true,
-  allow_retry: true,
-  earlier_call_is_void: true,
+  allowRetry: true,
+  earlierCallIsVoid: true,
 }
 
 /**
@@ -173,37 +173,37 @@ class Desk<Tx> implements Operator {
 
   async resolve(id: Id, resolution: Resolution): Promise<void> {
     refuseUnknown('operator.resolve()', resolution, RESOLUTION)
-    const { reply, allow_retry, earlier_call_is_void } = resolution
-    if ((reply === undefined) === (allow_retry !== true)) {
-      throw new OnlyonceError('option_invalid', { detail: 'Pass either reply or allow_retry: true.' })
+    const { reply, allowRetry, earlierCallIsVoid } = resolution
+    if ((reply === undefined) === (allowRetry !== true)) {
+      throw new OnlyonceError('option_invalid', { detail: 'Pass either reply or allowRetry: true.' })
     }
-    if (earlier_call_is_void !== undefined && (earlier_call_is_void !== true || reply !== undefined)) {
-      const detail = 'earlier_call_is_void: true goes with allow_retry: true, and with nothing else.'
+    if (earlierCallIsVoid !== undefined && (earlierCallIsVoid !== true || reply !== undefined)) {
+      const detail = 'earlierCallIsVoid: true goes with allowRetry: true, and with nothing else.'
       throw new OnlyonceError('option_invalid', { detail })
     }
-    const given_ms = resolution.retention_ms
-    if (given_ms !== undefined) positive('retention_ms', given_ms)
+    const givenMs = resolution.retentionMs
+    if (givenMs !== undefined) positive('retentionMs', givenMs)
     await this.#decide(id, resolution, (seen) =>
-      resolutionStep(seen, resolution, this.#retentionOf(seen, given_ms)),
+      resolutionStep(seen, resolution, this.#retentionOf(seen, givenMs)),
     )
   }
 
   async giveUp(id: Id, given: GivingUp): Promise<GivenUp> {
     refuseUnknown('operator.giveUp()', given, GIVING_UP)
-    const given_ms = given.retention_ms
-    if (given_ms !== undefined) positive('retention_ms', given_ms)
+    const givenMs = given.retentionMs
+    if (givenMs !== undefined) positive('retentionMs', givenMs)
     let state: GivenUp['state'] = 'none'
     const stepOf = (seen: SeenWithin | null) => {
       state = seen?.record.state ?? 'none'
-      return givingUpStep(seen, given, this.#retentionOf(seen, given_ms))
+      return givingUpStep(seen, given, this.#retentionOf(seen, givenMs))
     }
     for (let looks = 1; ; looks += 1) {
       try {
-        return { given_up: await this.#decide(id, given, stepOf), state }
+        return { givenUp: await this.#decide(id, given, stepOf), state }
       } catch (error) {
         // A caller came back to it in that very moment: what it is now is looked at once more.
         const changed = error instanceof OnlyonceError && error.code === 'record_changed'
-        if (!changed || given.fence !== undefined || looks >= LIMITS.claim_looks_max) throw error
+        if (!changed || given.fence !== undefined || looks >= LIMITS.claimLooksMax) throw error
       }
     }
   }
@@ -245,7 +245,7 @@ class Desk<Tx> implements Operator {
     }
     const step = stepOf(seen)
     if (step === null) return false
-    const request = { id: checked, void_call: null, ...step, by, why }
+    const request = { id: checked, voidCall: null, ...step, by, why }
     const done = await orMissingRight(() => this.#store.decide(request, tx)).catch(throwWithoutRequest)
     if (!done) throw new OnlyonceError('record_changed')
     const { state } = step.to
@@ -261,12 +261,12 @@ class Desk<Tx> implements Operator {
     if (tx !== undefined) return await this.#store.lookWithin(tx, id)
     const [seen, summary] = await Promise.all([this.#engine.store.look(id), this.#store.summary(id)])
     if (seen === null) return null
-    const { retention_ms = null, waits_for = null, void_calls = [] } = summary ?? {}
-    return { ...seen, retention_ms, waits_for, void_calls }
+    const { retentionMs = null, waitsFor = null, voidCalls = [] } = summary ?? {}
+    return { ...seen, retentionMs, waitsFor, voidCalls }
   }
 
   /** As the operator says, or the operation, or `onlyonce()`. */
-  #retentionOf(seen: SeenWithin | null, given_ms: number | undefined): number {
-    return given_ms ?? seen?.retention_ms ?? this.#engine.requests.retention_ms
+  #retentionOf(seen: SeenWithin | null, givenMs: number | undefined): number {
+    return givenMs ?? seen?.retentionMs ?? this.#engine.requests.retentionMs
   }
 }

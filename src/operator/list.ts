@@ -18,7 +18,7 @@ export interface ListOptions {
   readonly failed?: boolean
   readonly operation?: string
   /** Only those whose last attempt began at least this long ago. */
-  readonly older_than_ms?: number
+  readonly olderThanMs?: number
   readonly limit?: number
   /** Of the page before. */
   readonly cursor?: string | null
@@ -37,7 +37,7 @@ const NAMES: OptionNames<ListOptions> = {
   key: true,
   failed: true,
   operation: true,
-  older_than_ms: true,
+  olderThanMs: true,
   limit: true,
   cursor: true,
 }
@@ -47,7 +47,7 @@ const ALL = Object.keys(EDGES).filter((state): state is State => state !== 'none
 /** Checks what is asked of a list. */
 export function listRequestOf(options: ListOptions): ListRequest {
   refuseUnknown('operator.list()', options, NAMES)
-  const { account, key, failed = false, operation, older_than_ms = 0, limit = LIMITS.list_default } = options
+  const { account, key, failed = false, operation, olderThanMs = 0, limit = LIMITS.listDefault } = options
   const states = statesOf(options)
   if (key !== undefined && account === undefined)
     refuse('A key is listed within an account. Name the account.')
@@ -57,19 +57,19 @@ export function listRequestOf(options: ListOptions): ListRequest {
   if (account === undefined && !failed && !states.every((state) => UNFINISHED.includes(state))) {
     refuse('Over all accounts only unfinished records are listed. Name an account.')
   }
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > LIMITS.list_max) {
-    refuse(`limit must be a whole number from 1 to ${LIMITS.list_max}.`)
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > LIMITS.listMax) {
+    refuse(`limit must be a whole number from 1 to ${LIMITS.listMax}.`)
   }
-  if (!Number.isSafeInteger(older_than_ms) || older_than_ms < 0) {
-    refuse('older_than_ms must be a whole number of milliseconds.')
+  if (!Number.isSafeInteger(olderThanMs) || olderThanMs < 0) {
+    refuse('olderThanMs must be a whole number of milliseconds.')
   }
   return {
     states,
     account: account === undefined ? null : checkName(account, 'account_invalid'),
-    key: key === undefined ? null : checkKey(key, { allow_sensitive: true }),
+    key: key === undefined ? null : checkKey(key, { allowSensitive: true }),
     failed,
     operation: operation === undefined ? null : operationName(operation),
-    older_than_ms,
+    olderThanMs,
     limit,
     after: options.cursor == null ? null : readCursor(options.cursor),
   }
@@ -83,17 +83,17 @@ function statesOf({ states, key, failed = false }: ListOptions): readonly State[
 }
 
 /** A place in the list, and nothing that gives a right to anything: an operator who may list may see all of it. */
-export function cursorOf({ attempted_at_us, account, operation, key }: ListPosition): string {
-  return Buffer.from(JSON.stringify([attempted_at_us, account, operation, key])).toString('base64url')
+export function cursorOf({ attemptedAtUs, account, operation, key }: ListPosition): string {
+  return Buffer.from(JSON.stringify([attemptedAtUs, account, operation, key])).toString('base64url')
 }
 
 function readCursor(cursor: string): ListPosition {
   try {
-    const [attempted_at_us, account, operation, key] = JSON.parse(
+    const [attemptedAtUs, account, operation, key] = JSON.parse(
       Buffer.from(cursor, 'base64url').toString('utf8'),
     )
     const texts = [account, operation, key].every((part) => typeof part === 'string')
-    if (texts && /^\d{1,17}$/.test(attempted_at_us)) return { attempted_at_us, account, operation, key }
+    if (texts && /^\d{1,17}$/.test(attemptedAtUs)) return { attemptedAtUs, account, operation, key }
   } catch {}
   return refuse('cursor is not that of an earlier page.')
 }

@@ -14,7 +14,7 @@ export interface ShownStep {
 /** What was told about a call of an operation, and stands. */
 export interface ShownEvidence {
   readonly key: string
-  readonly received_at: number
+  readonly receivedAt: number
   readonly result: unknown
 }
 
@@ -32,8 +32,8 @@ export async function resultsOf<Tx>(store: OperationStore<Tx>, record: RecordSum
   for (const key of callKeys(record, entries)) {
     const told = await store.evidence(record, key)
     if (told === null) continue
-    const received_at = Math.floor(Number(told.received_at) / 1_000)
-    evidence.push({ key, received_at, result: JSON.parse(told.bytes.toString('utf8')) })
+    const receivedAt = Math.floor(Number(told.receivedAt) / 1_000)
+    evidence.push({ key, receivedAt, result: JSON.parse(told.bytes.toString('utf8')) })
   }
   const steps = entries.map((entry) => ({ name: entry.name, kind: entry.kind, result: resultOf(entry) }))
   return { steps, evidence }
@@ -41,11 +41,11 @@ export async function resultsOf<Tx>(store: OperationStore<Tx>, record: RecordSum
 
 /** The calls that are known by their keys: the one in doubt, those that are void, and those that have a result. */
 function callKeys(record: RecordSummary, entries: Steps['entries']): ReadonlySet<string> {
-  const keys = new Set(record.void_calls)
-  if (record.waits_for !== null) keys.add(record.waits_for)
+  const keys = new Set(record.voidCalls)
+  if (record.waitsFor !== null) keys.add(record.waitsFor)
   for (const { name, kind } of entries) {
     if (kind !== 'foreign' && kind !== 'undo_foreign') continue
-    for (let generation = 0; generation <= record.void_calls.length; generation += 1)
+    for (let generation = 0; generation <= record.voidCalls.length; generation += 1)
       keys.add(derivedKey({ ...record, step: name, generation }))
   }
   return keys

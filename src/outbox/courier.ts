@@ -44,17 +44,17 @@ export class Courier {
   /** Takes a batch, publishes it, and says what came of it. */
   async round(): Promise<Ran> {
     if (this.#closed !== null && !this.#closed.passed) return IDLE
-    const { publish_max, lease_ms } = this.#settings
+    const { publishMax, leaseMs } = this.#settings
     // Counted from before the lease is: half of it is for this round, the other half for its last publish.
-    const deadline = new Deadline(lease_ms / 2)
+    const deadline = new Deadline(leaseMs / 2)
     this.#crashPoint('relay.take.before')
-    const taken = await this.#store.take(this.name, publish_max, lease_ms)
+    const taken = await this.#store.take(this.name, publishMax, leaseMs)
     this.#crashPoint('relay.take.after')
     if (taken === null) return IDLE
     const round = await deliver(taken, {
       wants: this.#destination.wants,
       publish: (events) => this.#publish(events),
-      publish_max,
+      publishMax,
       probing: this.#away > 0,
       deadline,
     })
@@ -69,10 +69,10 @@ export class Courier {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        const error = new Error(`The publish took longer than ${this.#settings.publish_timeout_ms} ms.`)
+        const error = new Error(`The publish took longer than ${this.#settings.publishTimeoutMs} ms.`)
         controller.abort(error)
         reject(error)
-      }, this.#settings.publish_timeout_ms)
+      }, this.#settings.publishTimeoutMs)
     })
     this.#crashPoint('relay.publish.before')
     try {
@@ -92,7 +92,7 @@ export class Courier {
     this.#crashPoint('relay.done.before')
     await this.#store.done({
       destination: this.name,
-      claim_id: taken.claim_id,
+      claimId: taken.claimId,
       lanes: placesAfter(taken, passed),
       hold: [
         ...hold,
@@ -124,8 +124,8 @@ export class Courier {
     const again = held.map((one) => this.#next(one, alive))
     if (held.length > 0) this.#took = false
     if (round.delivered.length > 0) this.#took = true
-    const steps_aside = round.alive || (fresh.length === 1 && this.#away > 0 && !round.gone)
-    if (steps_aside) {
+    const stepsAside = round.alive || (fresh.length === 1 && this.#away > 0 && !round.gone)
+    if (stepsAside) {
       return { hold: fresh.map((one) => this.#next(one, round.alive)), again, passed: round.passed }
     }
     const first = fresh[0] === undefined ? round.passed : taken.events.indexOf(fresh[0].taken)
@@ -133,12 +133,12 @@ export class Courier {
   }
 
   #next({ taken, failure, refused, alone }: FailedTry, alive: boolean): HeldEvent {
-    const { event_tries_max, relay_backoff_min_ms, relay_backoff_max_ms } = this.#settings
+    const { eventTriesMax, relayBackoffMinMs, relayBackoffMaxMs } = this.#settings
     const before = taken.from === 'held' ? taken : { tries: 0, refusals: 0 }
     const tries = before.tries + 1
     const refusals = before.refusals + (refused || (alone && alive) ? 1 : 0)
-    const backoff = { min_ms: relay_backoff_min_ms, max_ms: relay_backoff_max_ms }
-    const next = refusals >= event_tries_max ? 'parked' : { wait_ms: backoffMs(tries, Math.random, backoff) }
+    const backoff = { minMs: relayBackoffMinMs, maxMs: relayBackoffMaxMs }
+    const next = refusals >= eventTriesMax ? 'parked' : { waitMs: backoffMs(tries, Math.random, backoff) }
     const { at, event } = taken
     return { at, event: event!, tries, refusals, next, failure }
   }
@@ -146,17 +146,17 @@ export class Courier {
   /** Whether it lives, for the next round and for observers. */
   #tell({ delivered, failed, alive, gone, failure }: Round): void {
     const destination = this.name
-    const { relay_backoff_min_ms, relay_backoff_max_ms } = this.#settings
+    const { relayBackoffMinMs, relayBackoffMaxMs } = this.#settings
     if (delivered.length > 0) {
       this.#observers.emit({ signal: 'outbox_delivered', destination, count: delivered.length })
     }
     if (alive) [this.#away, this.#closed] = [0, null]
-    const of_lane = failed.some(({ taken }) => taken.from === 'lane')
-    if (!gone && (alive || failure === null || !of_lane)) return
+    const ofLane = failed.some(({ taken }) => taken.from === 'lane')
+    if (!gone && (alive || failure === null || !ofLane)) return
     this.#away += 1
-    const backoff = { min_ms: relay_backoff_min_ms, max_ms: relay_backoff_max_ms }
-    const wait_ms = gone ? LIMITS.relay_backoff_max_ms : backoffMs(this.#away, Math.random, backoff)
-    this.#closed = new Deadline(wait_ms)
+    const backoff = { minMs: relayBackoffMinMs, maxMs: relayBackoffMaxMs }
+    const waitMs = gone ? LIMITS.relayBackoffMaxMs : backoffMs(this.#away, Math.random, backoff)
+    this.#closed = new Deadline(waitMs)
     const told = failure ?? { code: 'gone', message: 'It says that it is gone.' }
     const kind = gone ? 'gone' : 'away'
     this.#observers.emit({ signal: 'outbox_failed', destination, kind, failure: told, event: null })

@@ -8,22 +8,22 @@ import type { FailedEvent, Publisher, PublishResult } from './publisher.ts'
 export interface HttpPublisherOptions {
   readonly url: string | URL
   /** How long one post may take, until its status is there. */
-  readonly timeout_ms?: number
+  readonly timeoutMs?: number
   readonly headers?: Readonly<Record<string, string>>
   /** Headers made of the very bytes that are sent, for example a signature. */
   readonly sign?: (body: string, event: OutboxEvent) => SignedHeaders | Promise<SignedHeaders>
   /** Events whose body is larger are refused, and not sent. */
-  readonly body_max_bytes?: number
+  readonly bodyMaxBytes?: number
 }
 
 type SignedHeaders = Readonly<Record<string, string>>
 
 const NAMES: OptionNames<HttpPublisherOptions> = {
   url: true,
-  timeout_ms: true,
+  timeoutMs: true,
   headers: true,
   sign: true,
-  body_max_bytes: true,
+  bodyMaxBytes: true,
 }
 
 /** The other side says "not now", or nothing about this event. */
@@ -53,7 +53,7 @@ export function httpPublisher(options: HttpPublisherOptions): Publisher {
           failed.push(...(await postInOrder(group, url, options, signal, state)))
         }
       }
-      await Promise.all(Array.from({ length: LIMITS.http_posts_at_once }, work))
+      await Promise.all(Array.from({ length: LIMITS.httpPostsAtOnce }, work))
       return { failed, gone: state.gone } satisfies PublishResult
     },
   }
@@ -90,10 +90,10 @@ async function post(
   signal: AbortSignal,
   state: State,
 ): Promise<Omit<FailedEvent, 'id'> | null> {
-  const body = JSON.stringify(event)
-  const { timeout_ms = LIMITS.publish_timeout_ms, body_max_bytes = LIMITS.body_size_max_bytes } = options
-  if (Buffer.byteLength(body) > body_max_bytes) {
-    return { error: new Error(`Its body is larger than ${body_max_bytes} bytes.`), refused: true }
+  const body = JSON.stringify(bodyOf(event))
+  const { timeoutMs = LIMITS.publishTimeoutMs, bodyMaxBytes = LIMITS.bodySizeMaxBytes } = options
+  if (Buffer.byteLength(body) > bodyMaxBytes) {
+    return { error: new Error(`Its body is larger than ${bodyMaxBytes} bytes.`), refused: true }
   }
   try {
     // A promise has no headers of its own: not awaited, the event would leave unsigned.
@@ -102,7 +102,7 @@ async function post(
       method: 'POST',
       body,
       redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeout_ms)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       headers: {
         'content-type': 'application/json',
         ...options.headers,
@@ -124,6 +124,11 @@ async function post(
     const cause = memberOf(error, 'cause')
     return { error: isOfClass(cause, Error) ? cause : error }
   }
+}
+
+/** Members of JSON on the wire are in snake_case. */
+function bodyOf({ emittedAt, ...event }: OutboxEvent): object {
+  return { ...event, emitted_at: emittedAt }
 }
 
 /** Those that have to stay in order, together. */

@@ -10,7 +10,7 @@ export type InboxResult<T> =
   | { readonly outcome: 'executed'; readonly value: T }
   | { readonly outcome: 'seen' }
 
-const NAMES: OptionNames<Message> = { account: true, source: true, message_id: true }
+const NAMES: OptionNames<Message> = { account: true, source: true, messageId: true }
 
 export interface Inbox {
   /**
@@ -19,7 +19,7 @@ export interface Inbox {
    * undone, and the message stays unseen.
    *
    * @example
-   * await inbox(once).once(tx, { account, source: 'stripe', message_id: event.id }, async () => {
+   * await inbox(once).once(tx, { account, source: 'stripe', messageId: event.id }, async () => {
    *   await ledger.post(tx, event)
    * })
    */
@@ -30,7 +30,7 @@ export interface Inbox {
  * Drops messages that were seen before: what a receiver of events, or of webhooks, needs.
  *
  * @example
- * const { outcome } = await inbox(once).once(tx, { account, source: 'orders', message_id }, () => apply(tx, message))
+ * const { outcome } = await inbox(once).once(tx, { account, source: 'orders', messageId }, () => apply(tx, message))
  */
 export function inbox<Tx>(once: Onlyonce<Tx>): Inbox {
   const { store, ready } = outboxOf(once)
@@ -39,10 +39,10 @@ export function inbox<Tx>(once: Onlyonce<Tx>): Inbox {
       refuseUnknown('inbox.once()', message, NAMES)
       const { account } = scopeOf(message.account, 'inbox')
       const source = checkName('source', message.source)
-      const message_id = checkName('message_id', message.message_id)
+      const messageId = checkName('messageId', message.messageId)
       const done = await keepOpen(tx, async () => {
         await ready()
-        return await store.inbox(tx, { account, source, message_id }, work)
+        return await store.inbox(tx, { account, source, messageId }, work)
       })
       return done === null ? { outcome: 'seen' } : { outcome: 'executed', value: done.value }
     },

@@ -38,8 +38,8 @@ export class JobRunner {
 
   /** Takes as many as there is room for, and resolves when these have ended. */
   async round(): Promise<Ran> {
-    const { jobs_at_once, job_timeout_ms } = this.#settings
-    const room = jobs_at_once - this.#running
+    const { jobsAtOnce, jobTimeoutMs } = this.#settings
+    const room = jobsAtOnce - this.#running
     if (room <= 0 || this.#jobs.size === 0) return IDLE
     // Taken before they are: another round may begin meanwhile.
     this.#running += room
@@ -49,12 +49,12 @@ export class JobRunner {
       const taken = await this.#store.takeJobs(
         [...this.#jobs.keys()],
         room,
-        job_timeout_ms + LIMITS.job_lease_margin_ms,
+        jobTimeoutMs + LIMITS.jobLeaseMarginMs,
       )
       this.#crashPoint('jobs.take.after')
       jobs = taken.jobs
       this.#running -= room - jobs.length
-      await Promise.all(jobs.map((job) => this.#runOne(taken.claim_id, job)))
+      await Promise.all(jobs.map((job) => this.#runOne(taken.claimId, job)))
     } catch (error) {
       if (jobs.length === 0) this.#running -= room
       throw error
@@ -62,42 +62,42 @@ export class JobRunner {
     return { done: jobs.length, more: jobs.length === room }
   }
 
-  async #runOne(claim_id: string, job: TakenJob): Promise<void> {
-    const start_ms = monotonicMs()
+  async #runOne(claimId: string, job: TakenJob): Promise<void> {
+    const startMs = monotonicMs()
     let end: JobEnd
     try {
       end = await this.#endOf(job)
     } finally {
       this.#running -= 1
     }
-    await this.#write(claim_id, end)
+    await this.#write(claimId, end)
     this.#observers.emit({
       signal: 'job_ended',
       job: job.job,
       account: job.account,
-      job_id: job.id,
+      jobId: job.id,
       outcome: end.end,
       attempts: job.attempts,
       failure: end.end === 'done' ? null : end.failure,
-      duration_ms: monotonicMs() - start_ms,
+      durationMs: monotonicMs() - startMs,
     })
   }
 
   async #endOf(job: TakenJob): Promise<JobEnd> {
     const { account, id, attempts } = job
-    const { job_attempts_max, job_backoff_min_ms, job_backoff_max_ms } = this.#settings
+    const { jobAttemptsMax, jobBackoffMinMs, jobBackoffMaxMs } = this.#settings
     try {
       // A job that was taken so often without a result has crashed its workers.
-      if (attempts > job_attempts_max) throw new Error('It was begun too often, and its end was never told.')
+      if (attempts > jobAttemptsMax) throw new Error('It was begun too often, and its end was never told.')
       this.#crashPoint('jobs.work.before')
       await this.#inTime(job)
       this.#crashPoint('jobs.work.after')
       return { account, id, end: 'done', keyed: job.key !== null }
     } catch (error) {
       const failure = failureOf(error)
-      if (attempts >= job_attempts_max) return { account, id, end: 'parked', failure }
-      const backoff = { min_ms: job_backoff_min_ms, max_ms: job_backoff_max_ms }
-      return { account, id, end: 'again', wait_ms: backoffMs(attempts, Math.random, backoff), failure }
+      if (attempts >= jobAttemptsMax) return { account, id, end: 'parked', failure }
+      const backoff = { minMs: jobBackoffMinMs, maxMs: jobBackoffMaxMs }
+      return { account, id, end: 'again', waitMs: backoffMs(attempts, Math.random, backoff), failure }
     }
   }
 
@@ -107,10 +107,10 @@ export class JobRunner {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        const error = new Error(`The job took longer than ${this.#settings.job_timeout_ms} ms.`)
+        const error = new Error(`The job took longer than ${this.#settings.jobTimeoutMs} ms.`)
         controller.abort(error)
         reject(error)
-      }, this.#settings.job_timeout_ms)
+      }, this.#settings.jobTimeoutMs)
     })
     try {
       const run = this.#jobs.get(job.job)!
@@ -121,9 +121,9 @@ export class JobRunner {
   }
 
   /** Ends that come while others are being written go together into the next write. */
-  async #write(claim_id: string, end: JobEnd): Promise<void> {
-    const waiting = this.#ended.get(claim_id)
-    if (waiting === undefined) this.#ended.set(claim_id, [end])
+  async #write(claimId: string, end: JobEnd): Promise<void> {
+    const waiting = this.#ended.get(claimId)
+    if (waiting === undefined) this.#ended.set(claimId, [end])
     else waiting.push(end)
     const earlier = this.#writing
     if (earlier !== null) await earlier.catch(() => {})
@@ -140,7 +140,7 @@ export class JobRunner {
     if (ended.size === 0) return
     this.#ended = new Map()
     this.#crashPoint('jobs.done.before')
-    for (const [claim_id, ends] of ended) await this.#store.endJobs(claim_id, ends)
+    for (const [claimId, ends] of ended) await this.#store.endJobs(claimId, ends)
     this.#crashPoint('jobs.done.after')
   }
 }

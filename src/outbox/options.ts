@@ -26,23 +26,23 @@ export interface RelayOptions {
   /** By the name under which they are staged. */
   readonly jobs?: Readonly<Record<string, RunJob>>
   /** Events that a publisher is given at once. */
-  readonly publish_max?: number
-  readonly publish_timeout_ms?: number
+  readonly publishMax?: number
+  readonly publishTimeoutMs?: number
   /** How long a relay is presumed alive within one round; after a crash others go on when it is over. */
-  readonly lease_ms?: number
+  readonly leaseMs?: number
   /** Refusals after which an event is parked. */
-  readonly event_tries_max?: number
-  readonly relay_backoff_min_ms?: number
-  readonly relay_backoff_max_ms?: number
-  readonly jobs_at_once?: number
-  readonly job_timeout_ms?: number
-  readonly job_attempts_max?: number
-  readonly job_backoff_min_ms?: number
-  readonly job_backoff_max_ms?: number
+  readonly eventTriesMax?: number
+  readonly relayBackoffMinMs?: number
+  readonly relayBackoffMaxMs?: number
+  readonly jobsAtOnce?: number
+  readonly jobTimeoutMs?: number
+  readonly jobAttemptsMax?: number
+  readonly jobBackoffMinMs?: number
+  readonly jobBackoffMaxMs?: number
   /** How long delivered events, and done jobs that have a key, are kept. */
-  readonly delivered_retention_ms?: number
+  readonly deliveredRetentionMs?: number
   /** How long messages in the inbox are known. */
-  readonly inbox_retention_ms?: number
+  readonly inboxRetentionMs?: number
 }
 
 export interface ResolvedDestination {
@@ -55,19 +55,19 @@ type Numbers = Omit<RelayOptions, 'destinations' | 'jobs'>
 export type RelaySettings = Readonly<Record<keyof Numbers, number>>
 
 const DEFAULTS: RelaySettings = {
-  publish_max: LIMITS.publish_max,
-  publish_timeout_ms: LIMITS.publish_timeout_ms,
-  lease_ms: LIMITS.relay_lease_ms,
-  event_tries_max: LIMITS.event_tries_max,
-  relay_backoff_min_ms: LIMITS.relay_backoff_min_ms,
-  relay_backoff_max_ms: LIMITS.relay_backoff_max_ms,
-  jobs_at_once: LIMITS.jobs_at_once,
-  job_timeout_ms: LIMITS.job_timeout_ms,
-  job_attempts_max: LIMITS.job_attempts_max,
-  job_backoff_min_ms: LIMITS.job_backoff_min_ms,
-  job_backoff_max_ms: LIMITS.job_backoff_max_ms,
-  delivered_retention_ms: LIMITS.delivered_retention_ms,
-  inbox_retention_ms: LIMITS.inbox_retention_ms,
+  publishMax: LIMITS.publishMax,
+  publishTimeoutMs: LIMITS.publishTimeoutMs,
+  leaseMs: LIMITS.relayLeaseMs,
+  eventTriesMax: LIMITS.eventTriesMax,
+  relayBackoffMinMs: LIMITS.relayBackoffMinMs,
+  relayBackoffMaxMs: LIMITS.relayBackoffMaxMs,
+  jobsAtOnce: LIMITS.jobsAtOnce,
+  jobTimeoutMs: LIMITS.jobTimeoutMs,
+  jobAttemptsMax: LIMITS.jobAttemptsMax,
+  jobBackoffMinMs: LIMITS.jobBackoffMinMs,
+  jobBackoffMaxMs: LIMITS.jobBackoffMaxMs,
+  deliveredRetentionMs: LIMITS.deliveredRetentionMs,
+  inboxRetentionMs: LIMITS.inboxRetentionMs,
 }
 
 const NAMES = {
@@ -85,12 +85,10 @@ export function relaySettings(options: RelayOptions): RelaySettings {
       wholeNumber(name, numbers[name as keyof Numbers] ?? value),
     ]),
   ) as RelaySettings
-  if (settings.publish_timeout_ms > settings.lease_ms / 2) {
-    refuse(
-      'publish_timeout_ms may be half of lease_ms at most: a relay that is late must not lose its lanes.',
-    )
+  if (settings.publishTimeoutMs > settings.leaseMs / 2) {
+    refuse('publishTimeoutMs may be half of leaseMs at most: a relay that is late must not lose its lanes.')
   }
-  if (settings.job_timeout_ms > LIMITS.timer_max_ms) refuse('job_timeout_ms is more than a timer can wait.')
+  if (settings.jobTimeoutMs > LIMITS.timerMaxMs) refuse('jobTimeoutMs is more than a timer can wait.')
   return settings
 }
 

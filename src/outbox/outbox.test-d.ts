@@ -13,7 +13,7 @@ import {
   type Worker,
 } from '../index.ts'
 
-const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const { emit, stage } = outbox(once)
 declare const client: pg.PoolClient
 declare const pool: pg.Pool
@@ -41,7 +41,7 @@ describe('the outbox', () => {
   })
 
   it('gives the value of what is done for a message', async () => {
-    const message = { account: 'a', source: 's', message_id: 'm' }
+    const message = { account: 'a', source: 's', messageId: 'm' }
     const result = await inbox(once).once(client, message, async () => 5)
     if (result.outcome === 'executed') expectTypeOf(result.value).toEqualTypeOf<number>()
     else expectTypeOf(result).toEqualTypeOf<{ readonly outcome: 'seen' }>()

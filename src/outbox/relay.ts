@@ -50,11 +50,11 @@ class OutboxRelay<Tx> implements Relay {
   readonly #couriers: readonly Courier[]
   readonly #tasks: ReadonlyMap<string, Task>
   /** What an earlier run has left under way. Jobs may be so several times over; a destination only once. */
-  readonly #under_way = new Map<string, Promise<Ran>>()
+  readonly #underWay = new Map<string, Promise<Ran>>()
   readonly #all = new Set<Promise<unknown>>()
   #registered = false
-  #next_lag: Deadline | null = null
-  #next_clean: Deadline | null = null
+  #nextLag: Deadline | null = null
+  #nextClean: Deadline | null = null
 
   constructor(engine: Engine<Tx>, store: OutboxStore, ready: () => Promise<void>, options: RelayOptions) {
     const settings = relaySettings(options)
@@ -95,7 +95,7 @@ class OutboxRelay<Tx> implements Relay {
         ),
       ),
     )
-    await within(LIMITS.relay_patience_ms, all)
+    await within(LIMITS.relayPatienceMs, all)
     return sum(ends, routed)
   }
 
@@ -105,14 +105,14 @@ class OutboxRelay<Tx> implements Relay {
 
   /** A task that is still under way is not started again, but for jobs, which have a bound of their own. */
   #start(name: string, task: Task): readonly Promise<Ran>[] {
-    if (this.#under_way.has(name) && name !== 'jobs') return []
+    if (this.#underWay.has(name) && name !== 'jobs') return []
     const one = task().finally(() => {
       this.#all.delete(one)
-      if (this.#under_way.get(name) === one) this.#under_way.delete(name)
+      if (this.#underWay.get(name) === one) this.#underWay.delete(name)
     })
     // A courier that is left behind has told its error through the store already.
     one.catch(() => {})
-    this.#under_way.set(name, one)
+    this.#underWay.set(name, one)
     this.#all.add(one)
     return [one]
   }
@@ -130,17 +130,17 @@ class OutboxRelay<Tx> implements Relay {
 
   /** Removes what is old, and tells how far behind the destinations are. */
   async #keepUp(): Promise<Ran> {
-    if (this.#next_clean === null || this.#next_clean.passed) {
-      const { delivered_retention_ms, inbox_retention_ms } = this.#settings
-      const retention = { delivered_ms: delivered_retention_ms, inbox_ms: inbox_retention_ms }
-      this.#next_clean = new Deadline(LIMITS.clean_every_ms)
+    if (this.#nextClean === null || this.#nextClean.passed) {
+      const { deliveredRetentionMs, inboxRetentionMs } = this.#settings
+      const retention = { deliveredMs: deliveredRetentionMs, inboxMs: inboxRetentionMs }
+      this.#nextClean = new Deadline(LIMITS.cleanEveryMs)
       this.#engine.crashPoint('relay.clean.before')
-      if (await this.#store.clean(retention)) this.#next_clean = null
+      if (await this.#store.clean(retention)) this.#nextClean = null
       this.#engine.crashPoint('relay.clean.after')
     }
     const { observers } = this.#engine
-    if (!observers.none && (this.#next_lag === null || this.#next_lag.passed)) {
-      this.#next_lag = new Deadline(LIMITS.lag_every_ms)
+    if (!observers.none && (this.#nextLag === null || this.#nextLag.passed)) {
+      this.#nextLag = new Deadline(LIMITS.lagEveryMs)
       const ours = new Set(this.#couriers.map(({ name }) => name))
       for (const lag of await this.#store.lag()) {
         if (ours.has(lag.destination)) observers.emit({ signal: 'outbox_lag', ...lag })
@@ -161,10 +161,10 @@ function sum(ends: readonly PromiseSettledResult<Ran>[], routed: boolean): Ran {
   }
 }
 
-async function within(max_ms: number, promise: Promise<unknown>): Promise<void> {
+async function within(maxMs: number, promise: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const enough = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, max_ms)
+    timer = setTimeout(resolve, maxMs)
   })
   await Promise.race([promise, enough])
   clearTimeout(timer)

@@ -34,7 +34,7 @@ export interface RoundOptions {
   readonly wants: (type: string) => boolean
   /** Throws when nothing was taken, or when it is not known what was. */
   readonly publish: (events: readonly OutboxEvent[]) => Promise<PublishResult>
-  readonly publish_max: number
+  readonly publishMax: number
   /** The destination was away: begin with a single event. */
   readonly probing: boolean
   readonly deadline: Deadline
@@ -54,7 +54,7 @@ export async function deliver(taken: Taken, options: RoundOptions): Promise<Roun
   const [behind, unwanted]: [TakenEvent[], TakenEvent[]] = [[], []]
   const stopped = new Set<string>()
   let passed = 0
-  let size = options.probing ? 1 : options.publish_max
+  let size = options.probing ? 1 : options.publishMax
   let failures = 0
   let alive = false
   let gone = false
@@ -82,7 +82,7 @@ export async function deliver(taken: Taken, options: RoundOptions): Promise<Roun
     passed = chunk.until
     alive ||= ends.alive
     failures = ends.alive || ends.failure === null ? failures : failures + 1
-    if (ends.alive) [failures, size] = [0, Math.min(size * 2, options.publish_max)]
+    if (ends.alive) [failures, size] = [0, Math.min(size * 2, options.publishMax)]
   }
   return { delivered, failed, behind, unwanted, passed, alive, gone, failure }
 }

@@ -10,11 +10,11 @@ import { checkResult } from './result-check.ts'
 export interface CallSite {
   readonly key: string
   /** The keys of earlier calls of the step, which an operator has declared void. None of them is ever used again. */
-  readonly void_keys: readonly string[]
+  readonly voidKeys: readonly string[]
   /** An earlier attempt may have made this call. */
-  readonly maybe_sent: boolean
+  readonly maybeSent: boolean
   /** The time for the call, where its step does not say so. */
-  readonly timeout_ms: number
+  readonly timeoutMs: number
   readonly crashPoint: CrashPoint
   /** Why the record has another owner, or null. */
   lost(): unknown
@@ -29,13 +29,13 @@ export interface CallSite {
   /** Makes sure that the lease outlasts the call. Throws where the record has another owner. */
   holdFor(ms: number): Promise<void>
   /** What others have told about the call that has this key. */
-  evidence(call_key: string): Promise<{ readonly result: unknown; readonly received_at: string } | null>
+  evidence(callKey: string): Promise<{ readonly result: unknown; readonly receivedAt: string } | null>
   /** What was told then counts no more, and other evidence may take its place. */
-  refuseEvidence(call_key: string, received_at: string): Promise<void>
+  refuseEvidence(callKey: string, receivedAt: string): Promise<void>
   /** Why evidence was refused here, for operators. */
   readonly refusals: string[]
   /** How `find` failed here, each time that it did, for operators. */
-  readonly failed_finds: Failure[]
+  readonly failedFinds: Failure[]
 }
 
 export type CallEnd =
@@ -50,16 +50,16 @@ export type CallEnd =
       readonly failure: Failure
       readonly made: { readonly value: unknown } | null
       /** The key of the call that may have been made. */
-      readonly waits_for: string | null
+      readonly waitsFor: string | null
     }
   /** The other side refuses for good. */
   | { readonly end: 'refused'; readonly error: unknown }
 
 /** What is known about a call while it is brought to its end. */
 export interface Known {
-  in_doubt: boolean
+  inDoubt: boolean
   /** This attempt has sent it, and does not know how it ended. */
-  sent_here: boolean
+  sentHere: boolean
   /** How the first call of this attempt ended of which that is not known. What later ones say does not answer it. */
   why?: Failure
 }
@@ -68,23 +68,23 @@ export interface Known {
 export async function learn<T>(
   step: ForeignStep<T>,
   site: CallSite,
-  call_key: string,
-  timeout_ms: number,
+  callKey: string,
+  timeoutMs: number,
 ): Promise<Found<unknown> | null> {
   site.crashPoint('operation.evidence.before')
-  const evidence = await evidenceThatPasses(step, site, call_key, timeout_ms)
+  const evidence = await evidenceThatPasses(step, site, callKey, timeoutMs)
   site.crashPoint('operation.evidence.after')
   if (evidence !== null) return evidence
   const { find } = step
   if (find === undefined) return null
-  await site.holdFor(timeout_ms)
+  await site.holdFor(timeoutMs)
   try {
     site.crashPoint('operation.find.before')
-    const found = await inTime(timeout_ms, site, call_key, find)
+    const found = await inTime(timeoutMs, site, callKey, find)
     site.crashPoint('operation.find.after')
     return found
   } catch (error) {
-    site.failed_finds.push(failureWithCause(error))
+    site.failedFinds.push(failureWithCause(error))
     // No way to ask: that is not "not found".
     return null
   }
@@ -97,20 +97,20 @@ export async function learn<T>(
 async function evidenceThatPasses<T>(
   step: ForeignStep<T>,
   site: CallSite,
-  call_key: string,
-  timeout_ms: number,
+  callKey: string,
+  timeoutMs: number,
 ): Promise<Found<unknown> | null> {
-  const told = await site.evidence(call_key)
+  const told = await site.evidence(callKey)
   if (told === null) return null
   if (step.result === undefined) return { status: 'found', result: told.result }
-  await site.holdFor(timeout_ms)
-  const checked = await inTime(timeout_ms, site, call_key, () => checkResult(step, told.result))
+  await site.holdFor(timeoutMs)
+  const checked = await inTime(timeoutMs, site, callKey, () => checkResult(step, told.result))
   if ('value' in checked) return { status: 'found', result: checked.value }
   site.refusals.push(checked.refused)
-  if (site.void_keys.includes(call_key)) return { status: 'pending' }
+  if (site.voidKeys.includes(callKey)) return { status: 'pending' }
   // It would be looked at again at once, without end, if it were still there.
   site.crashPoint('operation.refuse_evidence.before')
-  await site.refuseEvidence(call_key, told.received_at)
+  await site.refuseEvidence(callKey, told.receivedAt)
   site.crashPoint('operation.refuse_evidence.after')
   return null
 }
@@ -121,7 +121,7 @@ export function doubtful(code: string, message: string): Extract<CallEnd, { end:
 
 /** Runs a call, and stops waiting for it when its time is over, whether or not it listens to its signal. */
 export async function inTime<T>(
-  timeout_ms: number,
+  timeoutMs: number,
   { onLost }: CallSite,
   key: string,
   call: (context: CallContext) => Promise<T>,
@@ -134,7 +134,7 @@ export async function inTime<T>(
     }
     const timer = setTimeout(
       () => stop(new OnlyonceError('outcome_unknown', { detail: 'The call was not answered in time.' })),
-      timeout_ms,
+      timeoutMs,
     )
     const forget = onLost(stop)
     const called = async () => await call({ key, signal: over.signal })

@@ -12,49 +12,49 @@ export function callSiteOf<Tx>(
   kind: 'foreign' | 'undo_foreign',
 ): CallSite {
   const { house, attempt, id } = hold
-  const { key, void_keys } = callKeys({ ...id, step }, attempt.resumed?.void_calls ?? [])
+  const { key, voidKeys } = callKeys({ ...id, step }, attempt.resumed?.voidCalls ?? [])
   // Where an earlier call is what was waited for, this one was not even begun.
-  const maybe_sent = unproved && !void_keys.includes(attempt.resumed?.waited_for ?? '')
-  const { resumed, lease_ms, begins_until } = attempt
-  const since = new Deadline(LIMITS.timer_max_ms)
-  const elapsed_ms = () => LIMITS.timer_max_ms - since.left_ms
+  const maybeSent = unproved && !voidKeys.includes(attempt.resumed?.waitedFor ?? '')
+  const { resumed, leaseMs, beginsUntil } = attempt
+  const since = new Deadline(LIMITS.timerMaxMs)
+  const elapsedMs = () => LIMITS.timerMaxMs - since.leftMs
   return {
     key,
-    void_keys,
-    maybe_sent,
+    voidKeys,
+    maybeSent,
     // A lease that is renewed at a third of it has two thirds left at least.
-    timeout_ms: Math.floor((lease_ms * 2) / 3),
+    timeoutMs: Math.floor((leaseMs * 2) / 3),
     lost: () => hold.lost,
     onLost: (tell) => hold.onLost(tell),
     crashPoint: house.crashPoint,
-    keyAgeMs: () => hold.key_age_ms,
+    keyAgeMs: () => hold.keyAgeMs,
     sentAgeMs: () => {
-      const sent_age_ms = resumed?.sent_age_ms ?? null
-      return sent_age_ms === null ? null : sent_age_ms + elapsed_ms()
+      const sentAgeMs = resumed?.sentAgeMs ?? null
+      return sentAgeMs === null ? null : sentAgeMs + elapsedMs()
     },
     // A deadline says until when the request is wanted. What was done of it is undone at any time.
-    mayCall: () => kind === 'undo_foreign' || !begins_until.passed,
+    mayCall: () => kind === 'undo_foreign' || !beginsUntil.passed,
     holdFor: (ms) => hold.holdFor(ms),
-    evidence: async (call_key) => {
-      const told = await house.operations.evidence(id, call_key)
+    evidence: async (callKey) => {
+      const told = await house.operations.evidence(id, callKey)
       if (told === null) return null
-      return { result: JSON.parse(told.bytes.toString('utf8')), received_at: told.received_at }
+      return { result: JSON.parse(told.bytes.toString('utf8')), receivedAt: told.receivedAt }
     },
-    refuseEvidence: (call_key, received_at) => house.operations.refuseEvidence(id, call_key, received_at),
+    refuseEvidence: (callKey, receivedAt) => house.operations.refuseEvidence(id, callKey, receivedAt),
     refusals: [],
-    failed_finds: [],
+    failedFinds: [],
   }
 }
 
 /** The key of the next call of a step, and behind it those that operators have declared void: one generation after the other. */
 export function callKeys(
   of: { readonly account: string; readonly operation: string; readonly key: string; readonly step: string },
-  void_calls: readonly string[],
-): Pick<CallSite, 'key' | 'void_keys'> {
-  const void_keys: string[] = []
+  voidCalls: readonly string[],
+): Pick<CallSite, 'key' | 'voidKeys'> {
+  const voidKeys: string[] = []
   for (let generation = 0; ; generation += 1) {
     const key = derivedKey({ ...of, generation })
-    if (!void_calls.includes(key)) return { key, void_keys }
-    void_keys.push(key)
+    if (!voidCalls.includes(key)) return { key, voidKeys }
+    voidKeys.push(key)
   }
 }

@@ -29,7 +29,7 @@ export type Boarding<T> =
   /** It is that of another request with the same key, and it may never run: null when the caller's own time is over first. */
   | {
       readonly role: 'aside'
-      readonly came_to: Promise<'runs' | 'landed' | null>
+      readonly cameTo: Promise<'runs' | 'landed' | null>
       readonly flight: Flight<T>
     }
   /** It is that of the same request, and the caller did not wish to wait for work that runs. */
@@ -41,9 +41,9 @@ interface BoardingOptions {
   readonly trace: string | null
   readonly duplicates: 'join' | 'refuse'
   /** How long a caller who joins waits. */
-  readonly wait_max_ms: number
+  readonly waitMaxMs: number
   /** How long others may join the flight that takes off here. */
-  readonly flight_max_ms: number
+  readonly flightMaxMs: number
 }
 
 /**
@@ -71,40 +71,40 @@ export class Flights<T> {
   }
 
   /**
-   * Runs `take_off`, or joins the flight that has this id already. A flight with another fingerprint under the
+   * Runs `takeOff`, or joins the flight that has this id already. A flight with another fingerprint under the
    * same id is not joined: where its work runs, the key was reused. Until then either of the two may be the request that the
-   * record is of. `take_off` is given what it calls when the work begins to run.
+   * record is of. `takeOff` is given what it calls when the work begins to run.
    */
   board(
     id: RecordId,
     digest: Buffer,
-    take_off: (begin: () => void) => Promise<T>,
+    takeOff: (begin: () => void) => Promise<T>,
     options: BoardingOptions,
   ): Boarding<T> {
     const address = addressOf(id)
     const flight = this.#flights.get(address)
     if (flight === undefined || flight.over.passed) {
-      const { trace, flight_max_ms } = options
+      const { trace, flightMaxMs } = options
       const begun = { running: false, waiting: [] as (() => void)[] }
-      const landed = take_off(() => {
+      const landed = takeOff(() => {
         begun.running = true
         for (const tell of begun.waiting) tell()
       })
-      const over = new Deadline(flight_max_ms)
+      const over = new Deadline(flightMaxMs)
       const first = Object.assign(begun, { digest, trace, landed, over, callers: 1 })
       this.#enter(address, first)
       return { role: 'first', landed, flight: first }
     }
     const same = flight.digest.equals(digest)
     if (!same && flight.running) return { role: 'refused' }
-    const { duplicates, wait_max_ms } = options
+    const { duplicates, waitMaxMs } = options
     if (duplicates === 'refuse' && flight.running) return { role: 'busy', flight }
-    if (this.#waiting >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
-    if (!same) return { role: 'aside', came_to: this.#wait(untilKnown(flight), wait_max_ms), flight }
+    if (this.#waiting >= LIMITS.waitingMax) throw new OnlyonceError('overloaded')
+    if (!same) return { role: 'aside', cameTo: this.#wait(untilKnown(flight), waitMaxMs), flight }
     flight.callers += 1
     return duplicates === 'refuse'
-      ? { role: 'undecided', landed: this.#wait(untilRunning(flight), wait_max_ms), flight }
-      : { role: 'joined', landed: this.#wait(flight.landed, wait_max_ms), flight }
+      ? { role: 'undecided', landed: this.#wait(untilRunning(flight), waitMaxMs), flight }
+      : { role: 'joined', landed: this.#wait(flight.landed, waitMaxMs), flight }
   }
 
   /** A caller that waits for it to land finds it gone already: no caller was there to wait before this. */
@@ -116,11 +116,11 @@ export class Flights<T> {
     flight.landed.then(leave, leave)
   }
 
-  async #wait<J>(landed: Promise<J>, wait_max_ms: number): Promise<J | null> {
+  async #wait<J>(landed: Promise<J>, waitMaxMs: number): Promise<J | null> {
     this.#waiting += 1
     let timer: NodeJS.Timeout | undefined
     const over = new Promise<null>((resolve) => {
-      timer = setTimeout(() => resolve(null), Math.min(wait_max_ms, LIMITS.timer_max_ms))
+      timer = setTimeout(() => resolve(null), Math.min(waitMaxMs, LIMITS.timerMaxMs))
     })
     try {
       return await Promise.race([landed, over])

@@ -3,8 +3,8 @@ import type { HandlerRequest } from './handler.ts'
 import type { Outcome, TransactionRequest } from './transaction.ts'
 
 /** What every kind of protected call brings. */
-export type Flying = Pick<TransactionRequest, 'id' | 'fingerprint' | 'trace' | 'deadline_ms'> &
-  Partial<Pick<HandlerRequest, 'in_progress_max_ms'>>
+export type Flying = Pick<TransactionRequest, 'id' | 'fingerprint' | 'trace' | 'deadlineMs'> &
+  Partial<Pick<HandlerRequest, 'inProgressMaxMs'>>
 
 /** Begins the call; `begin` is told when its work runs. */
 export type TakeOff<R> = (traced: R, signals: CallSignals, begin: () => void) => Promise<Outcome>

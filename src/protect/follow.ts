@@ -17,14 +17,14 @@ type Aboard = Exclude<Boarding<Outcome>, Aside>
  * record decides, so this caller asks as soon as the other has its answer. Where the other runs, the key was reused.
  */
 export async function boardBehind(
-  { came_to, flight }: Aside,
+  { cameTo, flight }: Aside,
   board: () => Boarding<Outcome>,
 ): Promise<Aboard> {
-  let known = await came_to
-  for (let turns = 0; known === 'landed' && turns < LIMITS.attempts_max; turns += 1) {
+  let known = await cameTo
+  for (let turns = 0; known === 'landed' && turns < LIMITS.attemptsMax; turns += 1) {
     const boarding = board()
     if (boarding.role !== 'aside') return boarding
-    known = await boarding.came_to
+    known = await boarding.cameTo
   }
   return known === 'runs' ? { role: 'refused' } : { role: 'busy', flight }
 }

@@ -15,9 +15,9 @@ import { voidAfter, voidBefore } from './void-calls.ts'
  */
 export async function callForeign<T>(given: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
   const end = await callToItsEnd(given, site)
-  const asked = site.failed_finds.length
+  const asked = site.failedFinds.length
   if (end.end === 'in_doubt' && asked > 0) {
-    const last = site.failed_finds.at(-1)!
+    const last = site.failedFinds.at(-1)!
     const times = asked === 1 ? 'once' : `${asked} times`
     const { code, message } = end.failure
     const said = `find was asked in vain, ${times} by this owner. The last time: ${last.code}: ${last.message}`
@@ -36,65 +36,65 @@ function refusedToo(end: CallEnd, site: CallSite): CallEnd {
 
 async function callToItsEnd<T>(given: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
   const step = checkedStep(given)
-  const known: Known = { in_doubt: site.maybe_sent, sent_here: false }
+  const known: Known = { inDoubt: site.maybeSent, sentHere: false }
   try {
     const short = tooShortFor(step, site)
     if (short !== null) throw short
-    const timeout_ms = step.timeout_ms ?? Math.min(LIMITS.call_timeout_ms, site.timeout_ms)
-    const before = await voidBefore(step, site, timeout_ms, known)
+    const timeoutMs = step.timeoutMs ?? Math.min(LIMITS.callTimeoutMs, site.timeoutMs)
+    const before = await voidBefore(step, site, timeoutMs, known)
     if (before !== null) return before
-    const end = await bring(step, site, timeout_ms, known)
-    return end.end === 'result' ? await voidAfter(uncheckedStep(given), site, timeout_ms, end) : end
+    const end = await bring(step, site, timeoutMs, known)
+    return end.end === 'result' ? await voidAfter(uncheckedStep(given), site, timeoutMs, end) : end
   } catch (error) {
     const lost = error instanceof OnlyonceError && error.code === 'lease_lost'
-    if (lost || !known.in_doubt) throw error
+    if (lost || !known.inDoubt) throw error
     // An error that keeps us from asking proves nothing: what may have been sent stays so.
     return doubtful('call_in_doubt', describe(known, error, 'It could not be asked'))
   }
 }
 
 /** Why a call cannot be made under the lease of this owner, or null. Another owner, with a longer lease, can make it. */
-export function tooShortFor({ timeout_ms = 0 }: ForeignStep<unknown>, site: CallSite): OnlyonceError | null {
-  if (timeout_ms <= site.timeout_ms) return null
+export function tooShortFor({ timeoutMs = 0 }: ForeignStep<unknown>, site: CallSite): OnlyonceError | null {
+  if (timeoutMs <= site.timeoutMs) return null
   return new OnlyonceError('option_invalid', {
-    detail: `timeout_ms of a call is at most two thirds of lease_ms, which is ${site.timeout_ms} here, and this one asks for ${timeout_ms}. Give the call, the route or the worker that runs it a longer lease_ms.`,
+    detail: `timeoutMs of a call is at most two thirds of leaseMs, which is ${site.timeoutMs} here, and this one asks for ${timeoutMs}. Give the call, the route or the worker that runs it a longer leaseMs.`,
   })
 }
 
 async function bring<T>(
   step: ForeignStep<T>,
   site: CallSite,
-  timeout_ms: number,
+  timeoutMs: number,
   known: Known,
 ): Promise<CallEnd> {
-  const { dedupes = true, key_lifetime_ms = LIMITS.call_key_lifetime_ms } = step
+  const { dedupes = true, keyLifetimeMs = LIMITS.callKeyLifetimeMs } = step
   let last: unknown
   for (let calls = 0; ; calls += 1) {
-    if (known.in_doubt) {
-      const truth = await learn(step, site, site.key, timeout_ms)
+    if (known.inDoubt) {
+      const truth = await learn(step, site, site.key, timeoutMs)
       if (truth?.status === 'found') return { end: 'result', value: truth.result }
       if (truth?.status === 'pending') return doubtful('call_pending', besides(known, PENDING))
       if (!dedupes) return doubtful('call_in_doubt', describe(known, last))
-      if (site.keyAgeMs() + timeout_ms >= key_lifetime_ms)
+      if (site.keyAgeMs() + timeoutMs >= keyLifetimeMs)
         return doubtful('call_key_forgotten', besides(known, FORGOTTEN))
       if (!site.mayCall()) return afterDeadline(step, site, truth, known)
     }
-    const over = calls > LIMITS.calls_max || (!known.in_doubt && !site.mayCall())
+    const over = calls > LIMITS.callsMax || (!known.inDoubt && !site.mayCall())
     if (over)
-      return known.in_doubt ? doubtful('call_in_doubt', describe(known, last)) : notExecutedBy(last, calls)
-    if (calls > 0) await sleep(Math.random() * LIMITS.call_backoff_ms * 2 ** calls)
-    await site.holdFor(timeout_ms)
+      return known.inDoubt ? doubtful('call_in_doubt', describe(known, last)) : notExecutedBy(last, calls)
+    if (calls > 0) await sleep(Math.random() * LIMITS.callBackoffMs * 2 ** calls)
+    await site.holdFor(timeoutMs)
     try {
       site.crashPoint('operation.call.before')
-      const value = await inTime(timeout_ms, site, site.key, step.call)
+      const value = await inTime(timeoutMs, site, site.key, step.call)
       site.crashPoint('operation.call.after')
       return { end: 'result', value }
     } catch (error) {
       const refused = error instanceof OnlyonceError && error.code === 'call_refused'
       // A later call that was not executed says nothing about an earlier one.
       if (!refused && !provesNothingDone(error)) {
-        known.in_doubt = true
-        known.sent_here = true
+        known.inDoubt = true
+        known.sentHere = true
         known.why ??= failureWithCause(error)
       }
       const lost = site.lost()
@@ -107,13 +107,13 @@ async function bring<T>(
 
 /** Nothing may be sent any more. That nothing was sent is proved only when all that was sent could be seen by now. */
 function afterDeadline<T>(
-  { settle_ms = LIMITS.call_settle_ms }: ForeignStep<T>,
+  { settleMs = LIMITS.callSettleMs }: ForeignStep<T>,
   site: CallSite,
   truth: Found<unknown> | null,
   known: Known,
 ): CallEnd {
-  const sent_age_ms = site.sentAgeMs()
-  const settled = !known.sent_here && sent_age_ms !== null && sent_age_ms >= settle_ms
+  const sentAgeMs = site.sentAgeMs()
+  const settled = !known.sentHere && sentAgeMs !== null && sentAgeMs >= settleMs
   if (truth?.status !== 'not_found' || !settled) return doubtful('call_in_doubt', besides(known, TOO_EARLY))
   return { end: 'not_executed', error: new OnlyonceError('deadline_exceeded') }
 }
@@ -149,7 +149,7 @@ function saidBy(error: unknown): string {
 
 /** Both are to be read: a long one does not push the other out. */
 function both(first: string, second: string): string {
-  return cut(`${first.slice(0, LIMITS.error_message_length_max / 2).replace(/\.?$/, '.')} ${second}`)
+  return cut(`${first.slice(0, LIMITS.errorMessageLengthMax / 2).replace(/\.?$/, '.')} ${second}`)
 }
 
 function isSame(one: Failure, other: Failure): boolean {
@@ -157,7 +157,7 @@ function isSame(one: Failure, other: Failure): boolean {
 }
 
 function cut(text: string): string {
-  return text.slice(0, LIMITS.error_message_length_max)
+  return text.slice(0, LIMITS.errorMessageLengthMax)
 }
 
 const EARLIER = 'An earlier attempt may have made the call, and its outcome is not known.'

@@ -8,14 +8,14 @@ import { memberOf } from '../thrown.ts'
 /** A claim that may stand although its caller was told that this request started nothing. */
 export interface GivenBack {
   readonly id: RecordId
-  readonly attempt_id: string
+  readonly attemptId: string
   readonly failure: Failure
-  readonly retention_ms: number
+  readonly retentionMs: number
 }
 
 interface Waiting extends GivenBack {
   /** A claim whose answer was lost may still reach the server: until then no record is no proof. */
-  readonly late_until: Deadline
+  readonly lateUntil: Deadline
   readonly until: Deadline
 }
 
@@ -36,13 +36,13 @@ export class GiveBacks {
   readonly #waiting: Waiting[] = []
   #running: Promise<void> | null = null
 
-  add<Tx>(store: Store<Tx>, given: GivenBack, lease_ms: number): void {
+  add<Tx>(store: Store<Tx>, given: GivenBack, leaseMs: number): void {
     // The oldest goes first: its lease is over soonest, and others have most likely been told of it by then.
-    if (this.#waiting.length >= LIMITS.give_backs_max) this.#waiting.shift()
+    if (this.#waiting.length >= LIMITS.giveBacksMax) this.#waiting.shift()
     this.#waiting.push({
       ...given,
-      late_until: new Deadline(lease_ms),
-      until: new Deadline(LIMITS.give_back_max_ms),
+      lateUntil: new Deadline(leaseMs),
+      until: new Deadline(LIMITS.giveBackMaxMs),
     })
     this.#running ??= this.#run(store).finally(() => {
       this.#running = null
@@ -56,7 +56,7 @@ export class GiveBacks {
 
   async #run<Tx>(store: Store<Tx>): Promise<void> {
     for (let tries = 0; this.#waiting.length > 0; ) {
-      const batch = this.#waiting.splice(0, LIMITS.give_backs_at_once)
+      const batch = this.#waiting.splice(0, LIMITS.giveBacksAtOnce)
       const left = await Promise.all(batch.map((given) => isLeft(store, given)))
       const again = batch.filter((given, i) => left[i] && !given.until.passed)
       this.#waiting.push(...again)
@@ -69,17 +69,17 @@ export class GiveBacks {
 
 /** Tries once; true where it has to be tried again. */
 async function isLeft<Tx>(store: Store<Tx>, given: Waiting): Promise<boolean> {
-  const { id, attempt_id, failure, retention_ms, late_until } = given
+  const { id, attemptId, failure, retentionMs, lateUntil } = given
   try {
     const seen = await store.look(id)
-    if (seen === null) return !late_until.passed
+    if (seen === null) return !lateUntil.passed
     const { record } = seen
     const unfinished =
       record.state === 'in_progress' || record.state === 'unknown' || record.state === 'parked'
-    if (record.attempt_id !== attempt_id || !unfinished) return false
+    if (record.attemptId !== attemptId || !unfinished) return false
     // What the record before may have hidden is not known any more.
     const { fence } = record
-    await store.release({ id, fence, attempt_id }, failure, retention_ms, fence > 1)
+    await store.release({ id, fence, attemptId }, failure, retentionMs, fence > 1)
     return false
   } catch (error) {
     return memberOf(error, 'code') !== 'lease_lost'

@@ -29,13 +29,13 @@ export function replyOf(given: GivenReply): Reply {
     refuse('The body of the reply must be a text or bytes.')
   }
   const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : Buffer.from(body)
-  if (bytes.length > LIMITS.reply_size_max_bytes) throw new OnlyonceError('value_too_large')
+  if (bytes.length > LIMITS.replySizeMaxBytes) throw new OnlyonceError('value_too_large')
   return {
     status,
     headers: withType(headersOf(headers), bytes),
     body: bytes,
     schema: HTTP_SCHEMA,
-    sealed_by: null,
+    sealedBy: null,
   }
 }
 
@@ -64,11 +64,11 @@ function isJson(body: Buffer): boolean {
 }
 
 function headersOf(given: Readonly<Record<string, string>>): Reply['headers'] {
-  return Object.entries(given).map(([given_name, value]) => {
-    if (whyNotSendable(given_name, value) !== null) {
-      refuse(`The header ${JSON.stringify(given_name)} cannot be replayed.`)
+  return Object.entries(given).map(([givenName, value]) => {
+    if (whyNotSendable(givenName, value) !== null) {
+      refuse(`The header ${JSON.stringify(givenName)} cannot be replayed.`)
     }
-    return [given_name.toLowerCase(), value] as const
+    return [givenName.toLowerCase(), value] as const
   })
 }
 

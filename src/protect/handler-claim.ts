@@ -19,13 +19,13 @@ export async function claim<Tx>(
   request: HandlerRequest,
   claimant: Claimant,
   running: Running<Tx>,
-  grace_ms: number,
+  graceMs: number,
 ): Promise<{ readonly decision: Decision; readonly fresh: Deadline }> {
-  const deadline = new Deadline(Math.min(request.deadline_ms, LIMITS.claim_max_ms))
+  const deadline = new Deadline(Math.min(request.deadlineMs, LIMITS.claimMaxMs))
   for (let tries = 0; ; tries += 1) {
-    const fresh = new Deadline(request.lease_ms / 3)
+    const fresh = new Deadline(request.leaseMs / 3)
     try {
-      return { decision: await store.claim({ ...claimOf(request, claimant), grace_ms }), fresh }
+      return { decision: await store.claim({ ...claimOf(request, claimant), graceMs }), fresh }
     } catch (error) {
       const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
       if (unanswered && (tries === 0 || (await deadline.backOff(tries)))) continue
@@ -36,8 +36,8 @@ export async function claim<Tx>(
 }
 
 function claimOf(request: HandlerRequest, claimant: Claimant): ClaimRequest {
-  const { id, matches, lease_ms, retention_ms, rerunnable } = request
-  return { id, claimant, matches, lease_ms, retention_ms, takeover: rerunnable ? 'resume' : 'doubt' }
+  const { id, matches, leaseMs, retentionMs, rerunnable } = request
+  return { id, claimant, matches, leaseMs, retentionMs, takeover: rerunnable ? 'resume' : 'doubt' }
 }
 
 export function kindOf({ rerunnable }: HandlerRequest, recoverable: boolean): Kind {
@@ -53,7 +53,7 @@ export async function confirm<Tx>(
   running: Running<Tx>,
 ): Promise<void> {
   try {
-    await store.extend(owned, request.lease_ms)
+    await store.extend(owned, request.leaseMs)
   } catch (error) {
     giveBack(store, request, owned, running)
     throw error
@@ -63,10 +63,10 @@ export async function confirm<Tx>(
 /** The caller is told that this request started nothing: a claim of ours that stands all the same is given back. */
 export function giveBack<Tx>(
   store: Store<Tx>,
-  { id, retention_ms, lease_ms }: HandlerRequest,
-  { attempt_id }: { readonly attempt_id: string },
+  { id, retentionMs, leaseMs }: HandlerRequest,
+  { attemptId }: { readonly attemptId: string },
   running: Running<Tx>,
   failure: Failure = CLAIM_UNANSWERED,
 ): void {
-  running.giveBack(store, { id, attempt_id, failure, retention_ms }, lease_ms)
+  running.giveBack(store, { id, attemptId, failure, retentionMs }, leaseMs)
 }

@@ -21,13 +21,13 @@ import { type Outcome, outcomeOf, type TransactionRequest } from './transaction.
 export interface HandlerRequest
   extends Pick<
     TransactionRequest,
-    'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'lapsed' | 'retention_ms' | 'deadline_ms'
+    'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'lapsed' | 'retentionMs' | 'deadlineMs'
   > {
-  readonly lease_ms: number
+  readonly leaseMs: number
   /** How long the owner is presumed alive, and how long the caller waits for the work. */
-  readonly in_progress_max_ms: number
+  readonly inProgressMaxMs: number
   /** How long the caller waits for the reply to be saved. Not cut by a deadline of the client: that bounds the start. */
-  readonly save_wait_ms: number
+  readonly saveWaitMs: number
   /** Its author says that running it again does no harm: then a crash or a throw makes it retryable. */
   readonly rerunnable: boolean
 }
@@ -40,7 +40,7 @@ export interface HandlerContext {
    * The same on every attempt, in every process. Pass it on to the other side: `recover` is asked with it whether the work
    * took effect.
    */
-  readonly derived_key: string
+  readonly derivedKey: string
   /** Rises with every owner. Pass it on to the store that can refuse a late writer. */
   readonly fence: number
 }
@@ -51,8 +51,8 @@ export type WorkEnd =
   | { readonly end: 'reply'; readonly reply: Reply; readonly thrown?: { readonly error: unknown } | null }
   /** It threw. `reply` is what stands for that from now on. */
   | { readonly end: 'threw'; readonly error: unknown; readonly reply: Reply }
-  /** The work says that nothing happened; `by_status`: only the rules of its route do, which let a reply with such a status run again. */
-  | { readonly end: 'not_executed'; readonly error: unknown; readonly by_status?: boolean }
+  /** The work says that nothing happened; `byStatus`: only the rules of its route do, which let a reply with such a status run again. */
+  | { readonly end: 'not_executed'; readonly error: unknown; readonly byStatus?: boolean }
   /** The same, and the request itself is wrong: a corrected one may have its key. */
   | { readonly end: 'invalid'; readonly error: OnlyonceError }
 
@@ -73,19 +73,19 @@ export async function runHandler<Tx>(
   // The claim decides by writing, and a key that has expired must not leave a trace: in this rare case, look first.
   if (lapsed !== null) refuseNewWork(lapsed, (await store.look(id))?.record.state ?? 'none')
   const kind = kindOf(request, recovery.recovers.get(id.operation) !== undefined)
-  const claimant: Claimant = { kind, attempt_id: randomUUID(), owner, fingerprint, trace }
+  const claimant: Claimant = { kind, attemptId: randomUUID(), owner, fingerprint, trace }
   crashPoint('handler.claim.before')
-  let { decision, fresh } = await claim(store, request, claimant, running, recovery.grace_ms)
+  let { decision, fresh } = await claim(store, request, claimant, running, recovery.graceMs)
   crashPoint('handler.claim.after')
   signals.decided(decision)
   // A look may free the record, or find its reply; the record says what it came to.
   if (await recovery.attend(id, decision)) {
-    ;({ decision, fresh } = await claim(store, request, claimant, running, recovery.grace_ms))
+    ;({ decision, fresh } = await claim(store, request, claimant, running, recovery.graceMs))
     signals.decided(decision)
   }
   if (decision.kind !== 'run') return outcomeOf(decision)
-  const owned: Owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
-  const effects_possible = request.rerunnable || decision.effects_possible
+  const owned: Owned = { id, fence: decision.record.fence, attemptId: claimant.attemptId }
+  const effectsPossible = request.rerunnable || decision.effectsPossible
   if (fresh.passed) await confirm(store, request, owned, running)
   let working = true
   const heartbeat = new Heartbeat(store, owned, request, () => {
@@ -97,25 +97,25 @@ export async function runHandler<Tx>(
     const closed = new OnlyonceError('closed')
     const failure = failureOf(closed)
     const again = () => giveBack(store, request, owned, running, failure)
-    await store.release(owned, failure, request.retention_ms, effects_possible).catch(again)
+    await store.release(owned, failure, request.retentionMs, effectsPossible).catch(again)
     throw closed
   }
   const over = () => {
     running.end(owned)
     heartbeat.stop()
   }
-  const claimed = { owned, from: decision.from, effects_possible }
+  const claimed = { owned, from: decision.from, effectsPossible }
   const ended = endOfWork(work, new Ownership(owned, heartbeat), crashPoint)
   let end: WorkEnd
   try {
     // Work that never settles would keep its caller, and its duplicates in this process, waiting for ever.
-    const { in_progress_max_ms: max_ms } = request
-    end = await inTime(ended, max_ms, NO_ANSWER, (timer) => running.waitsBy(owned, timer))
+    const { inProgressMaxMs: maxMs } = request
+    end = await inTime(ended, maxMs, NO_ANSWER, (timer) => running.waitsBy(owned, timer))
     working = false
   } catch (error) {
     over()
     if (error instanceof OnlyonceError && error.cause === TIMED_OUT) {
-      leaveInDoubt(store, owned, recovery.grace_ms, heartbeat, request.rerunnable)
+      leaveInDoubt(store, owned, recovery.graceMs, heartbeat, request.rerunnable)
       // No caller waits for it any more. Where it cannot be stored, the record says what it said before.
       ended
         .then((late) => running.saving(saveLate(store, request, claimed, late, crashPoint, signals)))
@@ -125,7 +125,7 @@ export async function runHandler<Tx>(
     throw claimsNothingDone(error) ? inDoubt(error) : error
   }
   const saving = save(store, request, claimed, end, crashPoint, signals)
-  const saved = await inTime(running.saving(saving.finally(over)), request.save_wait_ms, {})
+  const saved = await inTime(running.saving(saving.finally(over)), request.saveWaitMs, {})
   if (end.end === 'reply') return { outcome: 'executed', reply: end.reply }
   throw answerOf(end, saved, request.rerunnable)
 }
@@ -184,7 +184,7 @@ class Ownership<Tx> implements HandlerContext {
     this.#heartbeat = heartbeat
   }
 
-  get derived_key(): string {
+  get derivedKey(): string {
     return handlerKey(this.#id)
   }
 
@@ -205,7 +205,7 @@ async function save<Tx>(
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<Saved> {
-  const deadline = new Deadline(LIMITS.save_max_ms)
+  const deadline = new Deadline(LIMITS.saveMaxMs)
   for (let tries = 0; ; tries += 1) {
     try {
       crashPoint('handler.save.before')
@@ -241,7 +241,7 @@ function failedFor(
 interface Claimed {
   readonly owned: Owned
   readonly from: State | 'none'
-  readonly effects_possible: boolean
+  readonly effectsPossible: boolean
 }
 
 /** What the write has shown beside that it was done. */
@@ -255,18 +255,18 @@ interface Saved {
 async function saveOnce<Tx>(
   store: Store<Tx>,
   request: HandlerRequest,
-  { owned, from, effects_possible }: Claimed,
+  { owned, from, effectsPossible }: Claimed,
   end: WorkEnd,
 ): Promise<Saved> {
-  const { retention_ms, rerunnable } = request
+  const { retentionMs, rerunnable } = request
   if (end.end === 'invalid') {
-    return { invalid: await forgetOrRelease(store, owned, end.error, retention_ms, effects_possible) }
+    return { invalid: await forgetOrRelease(store, owned, end.error, retentionMs, effectsPossible) }
   }
   if (end.end === 'not_executed') {
-    const before = { from, effects_possible: effects_possible || end.by_status === true, durable: false }
-    return { proof: await releaseProved(store, owned, failureOf(end.error), retention_ms, before) }
+    const before = { from, effectsPossible: effectsPossible || end.byStatus === true, durable: false }
+    return { proof: await releaseProved(store, owned, failureOf(end.error), retentionMs, before) }
   }
-  if (end.end === 'threw' && rerunnable) await store.release(owned, failureOf(end.error), retention_ms)
-  else await store.complete(owned, end.reply, retention_ms)
+  if (end.end === 'threw' && rerunnable) await store.release(owned, failureOf(end.error), retentionMs)
+  else await store.complete(owned, end.reply, retentionMs)
   return {}
 }

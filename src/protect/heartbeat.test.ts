@@ -4,7 +4,7 @@ import { memory } from '../store/memory/index.ts'
 import { Heartbeat } from './heartbeat.ts'
 
 const DAY_MS = 86_400_000
-const owned: Owned = { id: { account: 'a', operation: 'o', key: 'k' }, fence: 1, attempt_id: 'a' }
+const owned: Owned = { id: { account: 'a', operation: 'o', key: 'k' }, fence: 1, attemptId: 'a' }
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
@@ -24,7 +24,7 @@ function counting(extend: () => Promise<void>) {
 describe('signs of life', () => {
   it('come at a third of the lease', async () => {
     const { store, beats } = counting(async () => {})
-    const heartbeat = new Heartbeat(store, owned, { lease_ms: 300, in_progress_max_ms: DAY_MS }, () => {})
+    const heartbeat = new Heartbeat(store, owned, { leaseMs: 300, inProgressMaxMs: DAY_MS }, () => {})
     await vi.advanceTimersByTimeAsync(350)
     expect(beats()).toBe(3)
     heartbeat.stop()
@@ -34,7 +34,7 @@ describe('signs of life', () => {
 
   it('are not given all the time where the lease is longer than a timer can wait', async () => {
     const { store, beats } = counting(async () => {})
-    const bounds = { lease_ms: 90 * DAY_MS, in_progress_max_ms: 900 * DAY_MS }
+    const bounds = { leaseMs: 90 * DAY_MS, inProgressMaxMs: 900 * DAY_MS }
     const heartbeat = new Heartbeat(store, owned, bounds, () => {})
     await vi.advanceTimersByTimeAsync(60_000)
     expect(beats()).toBe(0)
@@ -43,23 +43,23 @@ describe('signs of life', () => {
 
   it('end with the time for the work: no lease reaches beyond it, and the owner is told once', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    const until_ms: number[] = []
+    const untilMs: number[] = []
     const store: Store<unknown> = Object.assign(Object.create(memory()), {
-      extend: async (_: Owned, lease_ms: number) => void until_ms.push(performance.now() + lease_ms),
+      extend: async (_: Owned, leaseMs: number) => void untilMs.push(performance.now() + leaseMs),
     })
-    const began_ms = performance.now()
+    const beganMs = performance.now()
     const told = vi.fn()
-    const heartbeat = new Heartbeat(store, owned, { lease_ms: 150, in_progress_max_ms: 400 }, () => {})
+    const heartbeat = new Heartbeat(store, owned, { leaseMs: 150, inProgressMaxMs: 400 }, () => {})
     heartbeat.onLost(told)
     await vi.advanceTimersByTimeAsync(2_000)
-    expect(until_ms.length).toBeGreaterThan(5)
-    expect(Math.max(...until_ms)).toBeLessThanOrEqual(began_ms + 401)
+    expect(untilMs.length).toBeGreaterThan(5)
+    expect(Math.max(...untilMs)).toBeLessThanOrEqual(beganMs + 401)
     expect(told).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'outcome_unknown' }))
   })
 
   it('go on beside one that gets no answer, up to a few', async () => {
     const { store, beats } = counting(() => new Promise(() => {}))
-    const heartbeat = new Heartbeat(store, owned, { lease_ms: 300, in_progress_max_ms: DAY_MS }, () => {})
+    const heartbeat = new Heartbeat(store, owned, { leaseMs: 300, inProgressMaxMs: DAY_MS }, () => {})
     await vi.advanceTimersByTimeAsync(2_000)
     expect(beats()).toBe(4)
     heartbeat.stop()
@@ -75,7 +75,7 @@ describe('signs of life', () => {
     ],
   ])('come sooner after one that failed: %s', async (_, extend) => {
     const { store, beats } = counting(extend)
-    const heartbeat = new Heartbeat(store, owned, { lease_ms: 1_200, in_progress_max_ms: DAY_MS }, () => {})
+    const heartbeat = new Heartbeat(store, owned, { leaseMs: 1_200, inProgressMaxMs: DAY_MS }, () => {})
     await vi.advanceTimersByTimeAsync(400 + 100 + 50)
     expect(beats()).toBe(2)
     heartbeat.stop()

@@ -14,7 +14,7 @@ import type { Owned, Store } from '../store/contract.ts'
 export class Heartbeat<Tx> {
   readonly #store: Store<Tx>
   readonly #owned: Owned
-  readonly #lease_ms: number
+  readonly #leaseMs: number
   readonly #end: Deadline
   readonly #onLost: () => void
   readonly #onBeat: () => void
@@ -29,17 +29,17 @@ export class Heartbeat<Tx> {
   constructor(
     store: Store<Tx>,
     owned: Owned,
-    bounds: { readonly lease_ms: number; readonly in_progress_max_ms: number },
+    bounds: { readonly leaseMs: number; readonly inProgressMaxMs: number },
     onLost: () => void,
     onBeat: () => void = () => {},
   ) {
     this.#store = store
     this.#owned = owned
-    this.#lease_ms = bounds.lease_ms
-    this.#end = new Deadline(bounds.in_progress_max_ms)
+    this.#leaseMs = bounds.leaseMs
+    this.#end = new Deadline(bounds.inProgressMaxMs)
     this.#onLost = onLost
     this.#onBeat = onBeat
-    this.#plan(this.#lease_ms / 3)
+    this.#plan(this.#leaseMs / 3)
   }
 
   /** Aborted when another owner has the record, or when the time for it is over. */
@@ -98,37 +98,37 @@ export class Heartbeat<Tx> {
   /** The lease was counted anew by the transaction, or will be by the next beat. */
   resume(): void {
     this.#paused = false
-    this.#plan(this.#lease_ms / 3)
+    this.#plan(this.#leaseMs / 3)
   }
 
   /** Never later than the end, which is told in time. */
-  #plan(in_ms: number): void {
+  #plan(inMs: number): void {
     if (this.#stopped) return
     clearTimeout(this.#timer)
-    const wait_ms = Math.min(in_ms, this.#end.left_ms, LIMITS.timer_max_ms)
-    this.#timer = setTimeout(() => this.#beat(), wait_ms)
+    const waitMs = Math.min(inMs, this.#end.leftMs, LIMITS.timerMaxMs)
+    this.#timer = setTimeout(() => this.#beat(), waitMs)
     // The work keeps the process alive, and not its signs of life.
     this.#timer.unref()
   }
 
   #beat(): void {
-    const left_ms = this.#end.left_ms
-    if (left_ms === 0) {
+    const leftMs = this.#end.leftMs
+    if (leftMs === 0) {
       this.#lose(timeOver())
       return
     }
-    this.#plan(this.#lease_ms / 3)
+    this.#plan(this.#leaseMs / 3)
     if (this.#paused || this.#unanswered.size >= UNANSWERED_MAX) return
-    const beat = this.#extend(Math.ceil(Math.min(this.#lease_ms, left_ms)))
+    const beat = this.#extend(Math.ceil(Math.min(this.#leaseMs, leftMs)))
     this.#unanswered.add(beat)
     void beat.then(() => this.#unanswered.delete(beat))
   }
 
   /** Runs in a timer: what a store throws, at once or later, ends nothing but this beat. */
-  async #extend(lease_ms: number): Promise<void> {
+  async #extend(leaseMs: number): Promise<void> {
     try {
       this.#onBeat()
-      await this.#store.extend(this.#owned, lease_ms)
+      await this.#store.extend(this.#owned, leaseMs)
     } catch (error) {
       this.#failed(error)
     }
@@ -138,7 +138,7 @@ export class Heartbeat<Tx> {
   #failed(error: unknown): void {
     if (this.#stopped || this.#reason !== null) return
     if (!(error instanceof OnlyonceError && error.code === 'lease_lost')) {
-      this.#plan(this.#lease_ms / 12)
+      this.#plan(this.#leaseMs / 12)
       return
     }
     this.stop()

@@ -7,7 +7,7 @@ import type { Heartbeat } from './heartbeat.ts'
 
 export const TIMED_OUT: Failure = {
   code: 'handler_timed_out',
-  message: 'The handler had not answered when its time (in_progress_max_ms) was over.',
+  message: 'The handler had not answered when its time (inProgressMaxMs) was over.',
 }
 
 /** What a caller is told that did not wait any longer. */
@@ -16,13 +16,13 @@ export const NO_ANSWER = { detail: 'The handler did not answer in time.', cause:
 /** The caller waits no longer than it may; what it waited for goes on without it, for the next to find. */
 export function inTime<T>(
   awaited: Promise<T>,
-  max_ms: number,
+  maxMs: number,
   told: { readonly detail?: string; readonly cause?: unknown },
   onWait: (timer: NodeJS.Timeout) => void = () => {},
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new OnlyonceError('outcome_unknown', told))
-    const timer = setTimeout(late, Math.min(max_ms, LIMITS.timer_max_ms))
+    const timer = setTimeout(late, Math.min(maxMs, LIMITS.timerMaxMs))
     onWait(timer)
     awaited.then(resolve, reject).then(() => clearTimeout(timer))
   })
@@ -36,12 +36,12 @@ export function inTime<T>(
 export function leaveInDoubt<Tx>(
   store: Store<Tx>,
   owned: Owned,
-  grace_ms: number,
+  graceMs: number,
   heartbeat: Heartbeat<Tx>,
   rerunnable: boolean,
 ): void {
   heartbeat
     .timeIsOver()
-    .then(() => (rerunnable ? undefined : store.doubt(owned, TIMED_OUT, grace_ms)))
+    .then(() => (rerunnable ? undefined : store.doubt(owned, TIMED_OUT, graceMs)))
     .catch(() => {})
 }

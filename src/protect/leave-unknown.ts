@@ -13,13 +13,13 @@ export async function leaveUnknown<Tx>(
   store: Store<Tx>,
   attempt: TransactionAttempt,
   error: Error,
-  grace_ms: number,
+  graceMs: number,
   signals: CallSignals,
 ): Promise<void> {
-  const deadline = new Deadline(LIMITS.save_max_ms)
+  const deadline = new Deadline(LIMITS.saveMaxMs)
   for (let tries = 0; ; tries += 1) {
     try {
-      return await leaveUnknownOnce(store, attempt, error, grace_ms, signals)
+      return await leaveUnknownOnce(store, attempt, error, graceMs, signals)
     } catch {
       // Without this record a retry would run as if nothing had happened: it is worth waiting for.
       if (!(await deadline.backOff(tries))) throw new OnlyonceError('outcome_unknown', { cause: error })
@@ -29,16 +29,16 @@ export async function leaveUnknown<Tx>(
 
 async function leaveUnknownOnce<Tx>(
   store: Store<Tx>,
-  { id, claimant, retention_ms }: TransactionAttempt,
+  { id, claimant, retentionMs }: TransactionAttempt,
   error: Error,
-  grace_ms: number,
+  graceMs: number,
   signals: CallSignals,
 ): Promise<void> {
-  const bounds = { lease_ms: LIMITS.lease_ms, retention_ms }
+  const bounds = { leaseMs: LIMITS.leaseMs, retentionMs }
   const decision = await store.claim({ id, claimant, matches: () => true, takeover: 'resume', ...bounds })
   if (decision.kind !== 'run') return
-  const owned = { id, fence: decision.record.fence, attempt_id: claimant.attempt_id }
+  const owned = { id, fence: decision.record.fence, attemptId: claimant.attemptId }
   const failure = failureOf(error)
-  await store.doubt(owned, failure, grace_ms)
+  await store.doubt(owned, failure, graceMs)
   signals.doubted(failure)
 }

@@ -91,8 +91,8 @@ export class OpDoor<Tx> implements Op {
   }
 
   /** Also where its result is durable already: the owner that ends the operation may not have made the call. */
-  #remember({ key_lifetime_ms = LIMITS.call_key_lifetime_ms }: ForeignStep<unknown>): void {
-    this.#hold.rememberedFor(key_lifetime_ms)
+  #remember({ keyLifetimeMs = LIMITS.callKeyLifetimeMs }: ForeignStep<unknown>): void {
+    this.#hold.rememberedFor(keyLifetimeMs)
   }
 
   get #outbox(): OutboxStore {
@@ -103,4 +103,4 @@ export class OpDoor<Tx> implements Op {
 }
 
 const EMIT: OptionNames<EmitOptions> = { aggregate: true }
-const STAGE: OptionNames<StageOptions> = { key: true, run_after_ms: true }
+const STAGE: OptionNames<StageOptions> = { key: true, runAfterMs: true }

@@ -13,7 +13,7 @@ export interface OperationHouse<Tx> {
   readonly onLeaseLost: () => void
   readonly onParked: (id: RecordId, failure: Failure) => void
   /** When to look at what is in doubt, one entry for each look. */
-  readonly schedule_ms: readonly number[]
+  readonly scheduleMs: readonly number[]
 }
 
 /** One attempt, before it owns anything. */
@@ -21,16 +21,16 @@ export interface OperationAttempt {
   readonly id: RecordId
   readonly claimant: Claimant
   readonly head: OperationHead
-  readonly lease_ms: number
-  readonly in_progress_max_ms: number
+  readonly leaseMs: number
+  readonly inProgressMaxMs: number
   /** Of its steps. */
   readonly deadline: Deadline
   /** After this no key is claimed and no call is begun; it is only looked, and what is found is finished. */
-  readonly begins_until: Deadline
+  readonly beginsUntil: Deadline
   /** What was there already, and is ours now; null for a new key. */
   readonly resumed: Resumed | null
   /** The state that it was found in. */
   readonly from: State | 'none'
   /** An earlier attempt may have had effects that are no steps: see `mayHideEffects`. */
-  readonly effects_possible: boolean
+  readonly effectsPossible: boolean
 }

@@ -84,7 +84,7 @@ function stoppedBy(error: unknown): Failure {
   if (!claimsNothingDone(error)) return failureOf(error)
   const { code } = failureOf(error)
   const why = error.cause === undefined ? '' : ` ${failureOf(error.cause).message}`
-  return { code, message: `The attempt stopped here.${why}`.slice(0, LIMITS.error_message_length_max) }
+  return { code, message: `The attempt stopped here.${why}`.slice(0, LIMITS.errorMessageLengthMax) }
 }
 
 /**
@@ -97,7 +97,7 @@ function reasonFor(error: unknown): Failure {
   const behind = reasonFor(error.cause)
   if (error.code === 'not_applied') return behind
   const message = `${own.message} ${behind.code}: ${behind.message}`
-  return { code: own.code, message: message.slice(0, LIMITS.error_message_length_max) }
+  return { code: own.code, message: message.slice(0, LIMITS.errorMessageLengthMax) }
 }
 
 /** The record may run again, or it is in doubt, or an operator has to decide. */
@@ -134,10 +134,10 @@ async function doubt<Tx>(
   call: CallInDoubt,
   signals: CallSignals,
 ): Promise<Extract<RunEnd, { why: 'doubt' | 'parked' }>> {
-  const look_in_ms = await hold.doubt(failure, call)
-  if (look_in_ms === null) return { why: 'parked', failure }
+  const lookInMs = await hold.doubt(failure, call)
+  if (lookInMs === null) return { why: 'parked', failure }
   signals.doubted(failure)
-  return { why: 'doubt', failure, call, look_in_ms }
+  return { why: 'doubt', failure, call, lookInMs }
 }
 
 /** The record is in doubt: an error that says that its request changed nothing would be false. What the function threw is its own. */
@@ -169,7 +169,7 @@ export function outcomeOfEnd(end: RunEnd, { claimant, resumed, deadline }: Opera
       return {
         outcome: 'unknown',
         failure: end.failure,
-        retry_after_ms: lookedAtIn(end.look_in_ms ?? 0),
+        retryAfterMs: lookedAtIn(end.lookInMs ?? 0),
         origin,
       }
     case 'parked':

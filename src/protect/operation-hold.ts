@@ -30,13 +30,13 @@ export class Hold<Tx> {
   #looks: number
   #open: CallInDoubt
   #place: Owned['place']
-  #remembered_ms = 0
+  #rememberedMs = 0
   /** How long others keep the record who end it in our place, by what is durable. */
-  #kept_ms: number
+  #keptMs: number
   /** How long the lease is good for, counted from before it was asked for. */
   #lease: Deadline
   /** Since the last commit that calls follow. */
-  #point: { readonly age_ms: number; readonly since: Deadline }
+  #point: { readonly ageMs: number; readonly since: Deadline }
 
   constructor(house: OperationHouse<Tx>, attempt: OperationAttempt, lease: Deadline) {
     this.house = house
@@ -46,16 +46,16 @@ export class Hold<Tx> {
     this.#lease = lease
     this.#looks = attempt.resumed?.looks ?? 0
     this.#open = openCallOf(attempt)
-    this.#kept_ms = attempt.head.retention_ms
+    this.#keptMs = attempt.head.retentionMs
     this.#durable = (attempt.resumed?.count ?? 0) > 0
-    this.#point = pointAt(attempt.resumed?.point_age_ms ?? 0)
+    this.#point = pointAt(attempt.resumed?.pointAgeMs ?? 0)
   }
 
   /** What was taken over is ours from the start. */
   begin(): void {
     const { id, claimant, resumed } = this.attempt
     if (resumed === null) return
-    this.#own({ id, fence: resumed.record.fence, attempt_id: claimant.attempt_id })
+    this.#own({ id, fence: resumed.record.fence, attemptId: claimant.attemptId })
     this.#place = resumed.place
   }
 
@@ -96,7 +96,7 @@ export class Hold<Tx> {
     let timer: NodeJS.Timeout | undefined
     const over = new Promise<never>((_, reject) => {
       const tell = () => reject(new OnlyonceError('lease_lost', { detail: 'The operation took too long.' }))
-      timer = setTimeout(tell, Math.min(this.attempt.in_progress_max_ms, LIMITS.timer_max_ms))
+      timer = setTimeout(tell, Math.min(this.attempt.inProgressMaxMs, LIMITS.timerMaxMs))
     })
     running.catch(() => {})
     try {
@@ -109,10 +109,10 @@ export class Hold<Tx> {
   /** Owns a record from here on, by a commit of its own where there is none yet. */
   async claim(): Promise<void> {
     if (this.#owned !== null) return
-    const { id, claimant, lease_ms, begins_until } = this.attempt
+    const { id, claimant, leaseMs, beginsUntil } = this.attempt
     // From the first try on: it may be the one that was done, and only its answer was lost.
-    const lease = new Deadline(lease_ms)
-    let maybe_claimed = false
+    const lease = new Deadline(leaseMs)
+    let maybeClaimed = false
     for (let tries = 0; ; tries += 1) {
       try {
         this.house.crashPoint('operation.claim.before')
@@ -121,14 +121,14 @@ export class Hold<Tx> {
         if (claimed !== 'claimed') throw new Interrupted({ why: claimed })
         this.#point = pointAt(0)
         this.#lease = lease
-        this.#kept_ms = this.bounds.retention_ms
-        return this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })
+        this.#keptMs = this.bounds.retentionMs
+        return this.#own({ id, fence: 1, attemptId: claimant.attemptId })
       } catch (error) {
         const unanswered = error instanceof OnlyonceError && error.code === 'store_unavailable'
-        maybe_claimed ||= unanswered && !isReadOnly(error)
-        if (unanswered && (await begins_until.backOff(tries))) continue
+        maybeClaimed ||= unanswered && !isReadOnly(error)
+        if (unanswered && (await beginsUntil.backOff(tries))) continue
         // A claim that was made and not answered is gone on with by a worker: this request began it.
-        throw maybe_claimed && !isInterrupted(error) ? inDoubt(error) : error
+        throw maybeClaimed && !isInterrupted(error) ? inDoubt(error) : error
       }
     }
   }
@@ -139,13 +139,13 @@ export class Hold<Tx> {
    */
   async claimForCall(): Promise<void> {
     await this.claim()
-    const { retention_ms } = this.bounds
-    if (retention_ms <= this.#kept_ms) return
+    const { retentionMs } = this.bounds
+    if (retentionMs <= this.#keptMs) return
     this.house.crashPoint('operation.keep.before')
     this.misplaced()
-    await this.house.operations.keepFor(this.#owned!, retention_ms)
+    await this.house.operations.keepFor(this.#owned!, retentionMs)
     this.house.crashPoint('operation.keep.after')
-    this.#kept_ms = retention_ms
+    this.#keptMs = retentionMs
   }
 
   /** Makes results durable, or the end, without any work beside it. The store may be away for a while. */
@@ -156,7 +156,7 @@ export class Hold<Tx> {
       throw end.end === 'stop' ? new Interrupted(end.stop) : end.error
     }
     const { operations, crashPoint } = this.house
-    const lease = new Deadline(this.attempt.lease_ms)
+    const lease = new Deadline(this.attempt.leaseMs)
     await this.#persist(async (owned) => {
       crashPoint('operation.write.before')
       const place = await operations.write(owned, written, this.bounds)
@@ -168,14 +168,14 @@ export class Hold<Tx> {
   /** Gives in how many milliseconds it is looked at; null where it was the last look, and it is parked. */
   async doubt(failure: Failure, call: CallInDoubt): Promise<number | null> {
     const looks = this.#looks
-    const in_ms = this.house.schedule_ms[looks]
-    if (in_ms === undefined) {
+    const inMs = this.house.scheduleMs[looks]
+    if (inMs === undefined) {
       await this.park(failure, call)
       return null
     }
-    const next = { looks, in_ms, ...call, ...this.bounds }
+    const next = { looks, inMs, ...call, ...this.bounds }
     await this.#leave((owned) => this.house.operations.doubt(owned, failure, next))
-    return in_ms
+    return inMs
   }
 
   async park(failure: Failure, call: CallInDoubt = this.#open): Promise<void> {
@@ -186,11 +186,11 @@ export class Hold<Tx> {
 
   /** The next request goes on behind the last durable step. A proof where there is none, and nothing was done. */
   async release(failure: Failure): Promise<Proof | null> {
-    const { from, effects_possible, head } = this.attempt
-    const before = { from, effects_possible, durable: this.#durable }
+    const { from, effectsPossible, head } = this.attempt
+    const before = { from, effectsPossible, durable: this.#durable }
     let proof: Proof | null = null
     await this.#leave(async (owned) => {
-      proof = await releaseProved(this.house.store, owned, failure, head.retention_ms, before)
+      proof = await releaseProved(this.house.store, owned, failure, head.retentionMs, before)
     })
     return proof
   }
@@ -202,7 +202,7 @@ export class Hold<Tx> {
 
   /** The other side of a call remembers its key for so long: the record must not be forgotten before. */
   rememberedFor(ms: number): void {
-    this.#remembered_ms = Math.max(this.#remembered_ms, ms)
+    this.#rememberedMs = Math.max(this.#rememberedMs, ms)
   }
 
   /** Lets others go on at once. */
@@ -223,8 +223,8 @@ export class Hold<Tx> {
   }
 
   /** Since the commit before the first attempt at the next call. */
-  get key_age_ms(): number {
-    return this.#point.age_ms + LIMITS.timer_max_ms - this.#point.since.left_ms
+  get keyAgeMs(): number {
+    return this.#point.ageMs + LIMITS.timerMaxMs - this.#point.since.leftMs
   }
 
   end(): void {
@@ -238,12 +238,12 @@ export class Hold<Tx> {
     if (this.lost !== null) throw this.lost
     // Handed over, because this process closes: the lease is shorter now than it was asked for.
     if (this.#heartbeat?.stopped === true) throw new OnlyonceError('lease_lost')
-    if (this.#lease.left_ms > ms) return
-    const { lease_ms } = this.attempt
-    const lease = new Deadline(lease_ms)
+    if (this.#lease.leftMs > ms) return
+    const { leaseMs } = this.attempt
+    const lease = new Deadline(leaseMs)
     this.house.crashPoint('operation.extend.before')
     this.misplaced()
-    await this.house.store.extend(this.#owned!, lease_ms)
+    await this.house.store.extend(this.#owned!, leaseMs)
     this.house.crashPoint('operation.extend.after')
     this.#lease = lease
   }
@@ -256,7 +256,7 @@ export class Hold<Tx> {
     this.#looks = 0
     this.#point = pointAt(0)
     const { id, claimant } = this.attempt
-    if (this.#owned === null) this.#own({ id, fence: 1, attempt_id: claimant.attempt_id })
+    if (this.#owned === null) this.#own({ id, fence: 1, attemptId: claimant.attemptId })
     this.#place = place
   }
 
@@ -287,7 +287,7 @@ export class Hold<Tx> {
 
   /** Goes on trying while the lease is kept alive: what was done must not be forgotten. */
   async #persist(write: (owned: Owned) => Promise<void>): Promise<void> {
-    const deadline = new Deadline(LIMITS.save_max_ms)
+    const deadline = new Deadline(LIMITS.saveMaxMs)
     for (let tries = 0; ; tries += 1) {
       try {
         return await write(this.#owned!)
@@ -298,9 +298,9 @@ export class Hold<Tx> {
     }
   }
 
-  get bounds(): Pick<Beginning, 'lease_ms' | 'retention_ms'> {
-    const retention_ms = Math.max(this.attempt.head.retention_ms, this.#remembered_ms)
-    return { lease_ms: this.attempt.lease_ms, retention_ms }
+  get bounds(): Pick<Beginning, 'leaseMs' | 'retentionMs'> {
+    const retentionMs = Math.max(this.attempt.head.retentionMs, this.#rememberedMs)
+    return { leaseMs: this.attempt.leaseMs, retentionMs }
   }
 
   get beginning(): Beginning {
@@ -315,11 +315,11 @@ export class Hold<Tx> {
       id,
       claimant,
       previous: null,
-      retention_ms: head.retention_ms,
+      retentionMs: head.retentionMs,
       isolation: null,
-      time_max_ms: Math.max(1, deadline.left_ms),
+      timeMaxMs: Math.max(1, deadline.leftMs),
       exclusive: false,
-      strict_tx: false,
+      strictTx: false,
     }
   }
 }
@@ -327,6 +327,6 @@ export class Hold<Tx> {
 /** Of an attempt that owns nothing yet, and so can lose nothing. */
 const NEVER = new AbortController().signal
 
-function pointAt(age_ms: number): { readonly age_ms: number; readonly since: Deadline } {
-  return { age_ms, since: new Deadline(LIMITS.timer_max_ms) }
+function pointAt(ageMs: number): { readonly ageMs: number; readonly since: Deadline } {
+  return { ageMs, since: new Deadline(LIMITS.timerMaxMs) }
 }

@@ -39,23 +39,23 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
   readonly #notNow: (status: number) => boolean
   #stopped: Stopped | null = null
   #completed: Reply | null = null
-  #in_step = false
+  #inStep = false
   #over = false
-  #maybe_sent: boolean
+  #maybeSent: boolean
   #failed: string | null = null
 
   constructor(hold: Hold<Tx>, steps: Steps, notNow: (status: number) => boolean) {
     this.#hold = hold
     this.#steps = steps
     this.#notNow = notNow
-    this.#maybe_sent = hold.resumed
+    this.#maybeSent = hold.resumed
     // An earlier version of the library keeps the step of a call that has its result by now.
-    if (steps.entries.some(({ name }) => name === hold.open.waits_step)) hold.proved()
+    if (steps.entries.some(({ name }) => name === hold.open.waitsStep)) hold.proved()
   }
 
   /** An earlier attempt may have made a call of which this one has learned nothing. */
   get unproved(): boolean {
-    return this.#maybe_sent && this.#steps.untouched
+    return this.#maybeSent && this.#steps.untouched
   }
 
   async run({ run }: Operation<unknown, unknown>, input: unknown): Promise<RunEnd> {
@@ -64,7 +64,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
       const steps = new GivenSteps()
       const value = await this.#hold.inTime(run(new OpDoor(this, this.#hold, steps), input))
       // Where one still runs, the function has forgotten to await it: see below.
-      if (!this.#in_step) await steps.throwUnheard()
+      if (!this.#inStep) await steps.throwUnheard()
       end = { reply: this.#completed ?? encodeResult(value) }
     } catch (error) {
       end = { error }
@@ -85,7 +85,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     const known = 'error' in end && end.error instanceof OnlyonceError ? end.error : null
     // Before the next: when the time is over, a step may well be under way.
     if (known?.code === 'lease_lost') return { why: 'lost', error: known }
-    if (this.#in_step) throw new OnlyonceError('steps_overlap', { detail: 'A step was not awaited.' })
+    if (this.#inStep) throw new OnlyonceError('steps_overlap', { detail: 'A step was not awaited.' })
     if (known?.code === 'operation_changed') return changed(known.message)
     const { unvisited, undoing } = this.#steps
     if (unvisited !== null) {
@@ -127,20 +127,20 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
 
   async undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>> {
     this.#refuseLate('undo')
-    if (this.#in_step) throw this.#overlap()
+    if (this.#inStep) throw this.#overlap()
     const { unvisited } = this.#steps
     if (unvisited !== null) throw this.#stop(changed(unasked(unvisited)))
     // On the way back already: this is where it began.
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
     this.#refusePassingBy('undo')
     const encoded = encodeResult(reply)
-    this.#in_step = true
+    this.#inStep = true
     const end = await this.#beginUndo(encoded)
       .catch((error) => {
         throw isStopped(error) ? error : this.#stop({ why: 'lost', error })
       })
       .finally(() => {
-        this.#in_step = false
+        this.#inStep = false
       })
     if (end.why !== 'completed') throw this.#stop(end)
     return reply
@@ -148,7 +148,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
 
   async #step(name: string, kind: StepKind, run: () => Promise<unknown>): Promise<unknown> {
     this.#refuseLate(name)
-    if (this.#in_step) throw this.#overlap()
+    if (this.#inStep) throw this.#overlap()
     if (this.#failed !== null) throw this.#stop({ why: 'failed', error: behind(name, this.#failed) })
     const entry = this.#enter(name, kind)
     if (entry !== null) return resultOf(entry)
@@ -156,21 +156,21 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
     this.#refusePassingBy(name, kind)
     // No attempt came past this step without leaving it durable.
-    if (kind === 'atomic') this.#maybe_sent = false
-    this.#in_step = true
+    if (kind === 'atomic') this.#maybeSent = false
+    this.#inStep = true
     try {
       return await run()
     } finally {
-      this.#in_step = false
+      this.#inStep = false
     }
   }
 
   /** An attempt that goes on behind a call in doubt would leave it in doubt for ever, or make it twice. */
   #refusePassingBy(name: string, kind?: StepKind): void {
     const { open, attempt } = this.#hold
-    if (open.waits_for === null) return
-    const is_call = kind === 'foreign' || kind === 'undo_foreign'
-    if (!is_call || !isCallOf(name, open, attempt)) throw this.#stop(passedBy(open, name))
+    if (open.waitsFor === null) return
+    const isCall = kind === 'foreign' || kind === 'undo_foreign'
+    if (!isCall || !isCallOf(name, open, attempt)) throw this.#stop(passedBy(open, name))
   }
 
   /** What goes on behind the end has no record any more that would remember it. */
@@ -189,8 +189,8 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     try {
       return this.#steps.enter(name, kind)
     } catch (error) {
-      const is_other = error instanceof OnlyonceError && error.code === 'operation_changed'
-      throw is_other ? this.#stop(changed(error.message)) : error
+      const isOther = error instanceof OnlyonceError && error.code === 'operation_changed'
+      throw isOther ? this.#stop(changed(error.message)) : error
     }
   }
 
@@ -235,17 +235,17 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
   }
 
   async #foreign<T>(name: string, kind: 'foreign' | 'undo_foreign', step: ForeignStep<T>): Promise<unknown> {
-    const maybe_sent = this.unproved
+    const maybeSent = this.unproved
     if (this.#steps.pending) await this.#commit()
     await this.#guarded(() => this.#hold.claimForCall())
-    const site = callSiteOf(this.#hold, name, maybe_sent, kind)
+    const site = callSiteOf(this.#hold, name, maybeSent, kind)
     // A wrong option of this owner is nothing that the function says: what was done is not undone for it.
-    const short = maybe_sent ? null : tooShortFor(step, site)
+    const short = maybeSent ? null : tooShortFor(step, site)
     if (short !== null) throw this.#stop({ why: 'failed', error: short })
     const end = await this.#guarded(() => callForeign(step, site))
     if (end.end === 'result') return this.#took(name, kind, end.value, site.key)
     if (end.end === 'not_executed') {
-      this.#maybe_sent = false
+      this.#maybeSent = false
       this.#hold.proved()
     }
     if (end.end === 'void_happened' && end.made !== null) this.#took(name, kind, end.made.value, site.key)
@@ -263,7 +263,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
       throw this.#stop({
         why: 'doubt',
         failure: failureOf(error),
-        call: { waits_for: key, waits_step: name },
+        call: { waitsFor: key, waitsStep: name },
       })
     }
   }
@@ -295,7 +295,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
 
   async #complete(reply: Reply): Promise<RunEnd> {
     const { open } = this.#hold
-    if (open.waits_for !== null) return passedBy(open, null)
+    if (open.waitsFor !== null) return passedBy(open, null)
     const { count, last } = this.#steps
     await this.#guarded(() => this.#hold.write({ state: 'completed', reply, count, last }))
     this.#completed = reply

@@ -20,7 +20,7 @@ export async function runStep<Tx>(
   isolation: Isolation,
   work: (tx: Tx) => Promise<Written>,
 ): Promise<StepEnd> {
-  if (hold.owned === null && hold.attempt.begins_until.passed)
+  if (hold.owned === null && hold.attempt.beginsUntil.passed)
     return stopped(stopOf(new OnlyonceError('deadline_exceeded')))
   return await writeStep(hold, isolation, work)
 }
@@ -31,16 +31,16 @@ export async function writeStep<Tx>(
   isolation: Isolation,
   work: (tx: Tx) => Promise<Written>,
 ): Promise<StepEnd> {
-  const { lease_ms, deadline } = hold.attempt
-  let lease = new Deadline(lease_ms)
+  const { leaseMs, deadline } = hold.attempt
+  let lease = new Deadline(leaseMs)
   const timed = async (tx: Tx) => {
     const written = await work(tx)
     // The lease is counted from the last statement of the step, which comes now.
-    lease = new Deadline(lease_ms)
+    lease = new Deadline(leaseMs)
     return written
   }
   let last: unknown
-  for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
+  for (let tries = 0; tries < LIMITS.attemptsMax; tries += 1) {
     if (tries > 0 && !(await deadline.backOff(tries))) break
     const end = await hold.quietly((onLock) => transact(hold, isolation, timed, onLock))
     const step = await stepEndOf(hold, end)
@@ -93,7 +93,7 @@ function transact<Tx>(
   onLock: () => Owned['place'],
 ): Promise<TransactionEnd<Written>> {
   const { operations, crashPoint } = hold.house
-  const bounds = { isolation, time_max_ms: Math.max(1, hold.attempt.deadline.left_ms) }
+  const bounds = { isolation, timeMaxMs: Math.max(1, hold.attempt.deadline.leftMs) }
   const { owned } = hold
   const end =
     owned === null

@@ -8,8 +8,8 @@ import type { CallEnd } from './asking.ts'
 import { unproved } from './proof.ts'
 
 /** The call that a record waits for, and its step. */
-export type CallInDoubt = Pick<Waiting, 'waits_for' | 'waits_step'>
-export const NO_CALL: CallInDoubt = { waits_for: null, waits_step: null }
+export type CallInDoubt = Pick<Waiting, 'waitsFor' | 'waitsStep'>
+export const NO_CALL: CallInDoubt = { waitsFor: null, waitsStep: null }
 
 /** Why an attempt stops before its function has come to an end. */
 export type Stop =
@@ -23,7 +23,7 @@ export type Stop =
       readonly failure: Failure
       readonly call: CallInDoubt
       /** When it is looked at, once that is written down. */
-      readonly look_in_ms?: number
+      readonly lookInMs?: number
     }
   /** It did not work this time: the next owner goes on from the last durable step. */
   | { readonly why: 'failed'; readonly error: unknown }
@@ -59,7 +59,7 @@ export function unasked(step: string): string {
 export function changed(message: string): Stop {
   return {
     why: 'parked',
-    failure: { code: 'operation_changed', message: message.slice(0, LIMITS.error_message_length_max) },
+    failure: { code: 'operation_changed', message: message.slice(0, LIMITS.errorMessageLengthMax) },
   }
 }
 
@@ -71,7 +71,7 @@ export function behind(name: string, failed: string): OnlyonceError {
 
 /** What a call of a step that has no result, or one too many, means for the attempt. */
 export function stopOfCall(end: Exclude<CallEnd, { end: 'result' }>, key: string, step: string): Stop {
-  const call = (waits_for: string | null) => ({ waits_for, waits_step: step })
+  const call = (waitsFor: string | null) => ({ waitsFor, waitsStep: step })
   switch (end.end) {
     case 'not_executed':
       return { why: 'failed', error: end.error }
@@ -80,7 +80,7 @@ export function stopOfCall(end: Exclude<CallEnd, { end: 'result' }>, key: string
     case 'refused':
       return { why: 'parked', failure: failureOf(end.error), call: call(key) }
     case 'void_happened':
-      return { why: 'parked', failure: end.failure, call: call(end.waits_for) }
+      return { why: 'parked', failure: end.failure, call: call(end.waitsFor) }
     default:
       return end satisfies never
   }

@@ -55,12 +55,12 @@ export function encodeResult(value: unknown): Reply {
   const own = Object.entries(value.headers).map(([name, text]) => [name.toLowerCase(), `${text}`] as const)
   const typed = body!.length === 0 || own.some(([name]) => name === 'content-type')
   const headers = typed ? own : [JSON_TYPE, ...own]
-  return { status: value.status, headers, body, schema: HTTP_SCHEMA, sealed_by: null }
+  return { status: value.status, headers, body, schema: HTTP_SCHEMA, sealedBy: null }
 }
 
 const JSON_TYPE = ['content-type', 'application/json; charset=utf-8'] as const
 
-/** What was found out about a call. `not_found` is no proof by itself: see `settle_ms`. */
+/** What was found out about a call. `not_found` is no proof by itself: see `settleMs`. */
 export type Found<T> =
   | { readonly status: 'found'; readonly result: T }
   | { readonly status: 'not_found' }
@@ -93,11 +93,11 @@ export interface ForeignStep<T> {
   /** Whether the other side does a call with the same key only once. Default: yes. Without that, nothing is ever sent twice. */
   readonly dedupes?: boolean
   /** How long the call may take; at most two thirds of the lease. */
-  readonly timeout_ms?: number
+  readonly timeoutMs?: number
   /** How long a call may stay unseen by `find` after it was sent: until then `not_found` proves nothing. */
-  readonly settle_ms?: number
+  readonly settleMs?: number
   /** How long the other side remembers keys. After that nothing is sent again; it is only looked. */
-  readonly key_lifetime_ms?: number
+  readonly keyLifetimeMs?: number
 }
 
 /** What an atomic step gives back: a reply as it is, anything else as it was stored. */
@@ -150,7 +150,7 @@ export interface EmitOptions {
 export interface StageOptions {
   /** At most one such job with this key is there. */
   readonly key?: string
-  readonly run_after_ms?: number
+  readonly runAfterMs?: number
 }
 
 /** A named durable function. Made by `operation()`. */

@@ -63,7 +63,7 @@ export function throwInDoubt(error: unknown): never {
 export interface Before {
   readonly from: State | 'none'
   /** Earlier attempts may have done something and left the record retryable all the same. */
-  readonly effects_possible: boolean
+  readonly effectsPossible: boolean
   /** Something of the work is durable, by this attempt or an earlier one. */
   readonly durable: boolean
 }
@@ -79,12 +79,12 @@ export async function releaseProved<Tx>(
   store: Pick<Store<Tx>, 'release'>,
   owned: Owned,
   failure: Failure,
-  retention_ms: number,
-  { from, effects_possible, durable }: Before,
+  retentionMs: number,
+  { from, effectsPossible, durable }: Before,
 ): Promise<Proof | null> {
-  await store.release(owned, failure, retention_ms, effects_possible)
+  await store.release(owned, failure, retentionMs, effectsPossible)
   if (durable) return null
-  return from === 'none' || (from === 'retryable' && !effects_possible) ? PROVED : null
+  return from === 'none' || (from === 'retryable' && !effectsPossible) ? PROVED : null
 }
 
 /**
@@ -96,11 +96,11 @@ export async function forgetOrRelease<Tx>(
   store: Pick<Store<Tx>, 'forget' | 'release'>,
   owned: Owned,
   error: OnlyonceError,
-  retention_ms: number,
-  effects_possible: boolean,
+  retentionMs: number,
+  effectsPossible: boolean,
 ): Promise<OnlyonceError> {
   if (await store.forget(owned).catch(unlessForbidden)) return error
-  await store.release(owned, failureOf(error), retention_ms, effects_possible)
+  await store.release(owned, failureOf(error), retentionMs, effectsPossible)
   return keptInvalid(error)
 }
 
@@ -121,8 +121,8 @@ export async function leaveProved<Tx>(
 ): Promise<{ readonly left: boolean; readonly proof: Proof | null }> {
   const left = await store.leaveRetryable(attempt, failure)
   const { previous } = attempt
-  const nothing_before = previous === null || (previous.state === 'retryable' && !mayHideEffects(previous))
-  return { left, proof: left && nothing_before ? PROVED : null }
+  const nothingBefore = previous === null || (previous.state === 'retryable' && !mayHideEffects(previous))
+  return { left, proof: left && nothingBefore ? PROVED : null }
 }
 
 /** Nothing could be written: the caller hears what its own function said, and no more than that is known. */

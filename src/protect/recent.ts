@@ -7,11 +7,11 @@ type Replayed = Extract<Outcome, { outcome: 'executed' | 'replayed' }>
 type Asking = Pick<TransactionRequest, 'id' | 'fingerprint'>
 
 interface Kept {
-  readonly key_id: string
+  readonly keyId: string
   readonly digest: Buffer
   readonly outcome: Replayed
   readonly until: Deadline
-  readonly size_bytes: number
+  readonly sizeBytes: number
 }
 
 /**
@@ -21,7 +21,7 @@ interface Kept {
  */
 export class RecentReplies {
   readonly #kept = new Map<string, Kept>()
-  #size_bytes = 0
+  #sizeBytes = 0
 
   find({ id, fingerprint }: Asking): Replayed | null {
     if (this.#kept.size === 0) return null
@@ -32,29 +32,29 @@ export class RecentReplies {
       this.#drop(address, kept)
       return null
     }
-    return kept.key_id === fingerprint.key_id && kept.digest.equals(fingerprint.digest) ? kept.outcome : null
+    return kept.keyId === fingerprint.keyId && kept.digest.equals(fingerprint.digest) ? kept.outcome : null
   }
 
   /** Only what came from a record: a first execution is asked for again by few. */
   keep({ id, fingerprint }: Asking, outcome: Outcome): void {
     if (outcome.outcome !== 'replayed') return
-    const size_bytes = (outcome.reply.body?.length ?? 0) + OVERHEAD_BYTES
-    if (size_bytes > LIMITS.recent_replies_max_bytes / 16) return
+    const sizeBytes = (outcome.reply.body?.length ?? 0) + OVERHEAD_BYTES
+    if (sizeBytes > LIMITS.recentRepliesMaxBytes / 16) return
     const address = addressOf(id)
     const before = this.#kept.get(address)
     if (before !== undefined) this.#drop(address, before)
-    const until = new Deadline(LIMITS.recent_reply_max_ms)
-    this.#kept.set(address, { ...fingerprint, outcome, until, size_bytes })
-    this.#size_bytes += size_bytes
+    const until = new Deadline(LIMITS.recentReplyMaxMs)
+    this.#kept.set(address, { ...fingerprint, outcome, until, sizeBytes })
+    this.#sizeBytes += sizeBytes
     for (const [oldest, kept] of this.#kept) {
-      if (this.#size_bytes <= LIMITS.recent_replies_max_bytes) break
+      if (this.#sizeBytes <= LIMITS.recentRepliesMaxBytes) break
       this.#drop(oldest, kept)
     }
   }
 
-  #drop(address: string, { size_bytes }: Kept): void {
+  #drop(address: string, { sizeBytes }: Kept): void {
     this.#kept.delete(address)
-    this.#size_bytes -= size_bytes
+    this.#sizeBytes -= sizeBytes
   }
 }
 

@@ -9,8 +9,8 @@ import { type GivenReply, replyOf } from './given-reply.ts'
 
 /** One request whose handler gave no outcome: what `recover` is asked about. */
 export interface RecoverContext extends RecordId {
-  /** What the handler was given as `derived_key`, and has passed on to the other side. */
-  readonly derived_key: string
+  /** What the handler was given as `derivedKey`, and has passed on to the other side. */
+  readonly derivedKey: string
   /** Aborted when the time for an answer is over. */
   readonly signal: AbortSignal
 }
@@ -36,8 +36,8 @@ export type Recovered =
  * repeat the work. A throw, and an answer that takes longer than ten seconds, count as `cannot_tell`.
  *
  * @example
- * const recover: Recover = async ({ derived_key, signal }) => {
- *   const order = await warehouse.findByReference(derived_key, { signal })
+ * const recover: Recover = async ({ derivedKey, signal }) => {
+ *   const order = await warehouse.findByReference(derivedKey, { signal })
  *   if (order === null) return { status: 'cannot_tell' }
  *   return { status: 'found', reply: { status: 201, body: JSON.stringify({ id: order.id }) } }
  * }
@@ -86,9 +86,9 @@ export type Asked =
 export async function ask(recover: Recover, { account, operation, key }: RecordId): Promise<Asked> {
   const over = new AbortController()
   const { signal } = over
-  const context = { account, operation, key, derived_key: handlerKey({ account, operation, key }), signal }
+  const context = { account, operation, key, derivedKey: handlerKey({ account, operation, key }), signal }
   const stop = new AbortController()
-  const late = sleep(LIMITS.recover_max_ms, TIMED_OUT, { signal: stop.signal }).then((asked) => {
+  const late = sleep(LIMITS.recoverMaxMs, TIMED_OUT, { signal: stop.signal }).then((asked) => {
     over.abort()
     return asked
   })

@@ -12,16 +12,16 @@ export interface RecoveryHouse<Tx> {
   readonly observers: Observers
   readonly crashPoint: CrashPoint
   /** When it is asked again, each counted from the look before; after the last the record is parked. */
-  readonly schedule_ms: readonly number[]
-  readonly grace_ms: number
+  readonly scheduleMs: readonly number[]
+  readonly graceMs: number
   /** How long a record is kept whose claim did not say so. */
-  readonly retention_ms: number
+  readonly retentionMs: number
 }
 
 /** How many records are looked after in one turn, and how many at once. */
 export interface RecoveryBatch {
-  readonly batch_max: number
-  readonly at_once: number
+  readonly batchMax: number
+  readonly atOnce: number
 }
 
 /**
@@ -43,16 +43,16 @@ export class Recovery<Tx> {
     return this.#house.recovers
   }
 
-  get grace_ms(): number {
-    return this.#house.grace_ms
+  get graceMs(): number {
+    return this.#house.graceMs
   }
 
   /** For a caller who met a record in doubt: looks, if that is due. True where the record is worth another look then. */
   async attend(id: RecordId, decision: Decision): Promise<boolean> {
     if ((decision.kind !== 'unknown' && decision.kind !== 'vanished') || !decision.due) return false
-    const { fence, attempt_id, kind, looks, failure } = decision.record
+    const { fence, attemptId, kind, looks, failure } = decision.record
     try {
-      return await this.#look({ id, fence, attempt_id, kind, looks, failure, state: 'unknown' }, false)
+      return await this.#look({ id, fence, attemptId, kind, looks, failure, state: 'unknown' }, false)
     } catch {
       // The record is in doubt, and that is what the caller hears; the store's error was told where it came up.
       return false
@@ -61,16 +61,16 @@ export class Recovery<Tx> {
 
   /** One bounded batch, for those who do it in the background. */
   async runOnce({
-    batch_max,
-    at_once,
+    batchMax,
+    atOnce,
   }: RecoveryBatch): Promise<{ readonly done: number; readonly more: boolean }> {
-    const { store, recovers, grace_ms, crashPoint, observers } = this.#house
+    const { store, recovers, graceMs, crashPoint, observers } = this.#house
     crashPoint('recover.find.before')
     const found = await store.recovery.unattended({
-      grace_ms,
+      graceMs,
       operations: recovers.operations,
-      orphaned_ms: LIMITS.recover_orphaned_ms,
-      limit: batch_max,
+      orphanedMs: LIMITS.recoverOrphanedMs,
+      limit: batchMax,
     })
     crashPoint('recover.find.after')
     const left = [...found]
@@ -85,15 +85,15 @@ export class Recovery<Tx> {
         }
       }
     }
-    await Promise.all(Array.from({ length: Math.min(at_once, left.length) }, lane))
-    return { done, more: found.length >= batch_max && done > 0 }
+    await Promise.all(Array.from({ length: Math.min(atOnce, left.length) }, lane))
+    return { done, more: found.length >= batchMax && done > 0 }
   }
 
   async #attendTo(seen: Unattended): Promise<boolean> {
     if (seen.state === 'unknown') return await this.#look(seen, true)
-    const { store, observers, crashPoint, grace_ms, retention_ms } = this.#house
+    const { store, observers, crashPoint, graceMs, retentionMs } = this.#house
     crashPoint('recover.vanish.before')
-    const state = await store.recovery.vanish(seen, grace_ms, retention_ms)
+    const state = await store.recovery.vanish(seen, graceMs, retentionMs)
     crashPoint('recover.vanish.after')
     if (state === null) return false
     const { id } = seen
@@ -114,9 +114,9 @@ export class Recovery<Tx> {
   }
 
   async #ask(seen: Unattended, recover: NonNullable<ReturnType<Recovers['get']>>): Promise<boolean> {
-    const { store, crashPoint, schedule_ms } = this.#house
+    const { store, crashPoint, scheduleMs } = this.#house
     crashPoint('recover.take.before')
-    const look = await store.recovery.takeLook(seen, LIMITS.recover_hold_ms)
+    const look = await store.recovery.takeLook(seen, LIMITS.recoverHoldMs)
     crashPoint('recover.take.after')
     // Another looks: a caller that asks the record again hears until when.
     if (look === null) return true
@@ -125,17 +125,17 @@ export class Recovery<Tx> {
     crashPoint('recover.ask.after')
     if (asked.end === 'found') return await this.#end(look, asked)
     if (asked.end === 'void') return await this.#end(look, { end: 'void', failure: VOIDED })
-    const in_ms = schedule_ms[look.looks - 1]
-    if (in_ms === undefined)
+    const inMs = scheduleMs[look.looks - 1]
+    if (inMs === undefined)
       return await this.#end(look, { end: 'parked', failure: exhausted(look.looks, asked.failure) })
-    return await this.#end(look, { end: 'again', in_ms }, asked.failure)
+    return await this.#end(look, { end: 'again', inMs }, asked.failure)
   }
 
   async #end(look: Unattended, end: LookEnd, failure: Failure | null = null): Promise<boolean> {
-    const { store, observers, crashPoint, retention_ms } = this.#house
+    const { store, observers, crashPoint, retentionMs } = this.#house
     const { id } = look
     crashPoint('recover.write.before')
-    const done = await store.recovery.endLook(look, end, retention_ms)
+    const done = await store.recovery.endLook(look, end, retentionMs)
     crashPoint('recover.write.after')
     if (!done) return true
     switch (end.end) {

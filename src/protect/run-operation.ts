@@ -20,13 +20,13 @@ import { Steps } from './steps.ts'
 import { busyFor, type Outcome, outcomeOf } from './transaction.ts'
 
 /** An operation with everything that decides about it. */
-export interface OperationRequest extends Omit<HandlerRequest, 'rerunnable' | 'save_wait_ms'> {
+export interface OperationRequest extends Omit<HandlerRequest, 'rerunnable' | 'saveWaitMs'> {
   /** As JSON; the function is given what it says. */
   readonly input: Buffer
   /** Until when a worker that finishes it in the background may still begin calls; null where the caller gave none. */
-  readonly deadline_given_ms: number | null
+  readonly deadlineGivenMs: number | null
   /** That the client of a route gave, which runs since the request was read; null where it gave none. */
-  readonly client_deadline: Deadline | null
+  readonly clientDeadline: Deadline | null
   /** Whether a reply with this status lets the same request run again, where nothing was done outside. */
   readonly notNow: (status: number) => boolean
 }
@@ -48,37 +48,37 @@ export async function runOperation<Tx>(
   signals: CallSignals,
   begin: () => void,
 ): Promise<Outcome> {
-  const { id, owner, fingerprint, trace, lease_ms } = request
-  const deadline = new Deadline(request.deadline_ms)
-  const { client_deadline: client } = request
+  const { id, owner, fingerprint, trace, leaseMs } = request
+  const deadline = new Deadline(request.deadlineMs)
+  const { clientDeadline: client } = request
   // A client's deadline is often shorter than the time for the attempt. What has begun by then is brought to its end.
-  const begins_until = client !== null && client.left_ms < deadline.left_ms ? client : deadline
+  const beginsUntil = client !== null && client.leftMs < deadline.leftMs ? client : deadline
   const code = versionsOf(id.operation)
-  for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
-    if (tries > 0 && !(await begins_until.backOff(tries))) break
-    const claimant: Claimant = { kind: 'operation', attempt_id: randomUUID(), owner, fingerprint, trace }
+  for (let tries = 0; tries < LIMITS.attemptsMax; tries += 1) {
+    if (tries > 0 && !(await beginsUntil.backOff(tries))) break
+    const claimant: Claimant = { kind: 'operation', attemptId: randomUUID(), owner, fingerprint, trace }
     house.crashPoint('operation.look.before')
     const seen = await house.store.look(id).catch(throwOfStore)
     house.crashPoint('operation.look.after')
     const record = seen?.record ?? null
     refuseNewWork(request.lapsed, record?.state ?? 'none')
-    const same_request = record === null || record.state === 'expired' || request.matches(record.fingerprint)
-    const claim = { claimant, same_request, lease_ms, takeover: 'resume' } as const
+    const sameRequest = record === null || record.state === 'expired' || request.matches(record.fingerprint)
+    const claim = { claimant, sameRequest, leaseMs, takeover: 'resume' } as const
     const decision = decide(record, claim, seen?.now ?? 0)
     signals.decided(decision)
     if (decision.kind !== 'run') return outcomeOf(decision)
     const head = {
       version: operation.version,
-      input: { bytes: request.input, sealed_by: null },
-      deadline_ms: client === null ? request.deadline_given_ms : Math.ceil(client.left_ms),
-      retention_ms: request.retention_ms,
+      input: { bytes: request.input, sealedBy: null },
+      deadlineMs: client === null ? request.deadlineGivenMs : Math.ceil(client.leftMs),
+      retentionMs: request.retentionMs,
     }
-    const lease = new Deadline(lease_ms)
+    const lease = new Deadline(leaseMs)
     let resumed: Resumed | null = null
     if (record !== null) {
       house.crashPoint('operation.take_over.before')
       const taken = { id, fence: record.fence, state: record.state }
-      const request = { seen: taken, claimant, lease_ms, head, versions: [...code.keys()] }
+      const request = { seen: taken, claimant, leaseMs, head, versions: [...code.keys()] }
       resumed = await house.operations.takeOver(request).catch(throwOfStore).catch(throwUnanswered)
       house.crashPoint('operation.take_over.after')
       if (resumed === null) continue
@@ -86,11 +86,11 @@ export async function runOperation<Tx>(
     const attempt: OperationAttempt = {
       ...attemptOf(request, claimant, resumed),
       deadline,
-      begins_until,
+      beginsUntil,
       head: headOf(head, resumed),
       resumed,
       from: record?.state ?? 'none',
-      effects_possible: resumed?.effects_possible ?? false,
+      effectsPossible: resumed?.effectsPossible ?? false,
     }
     begin()
     const end = await runAttempt(house, attempt, lease, code, request.notNow, signals)
@@ -112,7 +112,7 @@ function throwOfStore(error: unknown): never {
 }
 
 /** What a worker knows of an operation that it goes on with. */
-export interface ResumeRequest extends Pick<HandlerRequest, 'owner' | 'lease_ms' | 'in_progress_max_ms'> {
+export interface ResumeRequest extends Pick<HandlerRequest, 'owner' | 'leaseMs' | 'inProgressMaxMs'> {
   readonly seen: Takable
   /** Looks count towards the schedule only where a worker was sent to look. */
   readonly looking: boolean
@@ -128,34 +128,34 @@ export async function resumeOperation<Tx>(
   versionsOf: VersionsOf,
   signals: CallSignals,
 ): Promise<ResumeEnd> {
-  const { seen, owner, lease_ms, in_progress_max_ms } = request
+  const { seen, owner, leaseMs, inProgressMaxMs } = request
   const { id } = seen
   const code = versionsOf(id.operation)
-  const unsigned = { kind: 'operation', attempt_id: randomUUID(), owner, trace: signals.trace } as const
-  const lease = new Deadline(lease_ms)
+  const unsigned = { kind: 'operation', attemptId: randomUUID(), owner, trace: signals.trace } as const
+  const lease = new Deadline(leaseMs)
   house.crashPoint('operation.take_over.before')
   const resumed = await house.operations.takeOver({
     seen,
     claimant: unsigned,
-    lease_ms,
+    leaseMs,
     head: null,
     versions: [...code.keys()],
   })
   house.crashPoint('operation.take_over.after')
   if (resumed === null) return null
   const claimant: Claimant = { ...unsigned, fingerprint: resumed.record.fingerprint }
-  const calls_ms = Math.max(0, Math.min(resumed.deadline_in_ms ?? in_progress_max_ms, in_progress_max_ms))
+  const callsMs = Math.max(0, Math.min(resumed.deadlineInMs ?? inProgressMaxMs, inProgressMaxMs))
   const attempt: OperationAttempt = {
     id,
     claimant,
-    lease_ms,
-    in_progress_max_ms,
-    deadline: new Deadline(in_progress_max_ms),
-    begins_until: new Deadline(calls_ms),
-    head: headOf({ version: '', input: resumed.input, deadline_ms: null, retention_ms: 0 }, resumed),
+    leaseMs,
+    inProgressMaxMs,
+    deadline: new Deadline(inProgressMaxMs),
+    beginsUntil: new Deadline(callsMs),
+    head: headOf({ version: '', input: resumed.input, deadlineMs: null, retentionMs: 0 }, resumed),
     resumed: request.looking ? { ...resumed, looks: resumed.looks + 1 } : resumed,
     from: seen.state,
-    effects_possible: resumed.effects_possible,
+    effectsPossible: resumed.effectsPossible,
   }
   return await runAttempt(house, attempt, lease, code, isNotNow, signals)
 }
@@ -172,7 +172,7 @@ async function runAttempt<Tx>(
   const hold = new Hold(house, attempt, lease)
   try {
     hold.begin()
-    if ((attempt.resumed?.vanished ?? 0) >= LIMITS.owners_max) {
+    if ((attempt.resumed?.vanished ?? 0) >= LIMITS.ownersMax) {
       await hold.park(WORN_OUT)
       return { why: 'parked', failure: WORN_OUT }
     }
@@ -221,19 +221,19 @@ const WORN_OUT: Failure = {
 }
 
 function attemptOf(
-  { id, lease_ms, in_progress_max_ms }: OperationRequest,
+  { id, leaseMs, inProgressMaxMs }: OperationRequest,
   claimant: Claimant,
   resumed: Resumed | null,
-): Pick<OperationAttempt, 'id' | 'claimant' | 'lease_ms' | 'in_progress_max_ms'> {
+): Pick<OperationAttempt, 'id' | 'claimant' | 'leaseMs' | 'inProgressMaxMs'> {
   const { fingerprint } = resumed?.record ?? claimant
-  return { id, claimant: { ...claimant, fingerprint }, lease_ms, in_progress_max_ms }
+  return { id, claimant: { ...claimant, fingerprint }, leaseMs, inProgressMaxMs }
 }
 
 /** What an earlier attempt has written down is what counts. */
 function headOf(head: OperationAttempt['head'], resumed: Resumed | null): OperationAttempt['head'] {
   if (resumed === null) return head
-  const { version, input, retention_ms } = resumed
-  return { ...head, version, input, retention_ms }
+  const { version, input, retentionMs } = resumed
+  return { ...head, version, input, retentionMs }
 }
 
 function inputOf(bytes: Buffer): unknown {

@@ -11,20 +11,20 @@ export interface CutOff {
 
 /** The handlers of this process that own a record right now, until the process is closed. */
 export class Running<Tx> {
-  readonly #at_work = new Map<
+  readonly #atWork = new Map<
     Owned,
     { readonly heartbeat: Heartbeat<Tx>; readonly kind: 'handlers' | 'operations' }
   >()
   #transactions = 0
   readonly #waits = new Map<Owned, NodeJS.Timeout>()
   readonly #saves = new Set<Promise<unknown>>()
-  readonly #give_backs = new GiveBacks()
+  readonly #giveBacks = new GiveBacks()
   #over = false
 
   /** False when it is too late: leases have been handed over, and this one would not be. */
   begin(owned: Owned, heartbeat: Heartbeat<Tx>, kind: 'handlers' | 'operations'): boolean {
     if (this.#over) return false
-    this.#at_work.set(owned, { heartbeat, kind })
+    this.#atWork.set(owned, { heartbeat, kind })
     return true
   }
 
@@ -34,7 +34,7 @@ export class Running<Tx> {
   }
 
   end(owned: Owned): void {
-    this.#at_work.delete(owned)
+    this.#atWork.delete(owned)
     this.#waits.delete(owned)
   }
 
@@ -67,13 +67,13 @@ export class Running<Tx> {
   }
 
   /** A claim that executed nothing, and may stand all the same. */
-  giveBack(store: Store<Tx>, given: GivenBack, lease_ms: number): void {
-    this.#give_backs.add(store, given, lease_ms)
+  giveBack(store: Store<Tx>, given: GivenBack, leaseMs: number): void {
+    this.#giveBacks.add(store, given, leaseMs)
   }
 
   /** Resolves when all results that are on their way now are saved, or given up, and no claim is left to be given back. */
   async saved(): Promise<void> {
-    await Promise.allSettled([...this.#saves, this.#give_backs.idle()])
+    await Promise.allSettled([...this.#saves, this.#giveBacks.idle()])
   }
 
   /**
@@ -83,9 +83,9 @@ export class Running<Tx> {
    */
   async handOver(store: Store<Tx>): Promise<CutOff> {
     this.#over = true
-    const left = [...this.#at_work]
+    const left = [...this.#atWork]
     const count = (kind: string) => left.filter(([, work]) => work.kind === kind).length
-    const cut_off = {
+    const cutOff = {
       transactions: this.#transactions,
       handlers: count('handlers'),
       operations: count('operations'),
@@ -93,6 +93,6 @@ export class Running<Tx> {
     for (const [, { heartbeat }] of left) heartbeat.stop()
     for (const timer of this.#waits.values()) timer.unref()
     await Promise.allSettled(left.map(([owned]) => store.extend(owned, 0)))
-    return cut_off
+    return cutOff
   }
 }

@@ -16,8 +16,8 @@ export function checkForeign(name: string, step: ForeignStep<unknown>): void {
     refuse(name, 'result is a function, or a schema.')
   if (step.dedupes !== undefined && typeof step.dedupes !== 'boolean')
     refuse(name, 'dedupes is true or false.')
-  const { timeout_ms, settle_ms, key_lifetime_ms } = step
-  for (const [option, value] of Object.entries({ timeout_ms, settle_ms, key_lifetime_ms })) {
+  const { timeoutMs, settleMs, keyLifetimeMs } = step
+  for (const [option, value] of Object.entries({ timeoutMs, settleMs, keyLifetimeMs })) {
     if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue
     refuse(name, `${option} is a whole number of milliseconds, at least 1.`)
   }
@@ -28,9 +28,9 @@ const FOREIGN: OptionNames<ForeignStep<unknown>> = {
   find: true,
   result: true,
   dedupes: true,
-  timeout_ms: true,
-  settle_ms: true,
-  key_lifetime_ms: true,
+  timeoutMs: true,
+  settleMs: true,
+  keyLifetimeMs: true,
 }
 
 export function checkAtomic(

@@ -31,8 +31,8 @@ export class Steps {
     this.#entries = [...entries]
     this.#given = entries.length
     this.#durable = entries.length
-    const undo_at = entries.findIndex(({ kind }) => kind === 'undoing')
-    this.#forward = undo_at < 0 ? entries.length : undo_at
+    const undoAt = entries.findIndex(({ kind }) => kind === 'undoing')
+    this.#forward = undoAt < 0 ? entries.length : undoAt
   }
 
   static read(bytes: Buffer | null): Steps {
@@ -98,9 +98,9 @@ export class Steps {
   reserve(name: string): void {
     checkName(name, 'option_invalid')
     // Asked before a step runs, undos included: what has happened must find a place.
-    if (this.#names.size >= LIMITS.steps_max) {
+    if (this.#names.size >= LIMITS.stepsMax) {
       throw new OnlyonceError('option_invalid', {
-        detail: `An operation has at most ${LIMITS.steps_max} steps.`,
+        detail: `An operation has at most ${LIMITS.stepsMax} steps.`,
       })
     }
     if (this.#names.has(name)) {
@@ -141,22 +141,22 @@ export class Steps {
   points(more: readonly Entry[] = []): Points {
     const entries = [...this.#entries, ...more]
     const bytes = Buffer.from(`[${entries.map(entryText).join(',')}]`, 'utf8')
-    if (bytes.length > LIMITS.progress_max_bytes) {
+    if (bytes.length > LIMITS.progressMaxBytes) {
       throw new OnlyonceError('value_too_large', {
         detail: 'The results of all steps together are too large.',
       })
     }
-    return { count: entries.length, last: entries.at(-1)!.name, progress: { bytes, sealed_by: null } }
+    return { count: entries.length, last: entries.at(-1)!.name, progress: { bytes, sealedBy: null } }
   }
 }
 
 /** The result of a step, as it is stored. */
 export function entryOf(name: string, kind: StepKind, value: unknown): Entry {
   const text = encodeValue(value).body!.toString('utf8')
-  const size_bytes = Buffer.byteLength(text)
-  if (size_bytes > LIMITS.step_result_max_bytes) {
+  const sizeBytes = Buffer.byteLength(text)
+  if (sizeBytes > LIMITS.stepResultMaxBytes) {
     throw new OnlyonceError('value_too_large', {
-      detail: `The result of step ${name} has ${size_bytes} bytes; the limit is ${LIMITS.step_result_max_bytes}.`,
+      detail: `The result of step ${name} has ${sizeBytes} bytes; the limit is ${LIMITS.stepResultMaxBytes}.`,
     })
   }
   return { name, kind, text }

@@ -39,12 +39,12 @@ export interface TransactionRequest {
   readonly matches: (stored: Fingerprint) => boolean
   /** Why the key may start nothing new, or null. What is there already is answered as ever. */
   readonly lapsed: OnlyonceError | null
-  readonly retention_ms: number
-  readonly deadline_ms: number
+  readonly retentionMs: number
+  readonly deadlineMs: number
   readonly isolation: Isolation | null
   readonly exclusive: boolean
   /** Work that sends no statement on its `tx` leaves the record unknown: its effects, if any, are elsewhere. */
-  readonly strict_tx: boolean
+  readonly strictTx: boolean
   /** False for work that cannot be run a second time in place, such as an HTTP handler. */
   readonly rerun: boolean
 }
@@ -54,12 +54,12 @@ export type Outcome =
   | { readonly outcome: 'executed'; readonly reply: Reply }
   /** `origin` is the attempt that the caller met. */
   | { readonly outcome: 'replayed'; readonly reply: Reply; readonly origin: Origin }
-  | { readonly outcome: 'in_progress'; readonly retry_after_ms: number }
+  | { readonly outcome: 'in_progress'; readonly retryAfterMs: number }
   | { readonly outcome: 'key_reused' }
   | {
       readonly outcome: 'unknown'
       readonly failure: Failure
-      readonly retry_after_ms: number
+      readonly retryAfterMs: number
       readonly origin: Origin
     }
   | { readonly outcome: 'parked'; readonly failure: Failure; readonly origin: Origin }
@@ -74,18 +74,18 @@ export async function runTransaction<Tx>(
   store: Store<Tx>,
   request: TransactionRequest,
   work: (tx: Tx) => Promise<Reply>,
-  recovery: Pick<Recovery<Tx>, 'attend' | 'grace_ms'>,
+  recovery: Pick<Recovery<Tx>, 'attend' | 'graceMs'>,
   crashPoint: CrashPoint,
   signals: CallSignals,
   misused: { readonly unusedTx: () => void; readonly ignoredError: (failure: Failure) => void },
 ): Promise<Outcome> {
-  const deadline = new Deadline(request.deadline_ms)
+  const deadline = new Deadline(request.deadlineMs)
   let last: unknown
-  for (let tries = 0; tries < LIMITS.attempts_max; tries += 1) {
+  for (let tries = 0; tries < LIMITS.attemptsMax; tries += 1) {
     if (tries > 0 && !(await deadline.backOff(tries))) break
     const claimant: Claimant = {
       kind: 'transaction',
-      attempt_id: randomUUID(),
+      attemptId: randomUUID(),
       owner: request.owner,
       fingerprint: request.fingerprint,
       trace: request.trace,
@@ -110,7 +110,7 @@ export async function runTransaction<Tx>(
     if (isUnused(end)) misused.unusedTx()
     if (end.end === 'committed') return { outcome: 'executed', reply: end.reply }
     if (end.end === 'busy') return busyFor(deadline)
-    const step = await stepAfter(end, store, attempt, recovery.grace_ms, crashPoint, signals)
+    const step = await stepAfter(end, store, attempt, recovery.graceMs, crashPoint, signals)
     if (step.next === 'done') return step.outcome
     last = step.error
     if (step.next === 'rerun' && !request.rerun) break
@@ -129,7 +129,7 @@ function isUnused(end: TransactionEnd): boolean {
  * work may well go on another time.
  */
 function wentOn(end: TransactionEnd): end is Extract<TransactionEnd, { end: 'failed' }> {
-  return end.end === 'failed' && end.went_on === true && !(end.error instanceof OnlyonceError)
+  return end.end === 'failed' && end.wentOn === true && !(end.error instanceof OnlyonceError)
 }
 
 /**
@@ -145,7 +145,7 @@ function ofTheStore(end: TransactionEnd, { rerun }: TransactionRequest): Transac
 
 /** Another's transaction is open. It has run for as long as was waited for it, at least. */
 export function busyFor(waited: Deadline): Outcome {
-  return { outcome: 'in_progress', retry_after_ms: asLongAgain(waited.elapsed_ms) }
+  return { outcome: 'in_progress', retryAfterMs: asLongAgain(waited.elapsedMs) }
 }
 
 /** After one attempt: it is done, or look again because another came first, or run again. */
@@ -157,7 +157,7 @@ async function stepAfter<Tx>(
   end: Exclude<TransactionEnd, { end: 'committed' | 'busy' }>,
   store: Store<Tx>,
   attempt: TransactionAttempt,
-  grace_ms: number,
+  graceMs: number,
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<Step> {
@@ -176,7 +176,7 @@ async function stepAfter<Tx>(
         : { next: 'rerun', error: end.error }
     }
     case 'ended_inside':
-      await leaveUnknown(store, attempt, end.error, grace_ms, signals)
+      await leaveUnknown(store, attempt, end.error, graceMs, signals)
       throw end.error
     case 'failed':
       return await afterFailure(store, attempt, end.error, crashPoint)
@@ -234,20 +234,20 @@ const NOT_WORTH_A_WRITE: readonly string[] = [
 ]
 
 function attemptOf(
-  { id, retention_ms, isolation, exclusive, strict_tx }: TransactionRequest,
+  { id, retentionMs, isolation, exclusive, strictTx }: TransactionRequest,
   claimant: Claimant,
   seen: Seen | null,
   deadline: Deadline,
 ): TransactionAttempt {
   const previous = seen?.record ?? null
-  const time_max_ms = Math.max(1, deadline.left_ms)
-  return { id, claimant, previous, retention_ms, isolation, exclusive, strict_tx, time_max_ms }
+  const timeMaxMs = Math.max(1, deadline.leftMs)
+  return { id, claimant, previous, retentionMs, isolation, exclusive, strictTx, timeMaxMs }
 }
 
 function decideFrom(seen: Seen | null, request: TransactionRequest, claimant: Claimant): Decision {
   const record = seen?.record ?? null
-  const same_request = record === null || record.state === 'expired' || request.matches(record.fingerprint)
-  const claim = { claimant, same_request, lease_ms: 0, takeover: 'doubt' } as const
+  const sameRequest = record === null || record.state === 'expired' || request.matches(record.fingerprint)
+  const claim = { claimant, sameRequest, leaseMs: 0, takeover: 'doubt' } as const
   return decide(record, claim, seen?.now ?? 0)
 }
 
@@ -258,7 +258,7 @@ export function outcomeOf(decision: Exclude<Decision, Run>): Outcome {
     case 'in_progress':
       return {
         outcome: 'in_progress',
-        retry_after_ms: decision.retry_after_ms,
+        retryAfterMs: decision.retryAfterMs,
       }
     case 'key_reused':
       return { outcome: 'key_reused' }
@@ -267,7 +267,7 @@ export function outcomeOf(decision: Exclude<Decision, Run>): Outcome {
       return {
         outcome: 'unknown',
         failure: decision.record.failure,
-        retry_after_ms: decision.retry_after_ms,
+        retryAfterMs: decision.retryAfterMs,
         origin: decision.record,
       }
     case 'parked':

@@ -24,6 +24,6 @@ export function undoingOf({ status, headers, schema, body }: Reply): Entry {
 }
 
 export function replyOfUndoing(undoing: Entry): Reply {
-  const { body, ...rest } = resultOf(undoing) as Omit<Reply, 'body' | 'sealed_by'> & { body: string }
-  return { ...rest, body: Buffer.from(body), sealed_by: null }
+  const { body, ...rest } = resultOf(undoing) as Omit<Reply, 'body' | 'sealedBy'> & { body: string }
+  return { ...rest, body: Buffer.from(body), sealedBy: null }
 }

@@ -10,16 +10,16 @@ import type { ForeignStep, Found } from './operation.ts'
 export async function voidBefore<T>(
   step: ForeignStep<T>,
   site: CallSite,
-  timeout_ms: number,
-  { in_doubt }: Known,
+  timeoutMs: number,
+  { inDoubt }: Known,
 ): Promise<CallEnd | null> {
-  for (const key of site.void_keys) {
-    const truth = await learn(step, site, key, timeout_ms)
+  for (const key of site.voidKeys) {
+    const truth = await learn(step, site, key, timeoutMs)
     if (truth?.status === 'found')
-      return in_doubt ? happened('MAYBE', null, site.key) : { end: 'result', value: truth.result }
+      return inDoubt ? happened('MAYBE', null, site.key) : { end: 'result', value: truth.result }
     const open = openQuestion(step, truth)
     // What is in doubt about the call that may have been made stays in doubt; one that was not begun is not.
-    if (open !== null) return in_doubt ? open : { ...open, about: key }
+    if (open !== null) return inDoubt ? open : { ...open, about: key }
   }
   return null
 }
@@ -28,12 +28,12 @@ export async function voidBefore<T>(
 export async function voidAfter<T>(
   step: ForeignStep<T>,
   site: CallSite,
-  timeout_ms: number,
+  timeoutMs: number,
   end: Extract<CallEnd, { end: 'result' }>,
 ): Promise<CallEnd> {
-  for (const key of site.void_keys) {
+  for (const key of site.voidKeys) {
     // A processor that cannot be asked now was asked before. Evidence that comes later finds the decision, and raises the alarm.
-    const truth = await learn(step, site, key, timeout_ms).catch(() => null)
+    const truth = await learn(step, site, key, timeoutMs).catch(() => null)
     if (truth?.status === 'found') return happened('MADE', { value: end.value }, null)
   }
   return end
@@ -55,10 +55,10 @@ const UNASKED = 'The other side could not be asked about an earlier call that wa
 function happened(
   other: keyof typeof HAPPENED,
   made: { readonly value: unknown } | null,
-  waits_for: string | null,
+  waitsFor: string | null,
 ): Extract<CallEnd, { end: 'void_happened' }> {
   const failure: Failure = { code: 'void_call_happened', message: HAPPENED[other] }
-  return { end: 'void_happened', failure, made, waits_for }
+  return { end: 'void_happened', failure, made, waitsFor }
 }
 
 const HAPPENED = {

@@ -19,20 +19,20 @@ export async function runWithin<Tx>(
   tx: Queryable,
   request: Pick<
     TransactionRequest,
-    'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'lapsed' | 'retention_ms'
+    'id' | 'owner' | 'fingerprint' | 'trace' | 'matches' | 'lapsed' | 'retentionMs'
   >,
   work: (tx: Queryable) => Promise<Reply>,
   crashPoint: CrashPoint,
   signals: CallSignals,
 ): Promise<Outcome> {
-  const { id, owner, fingerprint, trace, matches, lapsed, retention_ms } = request
-  const claimant = { kind: 'transaction', attempt_id: randomUUID(), owner, fingerprint, trace } as const
-  const waited = new Deadline(LIMITS.lock_wait_max_ms)
+  const { id, owner, fingerprint, trace, matches, lapsed, retentionMs } = request
+  const claimant = { kind: 'transaction', attemptId: randomUUID(), owner, fingerprint, trace } as const
+  const waited = new Deadline(LIMITS.lockWaitMaxMs)
   crashPoint('within.claim.before')
-  const claim = { id, claimant, matches, lease_ms: LIMITS.lease_ms, takeover: 'doubt' } as const
+  const claim = { id, claimant, matches, leaseMs: LIMITS.leaseMs, takeover: 'doubt' } as const
   let from: Run['from'] = 'none'
   const end = await store
-    .within(tx, claim, retention_ms, async (inner, claimed) => {
+    .within(tx, claim, retentionMs, async (inner, claimed) => {
       // The claim is undone with what is thrown here. A look beforehand would need a second connection.
       refuseNewWork(lapsed, claimed.from)
       from = claimed.from

@@ -46,7 +46,7 @@ export function mayForget(record: OnceRecord | null, fence: number): record is I
  */
 export function mayHideEffects(record: OnceRecord | null): boolean {
   if (record === null || record.state === 'expired') return false
-  return record.kind === 'handler_rerunnable' || record.has_steps === true || record.decided
+  return record.kind === 'handler_rerunnable' || record.hasSteps === true || record.decided
 }
 
 /**

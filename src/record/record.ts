@@ -18,7 +18,7 @@ export interface Reply {
   /** The version of the reply's own form, for code that reads it after a deploy. */
   readonly schema: number
   /** The id of the key that headers and body are sealed with; null when they are plain. */
-  readonly sealed_by: string | null
+  readonly sealedBy: string | null
 }
 
 /** Why an attempt did not complete. The message holds no card numbers and is short. */
@@ -39,7 +39,7 @@ interface Common {
   /** Rises by one whenever ownership is taken. */
   readonly fence: number
   /** Random for every attempt; the proof of who wrote the record. */
-  readonly attempt_id: string
+  readonly attemptId: string
   readonly owner: string
   readonly fingerprint: Fingerprint
   /** The span of the attempt, as W3C trace context writes it, so that a replay can point to it. */
@@ -47,35 +47,35 @@ interface Common {
   /** An operator or `recover` has decided in the owner's place: the owner's own word counts no more. */
   readonly decided: boolean
   /** Steps of an operation are durable under it. */
-  readonly has_steps?: boolean
+  readonly hasSteps?: boolean
   /** Milliseconds since the epoch by the store's clock, as are all times of a record. */
-  readonly created_at: number
-  readonly attempted_at: number
-  readonly changed_at: number
+  readonly createdAt: number
+  readonly attemptedAt: number
+  readonly changedAt: number
 }
 
 export interface InProgress extends Common {
   readonly state: 'in_progress'
-  readonly lease_until: number
+  readonly leaseUntil: number
 }
 
 export interface Completed extends Common {
   readonly state: 'completed'
   readonly reply: Reply
-  readonly expires_at: number
+  readonly expiresAt: number
 }
 
 export interface Retryable extends Common {
   readonly state: 'retryable'
   readonly failure: Failure
-  readonly expires_at: number
+  readonly expiresAt: number
 }
 
 export interface Unknown extends Common {
   readonly state: 'unknown'
   readonly failure: Failure
   /** When it is looked into next what became of it; null where that was not written down, which counts as now. */
-  readonly look_at: number | null
+  readonly lookAt: number | null
   /** How often a look was taken; also the fence of the look that was taken last. */
   readonly looks: number
 }
@@ -87,7 +87,7 @@ export interface Parked extends Common {
 
 export interface Expired extends Common {
   readonly state: 'expired'
-  readonly expires_at: number
+  readonly expiresAt: number
 }
 
 /** The durable row for (scope, key). Only these combinations exist; the database refuses all others. */
@@ -102,7 +102,7 @@ export type UnfinishedState = 'in_progress' | 'unknown' | 'parked'
 export interface StuckCount {
   readonly count: number
   /** Since the start of its last attempt, by the store's clock; 0 when there is none. */
-  readonly oldest_age_ms: number
+  readonly oldestAgeMs: number
 }
 
 export type Stuck = Readonly<Record<UnfinishedState, StuckCount>>
@@ -110,14 +110,14 @@ export type Stuck = Readonly<Record<UnfinishedState, StuckCount>>
 /** An attempt that a later one superseded, as the history keeps it. */
 export interface Attempt {
   readonly fence: number
-  readonly attempt_id: string
+  readonly attemptId: string
   readonly owner: string
-  readonly started_at: number
+  readonly startedAt: number
   /**
    * When its record came into the state that is its outcome, by itself or by a decision; of one that was abandoned, when its lease was over. Null while it is in
    * progress.
    */
-  readonly ended_at: number | null
+  readonly endedAt: number | null
   readonly outcome: AttemptOutcome
   readonly failure: Failure | null
 }

@@ -29,7 +29,7 @@ import {
   unpark,
 } from './index.ts'
 
-const REPLY: Reply = { status: 201, headers: [], body: Buffer.from('{}'), schema: 1, sealed_by: null }
+const REPLY: Reply = { status: 201, headers: [], body: Buffer.from('{}'), schema: 1, sealedBy: null }
 const FAILURE = { code: 'boom', message: 'it broke' }
 const RETENTION_MS = 1_000
 const LEASE_MS = 100
@@ -40,9 +40,9 @@ const KINDS = ['transaction', 'operation', 'handler', 'handler_rerunnable', 'han
 function claimant(n: number, request: number, kind: Claimant['kind'] = 'handler'): Claimant {
   return {
     kind,
-    attempt_id: `attempt-${n}`,
+    attemptId: `attempt-${n}`,
     owner: `owner-${n}`,
-    fingerprint: { key_id: 'k', digest: Buffer.from([request]) },
+    fingerprint: { keyId: 'k', digest: Buffer.from([request]) },
     trace: `trace-${n}`,
   }
 }
@@ -58,12 +58,12 @@ interface Model {
   state: State | 'none'
   fence: number
   request: number
-  lease_until: number
-  expires_at: number
+  leaseUntil: number
+  expiresAt: number
   /** An operator has parked it: its owner has no say any more. */
   decided: boolean
   /** When somebody may look, and how often somebody has. */
-  look_at: number
+  lookAt: number
   looks: number
   /** As what the present attempt was begun. */
   kind: Claimant['kind']
@@ -84,7 +84,7 @@ type Settling =
 
 type Step =
   | { do: 'claim'; request: number; takeover: 'resume' | 'doubt'; kind: Claimant['kind'] }
-  | { do: 'complete' | 'release' | 'doubt' | 'extend' | 'forget'; fence_behind: number }
+  | { do: 'complete' | 'release' | 'doubt' | 'extend' | 'forget'; fenceBehind: number }
   | { do: Settling }
   | { do: 'pass'; ms: number }
 
@@ -103,7 +103,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       'extend' as const,
       'forget' as const,
     ),
-    fence_behind: fc.integer({ min: 0, max: 1 }),
+    fenceBehind: fc.integer({ min: 0, max: 1 }),
   }),
   fc.record({
     do: fc.constantFrom(
@@ -130,7 +130,7 @@ function modelClaim(model: Model, request: number, takeover: string, kind: strin
   if (model.state === 'completed') return 'replay'
   if (model.state === 'retryable') return 'run'
   if (model.state === 'in_progress') {
-    if (now < model.lease_until) return 'in_progress'
+    if (now < model.leaseUntil) return 'in_progress'
     const again = ['operation', 'handler_rerunnable'].includes(kind) && model.kind === kind
     return takeover === 'resume' && again ? 'run' : 'vanished'
   }
@@ -144,10 +144,10 @@ class World {
     state: 'none',
     fence: 0,
     request: 0,
-    lease_until: 0,
-    expires_at: 0,
+    leaseUntil: 0,
+    expiresAt: 0,
     decided: false,
-    look_at: 0,
+    lookAt: 0,
     looks: 0,
     kind: 'handler',
   }
@@ -164,9 +164,9 @@ class World {
       case 'release':
       case 'doubt':
       case 'extend':
-        return this.own(step.do, (this.record?.fence ?? 1) - step.fence_behind)
+        return this.own(step.do, (this.record?.fence ?? 1) - step.fenceBehind)
       case 'forget':
-        return this.forget((this.record?.fence ?? 1) - step.fence_behind)
+        return this.forget((this.record?.fence ?? 1) - step.fenceBehind)
       default:
         return this.settle(step.do)
     }
@@ -176,44 +176,44 @@ class World {
     this.attempts += 1
     const who = claimant(this.attempts, request, kind)
     const before = this.record
-    const same_request = before === null || sameRequest(before, who)
-    const claim = { claimant: who, same_request, lease_ms: LEASE_MS, takeover, grace_ms: GRACE_MS }
+    const isSame = before === null || sameRequest(before, who)
+    const claim = { claimant: who, sameRequest: isSame, leaseMs: LEASE_MS, takeover, graceMs: GRACE_MS }
     const decision = decide(before, claim, this.now)
     expect(decision.kind).toBe(modelClaim(this.model, request, takeover, kind, this.now))
     if (decision.kind === 'run') expect(decision.from).toBe(this.model.state)
     if (decision.kind === 'run') {
       this.record = decision.record
-      expect(decision.record.attempt_id).toBe(who.attempt_id)
+      expect(decision.record.attemptId).toBe(who.attemptId)
       const { fence } = this.model
       this.model = {
         state: 'in_progress',
         fence: fence + 1,
         request,
-        lease_until: this.now + LEASE_MS,
-        expires_at: 0,
+        leaseUntil: this.now + LEASE_MS,
+        expiresAt: 0,
         decided: false,
-        look_at: 0,
+        lookAt: 0,
         looks: 0,
         kind,
       }
     } else if (decision.kind === 'vanished') {
       this.record = decision.record
-      Object.assign(this.model, { state: 'unknown', look_at: this.model.lease_until + GRACE_MS, looks: 0 })
-      expect(decision.due).toBe(this.model.kind !== 'operation' && this.model.look_at <= this.now)
+      Object.assign(this.model, { state: 'unknown', lookAt: this.model.leaseUntil + GRACE_MS, looks: 0 })
+      expect(decision.due).toBe(this.model.kind !== 'operation' && this.model.lookAt <= this.now)
     } else if (decision.kind === 'unknown') {
-      expect(decision.due).toBe(this.model.kind !== 'operation' && this.model.look_at <= this.now)
+      expect(decision.due).toBe(this.model.kind !== 'operation' && this.model.lookAt <= this.now)
     } else expect(this.record).toBe(before)
   }
 
   own(what: 'complete' | 'release' | 'doubt' | 'extend', fence: number): void {
     const { record, now, model } = this
     const mine = model.fence === fence
-    const at_work = model.state === 'in_progress'
-    const given_up =
+    const atWork = model.state === 'in_progress'
+    const givenUp =
       model.kind !== 'operation' &&
       (model.state === 'unknown' || (model.state === 'parked' && !model.decided))
-    expect(owns(record, fence)).toBe(mine && at_work)
-    expect(mayAnswer(record, fence)).toBe(mine && (at_work || given_up))
+    expect(owns(record, fence)).toBe(mine && atWork)
+    expect(mayAnswer(record, fence)).toBe(mine && (atWork || givenUp))
     if (!mayAnswer(record, fence) || (what === 'doubt' && !owns(record, fence))) return
     if (what === 'complete') this.record = complete(record, REPLY, RETENTION_MS, now)
     if (what === 'release') this.record = release(record, FAILURE, RETENTION_MS, now)
@@ -226,9 +226,9 @@ class World {
       extend: 'in_progress',
     } as const
     model.state = next[what]
-    if (what === 'extend') model.lease_until = now + LEASE_MS
-    if (what === 'doubt') Object.assign(model, { look_at: now, looks: 0 })
-    model.expires_at = now + RETENTION_MS
+    if (what === 'extend') model.leaseUntil = now + LEASE_MS
+    if (what === 'doubt') Object.assign(model, { lookAt: now, looks: 0 })
+    model.expiresAt = now + RETENTION_MS
   }
 
   /** Nothing is left of a record that its first owner removes: the next one begins anew. */
@@ -263,11 +263,11 @@ class World {
       this.record = settleAsExecuted(record, claimant(this.attempts, model.request), LEASE_MS, now)
       model.fence += 1
       model.kind = 'handler'
-      model.lease_until = now + LEASE_MS
+      model.leaseUntil = now + LEASE_MS
     }
     if (what === 'expire' && (record.state === 'completed' || record.state === 'retryable')) {
       const expired = expire(record, now)
-      expect(expired !== null).toBe(now >= model.expires_at)
+      expect(expired !== null).toBe(now >= model.expiresAt)
       this.record = expired ?? record
     }
     if (this.record === record) return
@@ -286,8 +286,8 @@ class World {
     } as const
     model.state = next[what]
     model.decided = what === 'park_by_operator' || what === 'not_executed' || what === 'reply'
-    if (what === 'unpark') Object.assign(model, { look_at: now, looks: 0 })
-    if (what === 'not_executed' || what === 'reply') model.expires_at = now + RETENTION_MS
+    if (what === 'unpark') Object.assign(model, { lookAt: now, looks: 0 })
+    if (what === 'not_executed' || what === 'reply') model.expiresAt = now + RETENTION_MS
   }
 
   /** Looks are taken when they are due, one at a time; the fence stays the owner's. */
@@ -295,11 +295,11 @@ class World {
     const { model, now } = this
     if (what === 'look') {
       const taken = takeLook(record, LEASE_MS, now)
-      expect(taken !== null).toBe(model.kind !== 'operation' && now >= model.look_at)
+      expect(taken !== null).toBe(model.kind !== 'operation' && now >= model.lookAt)
       if (taken === null) return
       this.record = taken
-      Object.assign(model, { looks: model.looks + 1, look_at: now + LEASE_MS })
-      expect([taken.looks, taken.look_at]).toEqual([model.looks, model.look_at])
+      Object.assign(model, { looks: model.looks + 1, lookAt: now + LEASE_MS })
+      expect([taken.looks, taken.lookAt]).toEqual([model.looks, model.lookAt])
       return
     }
     const end: LookEnd =
@@ -307,13 +307,13 @@ class World {
         ? { end: 'void', failure: FAILURE }
         : what === 'look_found'
           ? { end: 'found', reply: REPLY }
-          : { end: 'again', in_ms: 999 }
+          : { end: 'again', inMs: 999 }
     this.record = endLook(record, end, RETENTION_MS, now)
-    if (end.end === 'again') model.look_at = now + 999
+    if (end.end === 'again') model.lookAt = now + 999
     else
       Object.assign(model, {
         state: end.end === 'void' ? 'retryable' : 'completed',
-        expires_at: now + RETENTION_MS,
+        expiresAt: now + RETENTION_MS,
       })
   }
 
@@ -329,10 +329,10 @@ class World {
       failure: ['retryable', 'unknown', 'parked'].includes(record.state),
       expires: ['completed', 'retryable', 'expired'].includes(record.state),
     }
-    expect('lease_until' in record).toBe(shape.lease)
+    expect('leaseUntil' in record).toBe(shape.lease)
     expect('reply' in record).toBe(shape.reply)
     expect('failure' in record).toBe(shape.failure)
-    expect('expires_at' in record).toBe(shape.expires)
+    expect('expiresAt' in record).toBe(shape.expires)
   }
 }
 
@@ -369,13 +369,13 @@ describe('the life of a record', () => {
       { numRuns: 1_000, seed: 7 },
     )
     // A transaction goes from none, retryable or expired to its end in one commit, which no single step shows.
-    const at_once = ['none', 'retryable', 'expired'].flatMap((from) => [
+    const atOnce = ['none', 'retryable', 'expired'].flatMap((from) => [
       `${from} -> completed`,
       `${from} -> retryable`,
     ])
     const declared = Object.entries(EDGES).flatMap(([from, to]) => to.map((state) => `${from} -> ${state}`))
     expect([...reached].filter((edge) => !declared.includes(edge))).toEqual([])
-    expect(declared.filter((edge) => !reached.has(edge) && !at_once.includes(edge))).toEqual([])
+    expect(declared.filter((edge) => !reached.has(edge) && !atOnce.includes(edge))).toEqual([])
   })
 
   it('answers a reused key alike in every state that can be seen', () => {
@@ -390,8 +390,8 @@ describe('the life of a record', () => {
     for (const record of states) {
       const claim = {
         claimant: claimant(2, 2),
-        same_request: false,
-        lease_ms: LEASE_MS,
+        sameRequest: false,
+        leaseMs: LEASE_MS,
         takeover: 'resume',
       } as const
       expect(decide(record, claim, 10_000)).toEqual({ kind: 'key_reused' })

@@ -37,7 +37,7 @@ export const EDGES: Readonly<Record<State | 'none', readonly (State | 'none')[]>
 /** Who takes a record, and under which name. */
 export interface Claimant {
   readonly kind: Kind
-  readonly attempt_id: string
+  readonly attemptId: string
   readonly owner: string
   readonly fingerprint: Fingerprint
   readonly trace: string | null
@@ -55,7 +55,7 @@ export interface Run {
   readonly record: InProgress
   readonly from: State | 'none'
   /** An earlier attempt may have had effects, though the record was retryable: see `mayHideEffects`. */
-  readonly effects_possible: boolean
+  readonly effectsPossible: boolean
 }
 
 /** What a caller who brings a key is told. */
@@ -64,17 +64,17 @@ export type Decision =
   | {
       readonly kind: 'vanished'
       readonly record: Unknown
-      readonly retry_after_ms: number
+      readonly retryAfterMs: number
       readonly due: boolean
     }
   | { readonly kind: 'replay'; readonly record: Completed }
-  | { readonly kind: 'in_progress'; readonly retry_after_ms: number }
+  | { readonly kind: 'in_progress'; readonly retryAfterMs: number }
   | { readonly kind: 'key_reused' }
   /** `due`: the caller may look what became of it. */
   | {
       readonly kind: 'unknown'
       readonly record: Unknown
-      readonly retry_after_ms: number
+      readonly retryAfterMs: number
       readonly due: boolean
     }
   | { readonly kind: 'parked'; readonly record: Parked }
@@ -83,47 +83,47 @@ export type Decision =
 export function reserve(
   previous: OnceRecord | null,
   claimant: Claimant,
-  lease_ms: number,
+  leaseMs: number,
   now: number,
 ): InProgress {
   return {
     state: 'in_progress',
     kind: claimant.kind,
     fence: (previous?.fence ?? 0) + 1,
-    attempt_id: claimant.attempt_id,
+    attemptId: claimant.attemptId,
     owner: claimant.owner,
     fingerprint: claimant.fingerprint,
     trace: claimant.trace,
     decided: false,
-    created_at: previous?.created_at ?? now,
-    attempted_at: now,
-    changed_at: now,
-    lease_until: now + lease_ms,
+    createdAt: previous?.createdAt ?? now,
+    attemptedAt: now,
+    changedAt: now,
+    leaseUntil: now + leaseMs,
   }
 }
 
 /**
  * Decides what a claim of a record comes to.
  *
- * `same_request` tells whether the fingerprints agree; it is asked first in every state that can be seen, so
+ * `sameRequest` tells whether the fingerprints agree; it is asked first in every state that can be seen, so
  * that a reused key never learns anything about the request that holds it.
  */
 export function decide(
   record: OnceRecord | null,
   claim: {
     claimant: Claimant
-    same_request: boolean
-    lease_ms: number
+    sameRequest: boolean
+    leaseMs: number
     takeover: Takeover
     /** How long after its lease an owner may still answer before anybody looks. */
-    grace_ms?: number | undefined
+    graceMs?: number | undefined
   },
   now: number,
 ): Decision {
   if (record === null || record.state === 'expired') {
     return run(record, claim, now)
   }
-  if (!claim.same_request) return { kind: 'key_reused' }
+  if (!claim.sameRequest) return { kind: 'key_reused' }
   switch (record.state) {
     case 'completed':
       return { kind: 'replay', record }
@@ -132,12 +132,12 @@ export function decide(
         ? run(record, claim, now)
         : { kind: 'unknown', ...inDoubt(unfinished(record), now), due: false }
     case 'in_progress':
-      if (record.lease_until > now) {
-        return { kind: 'in_progress', retry_after_ms: afterOwner(record, now) }
+      if (record.leaseUntil > now) {
+        return { kind: 'in_progress', retryAfterMs: afterOwner(record, now) }
       }
       return claim.takeover === 'resume' && mayFollow(record.kind, claim.claimant.kind)
         ? run(record, claim, now)
-        : { kind: 'vanished', ...inDoubt(vanish(record, claim.grace_ms ?? LIMITS.grace_ms, now), now) }
+        : { kind: 'vanished', ...inDoubt(vanish(record, claim.graceMs ?? LIMITS.graceMs, now), now) }
     case 'unknown':
       return { kind: 'unknown', ...inDoubt(record, now) }
     case 'parked':
@@ -148,31 +148,31 @@ export function decide(
 }
 
 function inDoubt(record: Unknown, now: number) {
-  return { record, retry_after_ms: afterLook(record, now), due: isDue(record, now) }
+  return { record, retryAfterMs: afterLook(record, now), due: isDue(record, now) }
 }
 
 /** The owner said nothing until its lease was over. It has the grace to come back; then a worker or a retry looks. */
-export function vanish(record: InProgress, grace_ms: number, now: number): Unknown {
-  return doubt(record, OWNER_VANISHED, now, record.lease_until + grace_ms)
+export function vanish(record: InProgress, graceMs: number, now: number): Unknown {
+  return doubt(record, OWNER_VANISHED, now, record.leaseUntil + graceMs)
 }
 
 /** Whether a worker or a retry may look what became of a record. An operation is looked at by its workers. */
 export function isDue(record: Unknown, now: number): boolean {
-  return record.kind !== 'operation' && (record.look_at ?? now) <= now
+  return record.kind !== 'operation' && (record.lookAt ?? now) <= now
 }
 
 function run(
   record: OnceRecord | null,
-  claim: { readonly claimant: Claimant; readonly lease_ms: number },
+  claim: { readonly claimant: Claimant; readonly leaseMs: number },
   now: number,
 ): Run {
-  const { claimant, lease_ms } = claim
-  const effects_possible = mayHideEffects(record)
+  const { claimant, leaseMs } = claim
+  const effectsPossible = mayHideEffects(record)
   return {
     kind: 'run',
-    record: reserve(record, claimant, lease_ms, now),
+    record: reserve(record, claimant, leaseMs, now),
     from: record?.state ?? 'none',
-    effects_possible,
+    effectsPossible,
   }
 }
 
@@ -182,7 +182,7 @@ function run(
  */
 export function ownRun(record: InProgress): Run {
   const first = record.fence === 1
-  return { kind: 'run', record, from: first ? 'none' : 'retryable', effects_possible: !first }
+  return { kind: 'run', record, from: first ? 'none' : 'retryable', effectsPossible: !first }
 }
 
 export const OWNER_VANISHED: Failure = {
@@ -192,48 +192,48 @@ export const OWNER_VANISHED: Failure = {
 }
 
 /** The owner is done; retention starts now. */
-export function complete(record: Answerable, reply: Reply, retention_ms: number, now: number): Completed {
-  return { ...common(record), state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
+export function complete(record: Answerable, reply: Reply, retentionMs: number, now: number): Completed {
+  return { ...common(record), state: 'completed', reply, changedAt: now, expiresAt: now + retentionMs }
 }
 
 /** It is proved that nothing happened: the same request may run again. */
 export function release(
   record: Answerable,
   failure: Failure,
-  retention_ms: number,
+  retentionMs: number,
   now: number,
-  effects_possible = false,
+  effectsPossible = false,
 ): Retryable {
-  const kind = effects_possible ? 'handler_rerunnable' : record.kind
+  const kind = effectsPossible ? 'handler_rerunnable' : record.kind
   return {
     ...common(record),
     kind,
     state: 'retryable',
     failure,
-    changed_at: now,
-    expires_at: now + retention_ms,
+    changedAt: now,
+    expiresAt: now + retentionMs,
   }
 }
 
-/** It is not known whether it happened: that has to be found out, the first time at `look_at`. */
-export function doubt(record: InProgress, failure: Failure, now: number, look_at: number = now): Unknown {
-  return { ...common(record), state: 'unknown', failure, changed_at: now, look_at, looks: 0 }
+/** It is not known whether it happened: that has to be found out, the first time at `lookAt`. */
+export function doubt(record: InProgress, failure: Failure, now: number, lookAt: number = now): Unknown {
+  return { ...common(record), state: 'unknown', failure, changedAt: now, lookAt, looks: 0 }
 }
 
 /** The owner is alive, also where it was given up meanwhile. The fence stays, the lease is counted from now. */
-export function extend(record: Answerable, lease_ms: number, now: number): InProgress {
-  return { ...common(record), state: 'in_progress', lease_until: now + lease_ms }
+export function extend(record: Answerable, leaseMs: number, now: number): InProgress {
+  return { ...common(record), state: 'in_progress', leaseUntil: now + leaseMs }
 }
 
 /** It was found out that nothing happened, or an operator allows a retry. */
-export function settleAsNotExecuted(record: Unknown | Parked, retention_ms: number, now: number): Retryable {
+export function settleAsNotExecuted(record: Unknown | Parked, retentionMs: number, now: number): Retryable {
   return {
     ...common(record),
     state: 'retryable',
     failure: record.failure,
     decided: true,
-    changed_at: now,
-    expires_at: now + retention_ms,
+    changedAt: now,
+    expiresAt: now + retentionMs,
   }
 }
 
@@ -241,31 +241,31 @@ export function settleAsNotExecuted(record: Unknown | Parked, retention_ms: numb
 export function settleAsExecuted(
   record: Unknown,
   claimant: Claimant,
-  lease_ms: number,
+  leaseMs: number,
   now: number,
 ): InProgress {
-  return reserve(record, claimant, lease_ms, now)
+  return reserve(record, claimant, leaseMs, now)
 }
 
 /** An operator gives the reply. */
 export function settleWithReply(
   record: Unknown | Parked,
   reply: Reply,
-  retention_ms: number,
+  retentionMs: number,
   now: number,
 ): Completed {
-  return complete({ ...record, decided: true }, reply, retention_ms, now)
+  return complete({ ...record, decided: true }, reply, retentionMs, now)
 }
 
 /** Others need what it holds: it is proved that nothing happened, and from now on nothing ever will under this key. */
-export function giveUp(record: Retryable, reply: Reply, retention_ms: number, now: number): Completed {
+export function giveUp(record: Retryable, reply: Reply, retentionMs: number, now: number): Completed {
   const decided = { ...common(record), decided: true }
-  return { ...decided, state: 'completed', reply, changed_at: now, expires_at: now + retention_ms }
+  return { ...decided, state: 'completed', reply, changedAt: now, expiresAt: now + retentionMs }
 }
 
 /** No more automatic attempts: an operator decides. An owner parks what it finds that no attempt can go on with. */
 export function park(record: Unknown | InProgress, failure: Failure, now: number): Parked {
-  return { ...common(record), state: 'parked', failure, changed_at: now }
+  return { ...common(record), state: 'parked', failure, changedAt: now }
 }
 
 /** An operator parks: the owner's word counts no more either. */
@@ -280,16 +280,16 @@ export function unpark(record: Parked, now: number): Unknown {
     decided: false,
     state: 'unknown',
     failure,
-    changed_at: now,
-    look_at: now,
+    changedAt: now,
+    lookAt: now,
     looks: 0,
   }
 }
 
 /** Only finished records expire; unfinished ones are never forgotten. */
 export function expire(record: Completed | Retryable, now: number): Expired | null {
-  if (record.expires_at > now) return null
-  return { ...common(record), state: 'expired', changed_at: now, expires_at: record.expires_at }
+  if (record.expiresAt > now) return null
+  return { ...common(record), state: 'expired', changedAt: now, expiresAt: record.expiresAt }
 }
 
 function unreachable(value: never): never {

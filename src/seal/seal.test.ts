@@ -15,7 +15,7 @@ const broken = expect.objectContaining({ code: 'seal_broken', status: 500, retry
 const unknown = expect.objectContaining({ code: 'seal_key_unknown', status: 503, retryable: true })
 
 function replyWith(body: Buffer | null, headers: Reply['headers'] = []): Reply {
-  return { status: 201, headers, body, schema: 1, sealed_by: null }
+  return { status: 201, headers, body, schema: 1, sealedBy: null }
 }
 
 const anyText = fc.oneof(
@@ -28,7 +28,7 @@ const anyReply: fc.Arbitrary<Reply> = fc.record({
   headers: fc.array(fc.tuple(anyText, anyText), { maxLength: 5 }),
   body: fc.option(fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes))),
   schema: fc.integer({ min: 0, max: 9 }),
-  sealed_by: fc.constant(null),
+  sealedBy: fc.constant(null),
 })
 
 describe('a seal', () => {
@@ -36,10 +36,10 @@ describe('a seal', () => {
     ['no body', null],
     ['an empty body', Buffer.alloc(0)],
     ['a short body', Buffer.from('{"id":1}')],
-    ['the largest body', Buffer.alloc(LIMITS.reply_size_max_bytes, 0xff)],
+    ['the largest body', Buffer.alloc(LIMITS.replySizeMaxBytes, 0xff)],
   ])('gives back %s as it was', (_, body) => {
     const stored = seal.sealReply(id, replyWith(body))
-    expect(stored).toMatchObject({ status: 201, headers: [], schema: 1, sealed_by: 'a' })
+    expect(stored).toMatchObject({ status: 201, headers: [], schema: 1, sealedBy: 'a' })
     const opened = seal.openReply(id, stored)
     // Not toEqual on the bodies: that takes seconds for a megabyte.
     expect({ ...opened, body: null }).toEqual(replyWith(null))
@@ -48,8 +48,8 @@ describe('a seal', () => {
 
   it('gives back any reply of any record', () => {
     fc.assert(
-      fc.property(anyId, anyReply, (some_id, reply) => {
-        expect(seal.openReply(some_id, seal.sealReply(some_id, reply))).toEqual(reply)
+      fc.property(anyId, anyReply, (someId, reply) => {
+        expect(seal.openReply(someId, seal.sealReply(someId, reply))).toEqual(reply)
       }),
     )
   })
@@ -82,8 +82,8 @@ describe('a seal', () => {
     const other = new Seal(keyRing({ current: 'b', keys: { a: A, b: B } }, 'reply'))
     const stored = seal.sealReply(id, replyWith(Buffer.from('by a')))
     expect(other.openReply(id, stored).body?.toString()).toBe('by a')
-    expect(other.sealReply(id, replyWith(null)).sealed_by).toBe('b')
-    expect(other.key_ids).toEqual(['b', 'a'])
+    expect(other.sealReply(id, replyWith(null)).sealedBy).toBe('b')
+    expect(other.keyIds).toEqual(['b', 'a'])
   })
 })
 
@@ -101,9 +101,9 @@ describe('a seal is broken by', () => {
 
   it('any bit that is flipped in any reply', () => {
     fc.assert(
-      fc.property(anyReply, fc.nat(), (reply, some_bit) => {
+      fc.property(anyReply, fc.nat(), (reply, someBit) => {
         const sealed = seal.sealReply(id, reply)
-        const bit = some_bit % (sealed.body!.length * 8)
+        const bit = someBit % (sealed.body!.length * 8)
         sealed.body![bit >> 3]! ^= 1 << (bit & 7)
         expect(() => seal.openReply(id, sealed)).toThrow(broken)
       }),
@@ -145,7 +145,7 @@ describe('a seal is broken by', () => {
         expect(() => seal.openReply(id, { ...seal.sealReply(id, one), status, schema })).toThrow(broken)
       }),
     )
-    const sealed: Sealed = { bytes: stored.body!, sealed_by: 'a' }
+    const sealed: Sealed = { bytes: stored.body!, sealedBy: 'a' }
     expect(seal.open(place, sealed)).toBeInstanceOf(Buffer)
     expect(() => seal.open({ ...place, kind: 'input' }, sealed)).toThrow(broken)
     expect(() => seal.open({ ...place, beside: [201] }, sealed)).toThrow(broken)
@@ -153,8 +153,8 @@ describe('a seal is broken by', () => {
   })
 
   it('another key id, also where it has the same bytes', () => {
-    for (const sealed_by of ['b', 'same']) {
-      expect(() => seal.openReply(id, { ...stored, sealed_by })).toThrow(broken)
+    for (const sealedBy of ['b', 'same']) {
+      expect(() => seal.openReply(id, { ...stored, sealedBy })).toThrow(broken)
     }
   })
 
@@ -179,7 +179,7 @@ describe('without its key', () => {
     expect(none.sealReply(id, plain)).toEqual(plain)
     expect(none.openReply(id, plain)).toEqual(plain)
     expect(none.open(place, none.seal(place, Buffer.from('x')))).toEqual(Buffer.from('x'))
-    expect(none.key_ids).toEqual([])
+    expect(none.keyIds).toEqual([])
     expect(seal.openReply(id, plain)).toEqual(plain)
   })
 })

@@ -24,10 +24,10 @@ export interface SealedPlace {
   readonly beside: readonly number[]
 }
 
-/** Bytes as they are stored: nonce, ciphertext and tag, or the plain bytes where `sealed_by` is null. */
+/** Bytes as they are stored: nonce, ciphertext and tag, or the plain bytes where `sealedBy` is null. */
 export interface Sealed {
   readonly bytes: Buffer
-  readonly sealed_by: string | null
+  readonly sealedBy: string | null
 }
 
 /**
@@ -49,40 +49,40 @@ export class Seal {
   }
 
   /** The ids of the keys that can open, the current one first; none without encryption. */
-  get key_ids(): readonly string[] {
-    return this.#ring?.key_ids ?? []
+  get keyIds(): readonly string[] {
+    return this.#ring?.keyIds ?? []
   }
 
-  digestOf(key_id: string): string {
-    if (this.#ring === null) throw keyUnknown('reply', key_id)
-    return this.#ring.digestOf(key_id)
+  digestOf(keyId: string): string {
+    if (this.#ring === null) throw keyUnknown('reply', keyId)
+    return this.#ring.digestOf(keyId)
   }
 
   seal(place: SealedPlace, plain: Buffer): Sealed {
-    if (this.#ring === null) return { bytes: plain, sealed_by: null }
-    const sealed_by = this.#ring.current_id
+    if (this.#ring === null) return { bytes: plain, sealedBy: null }
+    const sealedBy = this.#ring.currentId
     const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv(CIPHER, deriveKey(this.#ring, sealed_by, place.id), nonce, OPTIONS)
-    cipher.setAAD(describe(place, sealed_by))
+    const cipher = createCipheriv(CIPHER, deriveKey(this.#ring, sealedBy, place.id), nonce, OPTIONS)
+    cipher.setAAD(describe(place, sealedBy))
     const bytes = Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
-    return { bytes, sealed_by }
+    return { bytes, sealedBy }
   }
 
   /**
    * Throws `seal_key_unknown` where the key is missing, and `seal_broken` where the bytes are not what was
    * sealed for this place.
    */
-  open(place: SealedPlace, { bytes, sealed_by }: Sealed): Buffer {
-    if (sealed_by === null) return bytes
-    if (this.#ring === null) throw keyUnknown('reply', sealed_by)
-    const key = deriveKey(this.#ring, sealed_by, place.id)
+  open(place: SealedPlace, { bytes, sealedBy }: Sealed): Buffer {
+    if (sealedBy === null) return bytes
+    if (this.#ring === null) throw keyUnknown('reply', sealedBy)
+    const key = deriveKey(this.#ring, sealedBy, place.id)
     if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new OnlyonceError('seal_broken')
-    const tag_start = bytes.length - TAG_BYTES
+    const tagStart = bytes.length - TAG_BYTES
     const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), OPTIONS)
-    decipher.setAAD(describe(place, sealed_by))
-    decipher.setAuthTag(bytes.subarray(tag_start))
+    decipher.setAAD(describe(place, sealedBy))
+    decipher.setAuthTag(bytes.subarray(tagStart))
     try {
-      return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, tag_start)), decipher.final()])
+      return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, tagStart)), decipher.final()])
     } catch (cause) {
       throw new OnlyonceError('seal_broken', { cause })
     }
@@ -91,16 +91,16 @@ export class Seal {
   /** Headers and body become one sealed body; status and schema stay readable, and cannot be exchanged. */
   sealReply(id: RecordId, reply: Reply): Reply {
     if (this.#ring === null) return reply
-    const { bytes, sealed_by } = this.seal(placeOf(id, reply), packReply(reply))
-    return { status: reply.status, headers: [], body: bytes, schema: reply.schema, sealed_by }
+    const { bytes, sealedBy } = this.seal(placeOf(id, reply), packReply(reply))
+    return { status: reply.status, headers: [], body: bytes, schema: reply.schema, sealedBy }
   }
 
   /** The reply that was sealed; one that is plain comes back as it is. */
   openReply(id: RecordId, stored: Reply): Reply {
-    const { body, sealed_by } = stored
-    if (sealed_by === null) return stored
+    const { body, sealedBy } = stored
+    if (sealedBy === null) return stored
     // A sealed body is never absent: that the reply was not kept is said inside it.
-    const plain = this.open(placeOf(id, stored), { bytes: body ?? Buffer.alloc(0), sealed_by })
+    const plain = this.open(placeOf(id, stored), { bytes: body ?? Buffer.alloc(0), sealedBy })
     return { status: stored.status, schema: stored.schema, ...unpackReply(plain) }
   }
 }
@@ -112,15 +112,15 @@ const OPTIONS = { authTagLength: TAG_BYTES }
  * noise. It also does away with the limit on random nonces, some 2^32 under one key of GCM: a record is sealed
  * a few times in its life, and all records of all time share no key.
  */
-function deriveKey(ring: KeyRing, key_id: string, { account, operation, key }: RecordId): Buffer {
-  return createHmac('sha256', ring.find(key_id))
+function deriveKey(ring: KeyRing, keyId: string, { account, operation, key }: RecordId): Buffer {
+  return createHmac('sha256', ring.find(keyId))
     .update(encodeParts(DOMAIN, account, operation, key))
     .digest()
 }
 
 /** The rest of what a seal vouches for. The key id too: two ids may have been given the same bytes. */
-function describe({ kind, beside }: SealedPlace, key_id: string): Buffer {
-  return Buffer.from(encodeParts(DOMAIN, kind, key_id, `${beside.length}`, ...beside.map(String)))
+function describe({ kind, beside }: SealedPlace, keyId: string): Buffer {
+  return Buffer.from(encodeParts(DOMAIN, kind, keyId, `${beside.length}`, ...beside.map(String)))
 }
 
 function placeOf(id: RecordId, { status, schema }: Reply): SealedPlace {

@@ -49,12 +49,12 @@ export interface ClaimRequest {
   readonly claimant: Claimant
   /** Whether a stored fingerprint is that of this request; rotation of secrets is the caller's business. */
   readonly matches: (stored: Fingerprint) => boolean
-  readonly lease_ms: number
+  readonly leaseMs: number
   readonly takeover: Takeover
   /** How long the record is kept once it is finished, for a worker that finishes it in the owner's place. */
-  readonly retention_ms?: number
+  readonly retentionMs?: number
   /** How long after its lease an owner may still answer before anybody looks. */
-  readonly grace_ms?: number
+  readonly graceMs?: number
 }
 
 /** The ids of the keys that a process has, the current one first. `reply` is empty without encryption. */
@@ -65,14 +65,14 @@ export interface KeyIds {
    * A digest that only the bytes of this key have, so that a store which outlives the process notices other bytes under the same id.
    * Without it only the ids are compared.
    */
-  readonly digestOf?: (purpose: KeyPurpose, key_id: string) => string
+  readonly digestOf?: (purpose: KeyPurpose, keyId: string) => string
 }
 
 /** Proof of ownership: an attempt with an older fence owns nothing any more. */
 export interface Owned {
   readonly id: RecordId
   readonly fence: number
-  readonly attempt_id: string
+  readonly attemptId: string
   /** Where the store has put the record when it was last written; a hint that may be out of date. */
   readonly place?: string | undefined
 }
@@ -83,14 +83,14 @@ export interface TransactionAttempt {
   readonly claimant: Claimant
   /** What was seen when it was decided to run: nothing, or a record that may run again. */
   readonly previous: OnceRecord | null
-  readonly retention_ms: number
+  readonly retentionMs: number
   readonly isolation: Isolation | null
   /** How long this attempt may take. */
-  readonly time_max_ms: number
+  readonly timeMaxMs: number
   /** Take a lock first, so that duplicates elsewhere are told `busy` before they run anything. */
   readonly exclusive: boolean
-  /** Work that sends no statement on its `tx` ends as `ended_inside`, with `transaction_unused`, and completes nothing. */
-  readonly strict_tx: boolean
+  /** Work that sends no statement on its `tx` ends as `endedInside`, with `transaction_unused`, and completes nothing. */
+  readonly strictTx: boolean
 }
 
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
@@ -111,7 +111,7 @@ export type TransactionEnd<Written = Reply> =
   /**
    * The work threw; everything was rolled back. `trouble` says that the store itself was not there for the work, also where the work
    * has made another error of that. `meant` is false where a statement could not be run at all: the work has said nothing by that, and may
-   * well go on another time. `went_on`: the work did not throw at all. One of its statements had failed, which aborts a transaction in
+   * well go on another time. `wentOn`: the work did not throw at all. One of its statements had failed, which aborts a transaction in
    * the database, and the work went on as if it had not.
    */
   | {
@@ -119,7 +119,7 @@ export type TransactionEnd<Written = Reply> =
       readonly error: unknown
       readonly trouble?: OnlyonceError
       readonly meant?: false
-      readonly went_on?: true
+      readonly wentOn?: true
     }
   /** The work ended its transaction by itself, or used none of it: what it did may stand without a record. */
   | { readonly end: 'ended_inside'; readonly error: OnlyonceError }
@@ -138,9 +138,9 @@ export type WithinEnd =
 export interface ReapRequest {
   /** `delete` removes the record and its history; `expire` keeps the row and clears what it says. */
   readonly mode: 'delete' | 'expire'
-  readonly batch_max: number
+  readonly batchMax: number
   /** What changed more recently stays, also after its retention: a process may still ask what became of it. */
-  readonly kept_min_ms: number
+  readonly keptMinMs: number
 }
 
 export interface Reaped {
@@ -182,23 +182,23 @@ export interface Store<Tx> {
    * record that is unknown, or was parked by a worker: see `mayAnswer`. One that an operator has parked, or that was
    * settled, it does not change.
    */
-  complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void>
+  complete(owned: Owned, reply: Reply, retentionMs: number): Promise<void>
   /** `effects_possible`: an earlier attempt may have had effects, and the record keeps that: see `mayHideEffects`. */
-  release(owned: Owned, failure: Failure, retention_ms: number, effects_possible?: boolean): Promise<void>
+  release(owned: Owned, failure: Failure, retentionMs: number, effectsPossible?: boolean): Promise<void>
   /**
    * Removes the record of an attempt that did nothing, so that its key is unused again. Only one in progress that the attempt has
    * made itself, under the first fence; gives false, and changes nothing, where the record is another one. Also true where
    * the attempt has left no trace any more: an answer that was lost does no harm. See `mayForget`.
    */
   forget(owned: Owned): Promise<boolean>
-  /** `look_in_ms`: when a worker is to look what became of it; at once where nothing is said. */
-  doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void>
+  /** `lookInMs`: when a worker is to look what became of it; at once where nothing is said. */
+  doubt(owned: Owned, failure: Failure, lookInMs?: number): Promise<void>
 
   /**
    * A sign of life: the lease is counted from now. An owner that was given up meanwhile has its record back, on the same
    * terms; not by a lease of 0, which only ends one. Throws `lease_lost` when the fence is old.
    */
-  extend(owned: Owned, lease_ms: number): Promise<void>
+  extend(owned: Owned, leaseMs: number): Promise<void>
 
   /** Runs `work` and completes the record in one transaction and one commit. */
   transact(
@@ -223,17 +223,17 @@ export interface Store<Tx> {
    * Counts unfinished records of all accounts whose last attempt began at least this long ago, by the store's
    * clock. Locks nothing.
    */
-  stuck(older_than_ms: number): Promise<Stuck>
+  stuck(olderThanMs: number): Promise<Stuck>
 
   /**
    * For how long after its last change a record may be the verdict on a COMMIT whose answer was lost. No reaper may remove
    * it before.
    */
-  readonly doubt_max_ms: number
+  readonly doubtMaxMs: number
 
   /**
    * Removes finished records whose retention has ended by the store's clock, a bounded number of them; never one that is
-   * in progress, unknown or parked, and none that is taken in the same moment. Removes evidence after `evidence_kept_ms`, too,
+   * in progress, unknown or parked, and none that is taken in the same moment. Removes evidence after `evidenceKeptMs`, too,
    * where the store keeps any, but none that a record waits for.
    */
   reap(request: ReapRequest): Promise<Reaped>
@@ -245,7 +245,7 @@ export interface Store<Tx> {
   within(
     tx: Queryable,
     request: ClaimRequest,
-    retention_ms: number,
+    retentionMs: number,
     work: (tx: Queryable, claimed: Run) => Promise<Reply>,
   ): Promise<WithinEnd>
 

@@ -15,35 +15,35 @@ export interface RecordSummary extends RecordId {
   readonly state: State
   readonly fence: number
   readonly owner: string
-  readonly created_at: number
-  readonly attempted_at: number
-  readonly changed_at: number
-  readonly lease_until: number | null
-  readonly expires_at: number | null
+  readonly createdAt: number
+  readonly attemptedAt: number
+  readonly changedAt: number
+  readonly leaseUntil: number | null
+  readonly expiresAt: number | null
   /** Also of a completed record whose handler threw or replied with 5xx, and of an operation that threw and was undone. */
   readonly failure: Failure | null
   /** The status of the stored reply; null where none is stored. */
-  readonly reply_status: number | null
+  readonly replyStatus: number | null
   /** Of an operation; null where the record is of another kind. */
   readonly version: string | null
-  readonly recovery_point: string | null
-  readonly deadline_at: number | null
+  readonly recoveryPoint: string | null
+  readonly deadlineAt: number | null
   /** When it is found out next what became of it, and how often that was tried. */
-  readonly look_at: number | null
+  readonly lookAt: number | null
   readonly looks: number
   /** The key of the call whose outcome is in doubt. */
-  readonly waits_for: string | null
+  readonly waitsFor: string | null
   /** The step of that call, and when the doubt about it began. See `in_doubt` of `show`, which also knows its generation. */
-  readonly waits_step: string | null
-  readonly waits_since: number | null
+  readonly waitsStep: string | null
+  readonly waitsSince: number | null
   /** The keys of its calls that operators have declared void, in this order. */
-  readonly void_calls: readonly string[]
-  readonly retention_ms: number | null
+  readonly voidCalls: readonly string[]
+  readonly retentionMs: number | null
 }
 
 /** Where a page of a list ended. The time is in microseconds: several records may share a millisecond. */
 export interface ListPosition extends RecordId {
-  readonly attempted_at_us: string
+  readonly attemptedAtUs: string
 }
 
 export interface ListRequest {
@@ -55,7 +55,7 @@ export interface ListRequest {
   /** Only completed records of handlers that threw or replied with 5xx, which were not settled. */
   readonly failed: boolean
   readonly operation: string | null
-  readonly older_than_ms: number
+  readonly olderThanMs: number
   readonly limit: number
   readonly after: ListPosition | null
 }
@@ -65,7 +65,7 @@ export interface Listed {
   readonly position: ListPosition
 }
 
-/** `void_call`: a retry is allowed too, and its call gets a new key, because the earlier one is void. */
+/** `voidCall`: a retry is allowed too, and its call gets a new key, because the earlier one is void. */
 export type DecisionAction = 'resolve' | 'give_up' | 'allow_retry' | 'void_call' | 'park' | 'unpark'
 
 /** `add_evidence`: a person has told what became of a call. It changes no state by itself. */
@@ -82,7 +82,7 @@ export interface AuditEntry {
   readonly to: State
   readonly fence: number
   /** The key of the call that was declared void, or that evidence was told about; null for every other decision. */
-  readonly call_key: string | null
+  readonly callKey: string | null
 }
 
 /** A step from one state to the next, as the functions of `record/` made it, and who took it. */
@@ -92,15 +92,15 @@ export interface DecideRequest {
   readonly from: Unknown | Parked | InProgress | Retryable
   readonly to: Completed | Retryable | Parked | Unknown
   /** From the decision on; null where the next state is not finished. */
-  readonly retention_ms: number | null
+  readonly retentionMs: number | null
   readonly action: DecisionAction
   /** The key of the call that is declared void: what the record waits for. */
-  readonly void_call: string | null
+  readonly voidCall: string | null
   readonly by: string
   readonly why: string
 }
 
-export interface SeenWithin extends Seen, Pick<RecordSummary, 'retention_ms' | 'waits_for' | 'void_calls'> {}
+export interface SeenWithin extends Seen, Pick<RecordSummary, 'retentionMs' | 'waitsFor' | 'voidCalls'> {}
 
 /** What operators need of a store, where it has it. */
 export interface DecisionStore {

@@ -16,7 +16,7 @@ export interface HeldLock {
 /** How one try for a lock ended. */
 export type Acquisition =
   | { readonly got: 'lock'; readonly token: number }
-  | { readonly got: 'nothing'; readonly retry_after_ms: number }
+  | { readonly got: 'nothing'; readonly retryAfterMs: number }
 
 /**
  * Locks, where a store has them. The token of a resource rises with every holder, for ever: over releases, expiries and
@@ -24,10 +24,10 @@ export type Acquisition =
  */
 export interface LockStore {
   /** One try. Asked again by the same holder, whose first answer was lost, it gives the same token. */
-  acquire(id: LockId, holder: string, ttl_ms: number): Promise<Acquisition>
+  acquire(id: LockId, holder: string, ttlMs: number): Promise<Acquisition>
 
   /** A sign of life: it is held for the ttl from now on, or for longer if it was. False when another holder has the lock, or it was released. */
-  extend(held: HeldLock, ttl_ms: number): Promise<boolean>
+  extend(held: HeldLock, ttlMs: number): Promise<boolean>
 
   /** Gives the lock back. False, and nothing is changed, when it was not held any more. */
   release(held: HeldLock): Promise<boolean>

@@ -9,8 +9,8 @@ export interface OperationHead {
   readonly version: string
   readonly input: Sealed
   /** From now, by the store's clock; null where the caller gave no deadline. */
-  readonly deadline_ms: number | null
-  readonly retention_ms: number
+  readonly deadlineMs: number | null
+  readonly retentionMs: number
 }
 
 /** The steps whose results are durable. */
@@ -31,8 +31,8 @@ export interface Beginning {
   readonly id: RecordId
   readonly claimant: Claimant
   readonly head: OperationHead
-  readonly lease_ms: number
-  readonly retention_ms: number
+  readonly leaseMs: number
+  readonly retentionMs: number
 }
 
 /** `conflict`: a record of another's is there. `busy`: its transaction is open, and did not end in time. */
@@ -41,7 +41,7 @@ export type Claimed = 'claimed' | 'conflict' | 'busy'
 /** An atomic step: the bounds of its transaction. */
 export interface StepBounds {
   readonly isolation: Isolation
-  readonly time_max_ms: number
+  readonly timeMaxMs: number
   readonly onLock?: () => Owned['place']
 }
 
@@ -62,13 +62,13 @@ export interface TakeOver {
   readonly seen: Takable
   /** A worker goes on with the fingerprint that is there. */
   readonly claimant: Omit<Claimant, 'fingerprint'> & Partial<Pick<Claimant, 'fingerprint'>>
-  readonly lease_ms: number
+  readonly leaseMs: number
   /** For records that know no head yet, or start over; null for workers. */
   readonly head: OperationHead | null
   /** The versions of the operation that the taker has the code of. */
   readonly versions: readonly string[]
   /** The keys that it can open with. */
-  readonly key_ids?: readonly string[]
+  readonly keyIds?: readonly string[]
 }
 
 /** An operation in the hands of a new owner, with all that is durable of it. Times are ages, by the store's clock. */
@@ -79,22 +79,22 @@ export interface Resumed {
   readonly progress: Sealed | null
   readonly count: number
   /** Since the last step became durable, or else since the record was made. */
-  readonly point_age_ms: number
+  readonly pointAgeMs: number
   /** Since the last moment at which an earlier owner may have sent a call; null where there was none. */
-  readonly sent_age_ms: number | null
+  readonly sentAgeMs: number | null
   /** Until the deadline of the request; negative when it is past, null where there is none. */
-  readonly deadline_in_ms: number | null
-  readonly retention_ms: number
+  readonly deadlineInMs: number | null
+  readonly retentionMs: number
   /** How often it was looked at since its outcome is in doubt. */
   readonly looks: number
   /** The key of the call that was in doubt before; null where it was left otherwise. */
-  readonly waited_for: string | null
+  readonly waitedFor: string | null
   /** The step of that call. */
-  readonly waited_step: string | null
+  readonly waitedStep: string | null
   /** The keys of its calls that an operator has declared void, in this order. */
-  readonly void_calls: readonly string[]
+  readonly voidCalls: readonly string[]
   /** An earlier attempt may have had effects that are no steps: see `mayHideEffects`. The record keeps that through all its owners. */
-  readonly effects_possible: boolean
+  readonly effectsPossible: boolean
   /** How many owners in a row have left it without a word, up to this one. One that ended it, well or in doubt, begins a new row. */
   readonly vanished: number
   /** Input and progress could not be opened, and are empty here. The record is in new hands all the same. */
@@ -105,11 +105,11 @@ export interface Resumed {
 /** What an owner that stops without an end leaves for those who go on, or decide. */
 export interface Waiting {
   /** The key of the call whose outcome is in doubt, so that evidence about it finds the record. */
-  readonly waits_for: string | null
+  readonly waitsFor: string | null
   /** The step of that call, for operators. */
-  readonly waits_step: string | null
+  readonly waitsStep: string | null
   /** The other side remembers the calls for so long: a reply that an operator gives is kept no shorter. */
-  readonly retention_ms: number
+  readonly retentionMs: number
   /** How often it was looked at since the doubt began. */
   readonly looks: number
 }
@@ -117,7 +117,7 @@ export interface Waiting {
 /** When a worker is to look at a record again that is in doubt. */
 export interface NextLook extends Waiting {
   /** Null: no worker does. */
-  readonly in_ms: number | null
+  readonly inMs: number | null
 }
 
 /**
@@ -142,7 +142,7 @@ export interface OperationStore<Tx> {
    */
   step(
     owned: Owned,
-    bounds: StepBounds & Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+    bounds: StepBounds & Pick<Beginning, 'leaseMs' | 'retentionMs'>,
     work: (tx: Tx) => Promise<Written>,
     crashPoint: CrashPoint,
   ): Promise<TransactionEnd<Written>>
@@ -154,7 +154,7 @@ export interface OperationStore<Tx> {
   write(
     owned: Owned,
     written: Written,
-    bounds: Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+    bounds: Pick<Beginning, 'leaseMs' | 'retentionMs'>,
   ): Promise<Owned['place']>
 
   /**
@@ -167,13 +167,13 @@ export interface OperationStore<Tx> {
   doubt(owned: Owned, failure: Failure, next: NextLook): Promise<void>
 
   /** A worker or an operator that ends the record in the owner's place keeps it no shorter than this. */
-  keepFor(owned: Owned, retention_ms: number): Promise<void>
+  keepFor(owned: Owned, retentionMs: number): Promise<void>
 
   /** No worker can go on: an operator decides, and may have to know which call is in doubt. */
   park(owned: Owned, failure: Failure, waiting: Waiting): Promise<void>
 
   /** Operations whose lease ran out at least so long ago, of all accounts; those that were begun first come first. */
-  abandoned(known: readonly Known[], grace_ms: number, limit: number): Promise<readonly Takable[]>
+  abandoned(known: readonly Known[], graceMs: number, limit: number): Promise<readonly Takable[]>
 
   /** Operations in doubt that are to be looked at by now, of all accounts. */
   due(known: readonly Known[], limit: number): Promise<readonly Takable[]>
@@ -182,19 +182,19 @@ export interface OperationStore<Tx> {
    * Of the operations in doubt, and of those whose owner vanished, the one that has waited longest for a worker, of all accounts, if it is
    * overdue by so much. Operations named in `except` are left out.
    */
-  longestWaiting(overdue_ms: number, except: readonly string[]): Promise<readonly Takable[]>
+  longestWaiting(overdueMs: number, except: readonly string[]): Promise<readonly Takable[]>
 
   /**
    * Keeps what a webhook or an operator has told about a call, often before its answer came, and lets a worker look at once
    * at the record that waits for it. The first word stays. Signed evidence that is kept is noted in the audit of that record, both or neither.
    */
-  addEvidence(account: string, call_key: string, result: Sealed, signed: Signed | null): Promise<EvidenceEnd>
+  addEvidence(account: string, callKey: string, result: Sealed, signed: Signed | null): Promise<EvidenceEnd>
   /** The results of the steps of an unfinished operation; null where there are none. Changes nothing. */
   progress(id: RecordId): Promise<Sealed | null>
   /** What was told about a call in the present life of its record. */
-  evidence(id: RecordId, call_key: string): Promise<ToldEvidence | null>
+  evidence(id: RecordId, callKey: string): Promise<ToldEvidence | null>
   /** What was told then is not evidence any more: it is not read again, and the next word takes its place. */
-  refuseEvidence(id: RecordId, call_key: string, received_at: string): Promise<void>
+  refuseEvidence(id: RecordId, callKey: string, receivedAt: string): Promise<void>
 }
 
 /** The person who tells evidence, and why. */
@@ -210,10 +210,10 @@ export interface EvidenceEnd {
   /** Whether a record waits for this call. */
   readonly awaited: boolean
   /** The record of which an operator has declared this very call void. */
-  readonly void_of: RecordId | null
+  readonly voidOf: RecordId | null
 }
 
 export interface ToldEvidence extends Sealed {
   /** As the store writes it: evidence that came later is another one. */
-  readonly received_at: string
+  readonly receivedAt: string
 }

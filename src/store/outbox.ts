@@ -23,7 +23,7 @@ export interface OutboxEvent {
   readonly sequence: number | null
   readonly payload: unknown
   /** Milliseconds since the epoch, by the database's clock. */
-  readonly emitted_at: number
+  readonly emittedAt: number
 }
 
 /** An event on its way in, checked and serialized. */
@@ -40,7 +40,7 @@ export interface JobDraft {
   readonly job: string
   readonly key: string | null
   readonly payload: string
-  readonly run_after_ms: number
+  readonly runAfterMs: number
 }
 
 /** How far a destination has come in a lane. */
@@ -61,7 +61,7 @@ export type TakenEvent = {
 )
 
 export interface Taken {
-  readonly claim_id: string
+  readonly claimId: string
   /** What was taken, and where its cursors stand. */
   readonly lanes: readonly LanePlace[]
   readonly events: readonly TakenEvent[]
@@ -74,14 +74,14 @@ export interface HeldEvent {
   readonly tries: number
   readonly refusals: number
   /** When it is tried next; `behind`: not before the one in front of it; `parked`: never. */
-  readonly next: { readonly wait_ms: number } | 'behind' | 'parked'
+  readonly next: { readonly waitMs: number } | 'behind' | 'parked'
   readonly failure: Failure | null
 }
 
 /** What a relay has to say at the end of a round. */
 export interface RoundEnd {
   readonly destination: string
-  readonly claim_id: string
+  readonly claimId: string
   readonly lanes: readonly LanePlace[]
   /** Newly held. */
   readonly hold: readonly HeldEvent[]
@@ -95,7 +95,7 @@ export interface Lag {
   readonly destination: string
   readonly count: number
   /** Of the oldest event that is not delivered; 0 when there is none. */
-  readonly oldest_age_ms: number
+  readonly oldestAgeMs: number
   readonly parked: number
 }
 
@@ -118,7 +118,7 @@ export interface TakenJob {
   readonly payload: unknown
   /** This one included. */
   readonly attempts: number
-  readonly staged_at: number
+  readonly stagedAt: number
 }
 
 export type JobEnd = {
@@ -126,14 +126,14 @@ export type JobEnd = {
   readonly id: string
 } /** `keyed`: it has a key, which is to be known for a while. */ & (
   | { readonly end: 'done'; readonly keyed: boolean }
-  | { readonly end: 'again'; readonly wait_ms: number; readonly failure: Failure }
+  | { readonly end: 'again'; readonly waitMs: number; readonly failure: Failure }
   | { readonly end: 'parked'; readonly failure: Failure }
 )
 
 export interface Message {
   readonly account: string
   readonly source: string
-  readonly message_id: string
+  readonly messageId: string
 }
 
 export interface OutboxStore {
@@ -154,14 +154,14 @@ export interface OutboxStore {
   /** Puts new events into batches; says how many, and whether a lane has more of them. */
   route(): Promise<{ readonly count: number; readonly more: boolean }>
   /** Takes lanes that have something for this destination, and reads it. Null: there is nothing. */
-  take(destination: string, events_max: number, lease_ms: number): Promise<Taken | null>
+  take(destination: string, eventsMax: number, leaseMs: number): Promise<Taken | null>
   /** Ends a round. Answers the lanes that were still the caller's; in others nothing was changed. */
   done(end: RoundEnd): Promise<readonly number[]>
   lag(): Promise<readonly Lag[]>
 
-  takeJobs(jobs: readonly string[], count_max: number, lease_ms: number): Promise<TakenJobs>
+  takeJobs(jobs: readonly string[], countMax: number, leaseMs: number): Promise<TakenJobs>
   /** Ends jobs; a worker that has lost its lease changes nothing. */
-  endJobs(claim_id: string, ends: readonly JobEnd[]): Promise<void>
+  endJobs(claimId: string, ends: readonly JobEnd[]): Promise<void>
 
   /** What waits for an operator; the oldest first, a bounded number of them. */
   parked(): Promise<readonly Parked[]>
@@ -169,11 +169,11 @@ export interface OutboxStore {
   retryParked(account: string, id: string): Promise<boolean>
 
   /** Deletes one bounded batch of what is delivered, done or seen for longer than this; says whether there is more. */
-  clean(retention: { readonly delivered_ms: number; readonly inbox_ms: number }): Promise<boolean>
+  clean(retention: { readonly deliveredMs: number; readonly inboxMs: number }): Promise<boolean>
 }
 
 export interface TakenJobs {
-  readonly claim_id: string
+  readonly claimId: string
   readonly jobs: readonly TakenJob[]
 }
 
@@ -188,12 +188,12 @@ export interface EventCall {
 export interface JobCall {
   readonly job: string
   readonly payload?: unknown
-  readonly run_after_ms?: number | undefined
+  readonly runAfterMs?: number | undefined
   readonly key?: string | undefined
 }
 
 export const EVENT_NAMES: OptionNames<EventCall> = { type: true, payload: true, aggregate: true }
-export const JOB_NAMES: OptionNames<JobCall> = { job: true, payload: true, run_after_ms: true, key: true }
+export const JOB_NAMES: OptionNames<JobCall> = { job: true, payload: true, runAfterMs: true, key: true }
 
 export function draftEvent({ type, payload, aggregate }: EventCall): EventDraft {
   return {
@@ -204,26 +204,26 @@ export function draftEvent({ type, payload, aggregate }: EventCall): EventDraft 
   }
 }
 
-export function draftJob({ job, payload, run_after_ms = 0, key }: JobCall): JobDraft {
-  if (!Number.isSafeInteger(run_after_ms) || run_after_ms < 0) {
-    throw new OnlyonceError('option_invalid', { detail: 'run_after_ms is a whole number of milliseconds.' })
+export function draftJob({ job, payload, runAfterMs = 0, key }: JobCall): JobDraft {
+  if (!Number.isSafeInteger(runAfterMs) || runAfterMs < 0) {
+    throw new OnlyonceError('option_invalid', { detail: 'runAfterMs is a whole number of milliseconds.' })
   }
   return {
     id: newId('job'),
     job: checkName('job', job),
     key: key === undefined ? null : checkName('key', key),
     payload: serialize(payload),
-    run_after_ms,
+    runAfterMs,
   }
 }
 
 /** Names stand in index entries, and PostgreSQL's text holds no NUL. */
 export function checkName(what: string, name: unknown): string {
   if (typeof name === 'string' && isWellFormed(name) && !name.includes('\0')) {
-    if (name.trim() !== '' && name.length <= LIMITS.name_length_max) return name
+    if (name.trim() !== '' && name.length <= LIMITS.nameLengthMax) return name
   }
   throw new OnlyonceError('option_invalid', {
-    detail: `${what} must be text of 1 to ${LIMITS.name_length_max} characters.`,
+    detail: `${what} must be text of 1 to ${LIMITS.nameLengthMax} characters.`,
   })
 }
 

@@ -5,7 +5,7 @@ import type { Failure, Kind, LookEnd, RecordId } from '../record/index.ts'
 export interface Unattended {
   readonly id: RecordId
   readonly fence: number
-  readonly attempt_id: string
+  readonly attemptId: string
   readonly state: 'in_progress' | 'unknown'
   readonly kind: Kind
   /** How often a look was taken. */
@@ -19,11 +19,11 @@ export type Look = Unattended
 
 export interface UnattendedRequest {
   /** How long after its lease an owner may still answer. */
-  readonly grace_ms: number
+  readonly graceMs: number
   /** The operations that the asker has a `recover` for. Others leave records that name one alone. */
   readonly operations: readonly string[]
   /** A record whose `recover` no process has had for so long is for everybody. */
-  readonly orphaned_ms: number
+  readonly orphanedMs: number
   readonly limit: number
 }
 
@@ -39,14 +39,14 @@ export interface RecoveryStore {
    * The owner of a record in progress vanished: it is unknown from now on and due, or retryable where it may run again.
    * Null when its owner, or another, came first.
    */
-  vanish(seen: Unattended, grace_ms: number, retention_ms: number): Promise<'unknown' | 'retryable' | null>
+  vanish(seen: Unattended, graceMs: number, retentionMs: number): Promise<'unknown' | 'retryable' | null>
 
-  /** Takes a look that is due; the next is due after `hold_ms`, in case this one is never heard of again. Null: another has it. */
-  takeLook(seen: Unattended, hold_ms: number): Promise<Look | null>
+  /** Takes a look that is due; the next is due after `holdMs`, in case this one is never heard of again. Null: another has it. */
+  takeLook(seen: Unattended, holdMs: number): Promise<Look | null>
 
   /**
    * Writes what a look came to, under its number. `retention_ms` counts where the claim left none. False, and nothing is
    * changed, when the owner answered, an operator decided or another looked meanwhile.
    */
-  endLook(look: Look, end: LookEnd, retention_ms: number): Promise<boolean>
+  endLook(look: Look, end: LookEnd, retentionMs: number): Promise<boolean>
 }

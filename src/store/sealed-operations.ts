@@ -9,7 +9,7 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     seal.seal({ kind, id, beside: [] }, bytes)
   const opening = (kind: SealedPlace['kind'], id: RecordId, sealed: Sealed): Sealed => ({
     bytes: seal.open({ kind, id, beside: [] }, sealed),
-    sealed_by: null,
+    sealedBy: null,
   })
 
   const headOf = (id: RecordId, head: OperationHead): OperationHead => ({
@@ -64,39 +64,34 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     async takeOver(request) {
       const { id } = request.seen
       const head = request.head === null ? null : headOf(id, request.head)
-      const resumed = await inner.takeOver({ ...request, head, key_ids: seal.key_ids })
+      const resumed = await inner.takeOver({ ...request, head, keyIds: seal.keyIds })
       return resumed === null ? null : resumedOf(id, resumed)
     },
     doubt: (owned, failure, next) => inner.doubt(owned, failure, next),
-    keepFor: (owned, retention_ms) => inner.keepFor(owned, retention_ms),
+    keepFor: (owned, retentionMs) => inner.keepFor(owned, retentionMs),
     park: (owned, failure, waiting) => inner.park(owned, failure, waiting),
-    abandoned: (known, grace_ms, limit) => inner.abandoned(known, grace_ms, limit),
+    abandoned: (known, graceMs, limit) => inner.abandoned(known, graceMs, limit),
     due: (known, limit) => inner.due(known, limit),
-    longestWaiting: (overdue_ms, except) => inner.longestWaiting(overdue_ms, except),
-    addEvidence: (account, call_key, result, signed) =>
-      inner.addEvidence(
-        account,
-        call_key,
-        closing('evidence', evidenceId(account, call_key), result),
-        signed,
-      ),
+    longestWaiting: (overdueMs, except) => inner.longestWaiting(overdueMs, except),
+    addEvidence: (account, callKey, result, signed) =>
+      inner.addEvidence(account, callKey, closing('evidence', evidenceId(account, callKey), result), signed),
     async progress(id) {
       const found = await inner.progress(id)
       return found === null ? null : opening('progress', id, found)
     },
-    async evidence(id, call_key) {
-      const found = await inner.evidence(id, call_key)
+    async evidence(id, callKey) {
+      const found = await inner.evidence(id, callKey)
       if (found === null) return null
-      const { received_at } = found
-      return { ...opening('evidence', evidenceId(id.account, call_key), found), received_at }
+      const { receivedAt } = found
+      return { ...opening('evidence', evidenceId(id.account, callKey), found), receivedAt }
     },
-    refuseEvidence: (id, call_key, received_at) => inner.refuseEvidence(id, call_key, received_at),
+    refuseEvidence: (id, callKey, receivedAt) => inner.refuseEvidence(id, callKey, receivedAt),
   }
 }
 
-const NOTHING: Sealed = { bytes: Buffer.alloc(0), sealed_by: null }
+const NOTHING: Sealed = { bytes: Buffer.alloc(0), sealedBy: null }
 
 /** Evidence belongs to a call, and knows no record: it stands where no record can. */
-function evidenceId(account: string, call_key: string): RecordId {
-  return { account, operation: '', key: call_key }
+function evidenceId(account: string, callKey: string): RecordId {
+  return { account, operation: '', key: callKey }
 }

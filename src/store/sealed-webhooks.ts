@@ -11,14 +11,14 @@ export function sealedWebhooks(inner: WebhookStore, seal: Seal): WebhookStore {
   const closing = (account: string, endpoint: string, { bytes }: Sealed): Sealed =>
     seal.seal(placeOf(account, endpoint), bytes)
   return {
-    createEndpoint: (draft, secret, count_max) =>
-      inner.createEndpoint(draft, closing(draft.account, draft.id, secret), count_max),
+    createEndpoint: (draft, secret, countMax) =>
+      inner.createEndpoint(draft, closing(draft.account, draft.id, secret), countMax),
     listEndpoints: (account) => inner.listEndpoints(account),
     getEndpoint: (account, id) => inner.getEndpoint(account, id),
     changeEndpoint: (account, id, changes) => inner.changeEndpoint(account, id, changes),
     removeEndpoint: (account, id) => inner.removeEndpoint(account, id),
-    rotateSecret: (account, id, secret, keep_ms) =>
-      inner.rotateSecret(account, id, closing(account, id, secret), keep_ms),
+    rotateSecret: (account, id, secret, keepMs) =>
+      inner.rotateSecret(account, id, closing(account, id, secret), keepMs),
     fanOut: (messages) => inner.fanOut(messages),
     take: async (request) => {
       const taken = await inner.take(request)
@@ -26,7 +26,7 @@ export function sealedWebhooks(inner: WebhookStore, seal: Seal): WebhookStore {
         ...delivery,
         get secrets() {
           const place = placeOf(delivery.account, delivery.endpoint)
-          return secrets.map((secret) => ({ bytes: seal.open(place, secret), sealed_by: null }))
+          return secrets.map((secret) => ({ bytes: seal.open(place, secret), sealedBy: null }))
         },
       }))
     },
@@ -38,6 +38,6 @@ export function sealedWebhooks(inner: WebhookStore, seal: Seal): WebhookStore {
     listDeliveries: (list) => inner.listDeliveries(list),
     listAttempts: (delivery) => inner.listAttempts(delivery),
     receive: (message, job) => inner.receive(message, job),
-    clean: (retention_ms) => inner.clean(retention_ms),
+    clean: (retentionMs) => inner.clean(retentionMs),
   }
 }

@@ -10,8 +10,8 @@ import type { Queryable, Store } from './contract.ts'
 import { memory } from './memory/index.ts'
 import { sealed } from './sealed.ts'
 
-const [key_id] = KEYS.reply
-const seal = new Seal(keyRing({ current: key_id, keys: { [key_id]: 'k'.repeat(32) } }, 'reply'))
+const [keyId] = KEYS.reply
+const seal = new Seal(keyRing({ current: keyId, keys: { [keyId]: 'k'.repeat(32) } }, 'reply'))
 const blind = new Seal(null)
 const tx: Queryable = { query: async () => ({ rows: [] }) }
 const begin = async () => ({ tx, commit: async () => {}, rollback: async () => {} })
@@ -20,7 +20,7 @@ const REPLY: Reply = {
   headers: [['location', '/ü/1']],
   body: Buffer.from('{"id":1}'),
   schema: 1,
-  sealed_by: null,
+  sealedBy: null,
 }
 
 let database: FreshDatabase
@@ -30,8 +30,8 @@ beforeAll(async () => {
 
 storeConformance({ describe, it }, 'sealed memory', async () => ({ store: sealed(memory(), seal), begin }))
 storeConformance({ describe, it }, 'sealed postgres', async () => {
-  const under_test = postgresUnderTest(database.pool({ max: 8 }))
-  return { ...under_test, store: sealed(under_test.store, seal) }
+  const underTest = postgresUnderTest(database.pool({ max: 8 }))
+  return { ...underTest, store: sealed(underTest.store, seal) }
 })
 
 /** Every way in which a reply gets into a store. */
@@ -53,7 +53,7 @@ describe.each(Object.entries(WAYS))('a reply that comes in by %s', (_, put) => {
     const id = newId()
     await put(store, id)
     const inside = (await inner.look(id))?.record
-    expect(inside).toMatchObject({ state: 'completed', reply: { headers: [], sealed_by: key_id } })
+    expect(inside).toMatchObject({ state: 'completed', reply: { headers: [], sealedBy: keyId } })
     expect(JSON.stringify(inside)).not.toMatch(/location/)
     expect(await store.look(id)).toMatchObject({ record: { reply: REPLY } })
     expect(await store.claim(claimOf(id))).toMatchObject({ kind: 'replay', record: { reply: REPLY } })

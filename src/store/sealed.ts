@@ -62,24 +62,24 @@ class SealedStore<Tx> implements Store<Tx> {
     return this.#openingReplay(request.id, await this.#inner.claim(request))
   }
 
-  complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
-    return this.#inner.complete(owned, this.#seal.sealReply(owned.id, reply), retention_ms)
+  complete(owned: Owned, reply: Reply, retentionMs: number): Promise<void> {
+    return this.#inner.complete(owned, this.#seal.sealReply(owned.id, reply), retentionMs)
   }
 
-  release(owned: Owned, failure: Failure, retention_ms: number, effects_possible?: boolean): Promise<void> {
-    return this.#inner.release(owned, failure, retention_ms, effects_possible)
+  release(owned: Owned, failure: Failure, retentionMs: number, effectsPossible?: boolean): Promise<void> {
+    return this.#inner.release(owned, failure, retentionMs, effectsPossible)
   }
 
   forget(owned: Owned): Promise<boolean> {
     return this.#inner.forget(owned)
   }
 
-  doubt(owned: Owned, failure: Failure, look_in_ms?: number): Promise<void> {
-    return this.#inner.doubt(owned, failure, look_in_ms)
+  doubt(owned: Owned, failure: Failure, lookInMs?: number): Promise<void> {
+    return this.#inner.doubt(owned, failure, lookInMs)
   }
 
-  extend(owned: Owned, lease_ms: number): Promise<void> {
-    return this.#inner.extend(owned, lease_ms)
+  extend(owned: Owned, leaseMs: number): Promise<void> {
+    return this.#inner.extend(owned, leaseMs)
   }
 
   async transact(
@@ -88,11 +88,11 @@ class SealedStore<Tx> implements Store<Tx> {
     crashPoint: CrashPoint,
   ): Promise<TransactionEnd> {
     // Nothing is sealed without keys: then the work need not be wrapped, nor waited for, once more.
-    if (this.#seal.key_ids.length === 0) return this.#inner.transact(attempt, work, crashPoint)
+    if (this.#seal.keyIds.length === 0) return this.#inner.transact(attempt, work, crashPoint)
     const sealing = this.#sealing(attempt.id, work)
     const end = await this.#inner.transact(attempt, sealing.work, crashPoint)
-    const has_reply = end.end === 'committed' || end.end === 'in_doubt'
-    return has_reply ? { ...end, reply: sealing.plain ?? end.reply } : end
+    const hasReply = end.end === 'committed' || end.end === 'in_doubt'
+    return hasReply ? { ...end, reply: sealing.plain ?? end.reply } : end
   }
 
   settle(attempt: TransactionAttempt): Promise<'committed' | 'rolled_back'> {
@@ -103,12 +103,12 @@ class SealedStore<Tx> implements Store<Tx> {
     return this.#inner.leaveRetryable(attempt, failure)
   }
 
-  stuck(older_than_ms: number): Promise<Stuck> {
-    return this.#inner.stuck(older_than_ms)
+  stuck(olderThanMs: number): Promise<Stuck> {
+    return this.#inner.stuck(olderThanMs)
   }
 
-  get doubt_max_ms(): number {
-    return this.#inner.doubt_max_ms
+  get doubtMaxMs(): number {
+    return this.#inner.doubtMaxMs
   }
 
   reap(request: ReapRequest): Promise<Reaped> {
@@ -118,11 +118,11 @@ class SealedStore<Tx> implements Store<Tx> {
   async within(
     tx: Queryable,
     request: ClaimRequest,
-    retention_ms: number,
+    retentionMs: number,
     work: Parameters<Store<Tx>['within']>[3],
   ): Promise<WithinEnd> {
     const sealing = this.#sealing(request.id, work)
-    const end = await this.#inner.within(tx, request, retention_ms, sealing.work)
+    const end = await this.#inner.within(tx, request, retentionMs, sealing.work)
     switch (end.end) {
       case 'completed':
         return { end: 'completed', reply: sealing.plain ?? end.reply }
@@ -140,11 +140,11 @@ class SealedStore<Tx> implements Store<Tx> {
     const inner = this.#inner.recovery
     return {
       unattended: (request) => inner.unattended(request),
-      vanish: (seen, grace_ms, retention_ms) => inner.vanish(seen, grace_ms, retention_ms),
-      takeLook: (seen, hold_ms) => inner.takeLook(seen, hold_ms),
-      endLook: (look, end, retention_ms) => {
+      vanish: (seen, graceMs, retentionMs) => inner.vanish(seen, graceMs, retentionMs),
+      takeLook: (seen, holdMs) => inner.takeLook(seen, holdMs),
+      endLook: (look, end, retentionMs) => {
         const sealed = end.end === 'found' ? { ...end, reply: this.#seal.sealReply(look.id, end.reply) } : end
-        return inner.endLook(look, sealed, retention_ms)
+        return inner.endLook(look, sealed, retentionMs)
       },
     }
   }
@@ -196,7 +196,7 @@ class SealedStore<Tx> implements Store<Tx> {
    * seal that is broken.
    */
   #opening<R extends OnceRecord>(id: RecordId, record: R): R {
-    if (record.state !== 'completed' || record.reply.sealed_by === null) return record
+    if (record.state !== 'completed' || record.reply.sealedBy === null) return record
     const { reply, ...rest } = record
     const seal = this.#seal
     return {

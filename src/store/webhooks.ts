@@ -12,10 +12,10 @@ export interface WebhookEndpoint {
   readonly description: string | null
   readonly state: 'enabled' | 'disabled'
   /** `asked`: the service disabled it. `gone`: it answered 410. */
-  readonly disabled_why: 'asked' | 'gone' | null
+  readonly disabledWhy: 'asked' | 'gone' | null
   /** Milliseconds since the epoch, by the database's clock, as all times here. */
-  readonly created_at: number
-  readonly changed_at: number
+  readonly createdAt: number
+  readonly changedAt: number
 }
 
 export interface EndpointDraft {
@@ -40,7 +40,7 @@ export interface MessageDraft {
   readonly id: string
   readonly type: string
   readonly body: string
-  readonly created_at: number
+  readonly createdAt: number
 }
 
 export type StoredMessage = Omit<MessageDraft, 'account'>
@@ -53,9 +53,9 @@ export interface WebhookDelivery {
   /** Since it was last asked for. */
   readonly attempts: number
   /** When it is tried next; null when it has ended. */
-  readonly due_at: number | null
-  readonly created_at: number
-  readonly ended_at: number | null
+  readonly dueAt: number | null
+  readonly createdAt: number
+  readonly endedAt: number | null
   /** Of the last attempt: what was answered, if anything was, and what was wrong. */
   readonly status: number | null
   readonly failure: Failure | null
@@ -63,8 +63,8 @@ export interface WebhookDelivery {
 
 export interface WebhookAttempt {
   readonly fence: number
-  readonly ended_at: number
-  readonly duration_ms: number
+  readonly endedAt: number
+  readonly durationMs: number
   readonly status: number | null
   readonly failure: Failure | null
 }
@@ -83,29 +83,29 @@ export interface TakenDelivery extends DeliveryId {
   readonly type: string
   readonly body: string
   readonly url: string
-  readonly endpoint_state: WebhookEndpoint['state'] | 'removed'
+  readonly endpointState: WebhookEndpoint['state'] | 'removed'
   /** When it was taken: what it is signed with. */
-  readonly taken_at: number
+  readonly takenAt: number
   /** The newest first. Opened when they are read: one that cannot be opened harms no other delivery. */
   readonly secrets: readonly Sealed[]
 }
 
 export interface TakeDeliveries {
-  readonly count_max: number
-  readonly lease_ms: number
-  readonly per_endpoint_max: number
+  readonly countMax: number
+  readonly leaseMs: number
+  readonly perEndpointMax: number
   /** How many the caller has of an endpoint already. */
   readonly busy: readonly { readonly account: string; readonly endpoint: string; readonly count: number }[]
 }
 
 export interface DeliveryEnd {
-  readonly delivery: DeliveryId & Pick<TakenDelivery, 'fence' | 'attempts' | 'taken_at'>
-  readonly end: 'delivered' | 'failed' | { readonly wait_ms: number }
+  readonly delivery: DeliveryId & Pick<TakenDelivery, 'fence' | 'attempts' | 'takenAt'>
+  readonly end: 'delivered' | 'failed' | { readonly waitMs: number }
   readonly status: number | null
   readonly failure: Failure | null
-  readonly duration_ms: number
+  readonly durationMs: number
   /** The endpoint said at this address that it is gone: it is disabled, if it was not changed since the delivery was taken. */
-  readonly gone_url: string | null
+  readonly goneUrl: string | null
 }
 
 export interface MessageList {
@@ -113,7 +113,7 @@ export interface MessageList {
   readonly types: readonly string[] | null
   readonly from: number | null
   readonly to: number | null
-  readonly after: { readonly created_at: number; readonly id: string } | null
+  readonly after: { readonly createdAt: number; readonly id: string } | null
   readonly limit: number
 }
 
@@ -130,7 +130,7 @@ export interface ReplayRange {
   readonly endpoint: string
   readonly from: number
   readonly to: number
-  readonly after: { readonly created_at: number; readonly id: string } | null
+  readonly after: { readonly createdAt: number; readonly id: string } | null
   readonly limit: number
 }
 
@@ -139,7 +139,7 @@ export interface WebhookStore {
   createEndpoint(
     draft: EndpointDraft,
     secret: Sealed,
-    count_max: number,
+    countMax: number,
   ): Promise<WebhookEndpoint | 'too_many' | 'url_taken'>
   /** In the order of their making; there is a bounded number of them. */
   listEndpoints(account: string): Promise<readonly WebhookEndpoint[]>
@@ -151,7 +151,7 @@ export interface WebhookStore {
   ): Promise<WebhookEndpoint | 'url_taken' | null>
   removeEndpoint(account: string, id: string): Promise<boolean>
   /** The new secret is the current one; the others sign beside it for so long. */
-  rotateSecret(account: string, id: string, secret: Sealed, keep_ms: number): Promise<boolean>
+  rotateSecret(account: string, id: string, secret: Sealed, keepMs: number): Promise<boolean>
 
   /** Keeps messages, and notes a delivery to every endpoint that wants them, in one transaction. What is there already stays. */
   fanOut(messages: readonly MessageDraft[]): Promise<void>
@@ -165,7 +165,7 @@ export interface WebhookStore {
    */
   replay(delivery: DeliveryId): Promise<boolean>
   /** The same for messages of a range that the endpoint wants; answers those that were looked at, in order. */
-  replayRange(range: ReplayRange): Promise<readonly { created_at: number; id: string; replayed: boolean }[]>
+  replayRange(range: ReplayRange): Promise<readonly { createdAt: number; id: string; replayed: boolean }[]>
 
   listMessages(list: MessageList): Promise<readonly StoredMessage[]>
   getMessage(account: string, id: string): Promise<StoredMessage | null>
@@ -176,5 +176,5 @@ export interface WebhookStore {
   receive(message: Message, job: JobDraft): Promise<string | null>
 
   /** Removes one bounded batch of what is older, and of secrets whose time is over; says whether there is more. */
-  clean(retention_ms: number): Promise<boolean>
+  clean(retentionMs: number): Promise<boolean>
 }

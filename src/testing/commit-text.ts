@@ -8,8 +8,8 @@ export function containsCommit(sql: string): boolean {
   // Nearly every statement ends here, without being read word by word.
   if (!/\b(?:commit|end)\b/i.test(sql)) return false
 
-  let at_start = true
-  let previous_word = ''
+  let atStart = true
+  let previousWord = ''
   let position = 0
   while (position < sql.length) {
     const next = skipBlank(sql, position)
@@ -19,11 +19,11 @@ export function containsCommit(sql: string): boolean {
     }
     const end = skipToken(sql, position)
     const word = sql.slice(position, Math.min(end, position + WORD_LENGTH_MAX)).toLowerCase()
-    if (at_start && (word === 'commit' || word === 'end')) return true
+    if (atStart && (word === 'commit' || word === 'end')) return true
     // The END of a function's body is not a statement; what comes after such a body is not looked at.
-    if (word === 'atomic' && previous_word === 'begin') return false
-    at_start = word === ';'
-    previous_word = word
+    if (word === 'atomic' && previousWord === 'begin') return false
+    atStart = word === ';'
+    previousWord = word
     position = end
   }
   return false

@@ -9,14 +9,14 @@ export interface CrashEverywhereOptions extends Omit<ProgramOptions, 'env'> {
   /** Points that the program must reach; one that it does not is an error. */
   readonly points?: readonly string[]
   /** Crash only at these points; everywhere if not given. */
-  readonly crash_at?: readonly string[]
+  readonly crashAt?: readonly string[]
   /** The environment of every run, or of one: a run of its own database needs a variable of its own. */
-  readonly run_env?: ProgramOptions['env'] | ((site: CrashSite | null) => ProgramOptions['env'])
+  readonly runEnv?: ProgramOptions['env'] | ((site: CrashSite | null) => ProgramOptions['env'])
   /**
    * Of a point that is reached more often, only the first so many occurrences are crashed at. By point where some of
    * them are reached more or less often by chance.
    */
-  readonly occurrences_max?: number | ((point: string) => number)
+  readonly occurrencesMax?: number | ((point: string) => number)
   /**
    * Checks the outcome of each run, one after the other; `site` is null for the first run, which has no
    * crash.
@@ -28,9 +28,9 @@ const { env: _, ...PROGRAM } = PROGRAM_NAMES
 const NAMES: OptionNames<CrashEverywhereOptions> = {
   ...PROGRAM,
   points: true,
-  crash_at: true,
-  run_env: true,
-  occurrences_max: true,
+  crashAt: true,
+  runEnv: true,
+  occurrencesMax: true,
   afterEach: true,
 }
 
@@ -61,10 +61,10 @@ export async function crashEverywhere(options: CrashEverywhereOptions): Promise<
   if (reached.length === 0) fail('The program reaches no crash point at all, so nothing would be tested.')
 
   const crashes: (CrashSite & { result: ProgramResult })[] = []
-  const { occurrences_max = TESTING_LIMITS.occurrences_max } = options
+  const { occurrencesMax = TESTING_LIMITS.occurrencesMax } = options
   for (const { point, count } of reached) {
-    if (options.crash_at !== undefined && !options.crash_at.includes(point)) continue
-    const max = typeof occurrences_max === 'number' ? occurrences_max : occurrences_max(point)
+    if (options.crashAt !== undefined && !options.crashAt.includes(point)) continue
+    const max = typeof occurrencesMax === 'number' ? occurrencesMax : occurrencesMax(point)
     for (let occurrence = 1; occurrence <= Math.min(count, max); occurrence++) {
       const result = await runOne(options, { point, occurrence })
       crashes.push({ point, occurrence, result })
@@ -74,9 +74,9 @@ export async function crashEverywhere(options: CrashEverywhereOptions): Promise<
 }
 
 async function runOne(options: CrashEverywhereOptions, site: CrashSite | null): Promise<ProgramResult> {
-  const { points: _, crash_at: __, run_env, occurrences_max: ___, afterEach, ...program_options } = options
-  const env = typeof run_env === 'function' ? run_env(site) : run_env
-  const result = await runProgram({ ...program_options, ...(env === undefined ? {} : { env }) }, site)
+  const { points: _, crashAt: __, runEnv, occurrencesMax: ___, afterEach, ...programOptions } = options
+  const env = typeof runEnv === 'function' ? runEnv(site) : runEnv
+  const result = await runProgram({ ...programOptions, ...(env === undefined ? {} : { env }) }, site)
   if (site === null) checkExited(result)
   else checkCrashed(site, result)
   await afterEach?.(site, result)
@@ -90,8 +90,8 @@ function checkExited(result: ProgramResult): void {
 
 /** SIGKILL alone proves nothing, the system kills too when memory runs out; the last words tell the site. */
 function checkCrashed(site: CrashSite, result: ProgramResult): void {
-  const crashed_there = result.stderr.includes(`${CRASHED_PREFIX}${formatSite(site)}\n`)
-  if (result.ended === 'killed' && crashed_there) return
+  const crashedThere = result.stderr.includes(`${CRASHED_PREFIX}${formatSite(site)}\n`)
+  if (result.ended === 'killed' && crashedThere) return
   fail(`The program was to crash at ${formatSite(site)}, but ${describe(result)}`)
 }
 

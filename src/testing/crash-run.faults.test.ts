@@ -64,7 +64,7 @@ describe('runUntilCrash', () => {
 
   it('kills a program that takes too long, even one that ignores signals', async () => {
     const program = await write('hangs.mjs', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1e6)')
-    const result = await runUntilCrash({ program, point: 'never', timeout_ms: 300 })
+    const result = await runUntilCrash({ program, point: 'never', timeoutMs: 300 })
     expect(result).toMatchObject({ ended: 'timed_out', signal: 'SIGKILL' })
     expect(isAlive(result.pid)).toBe(false)
   })
@@ -79,7 +79,7 @@ describe('runUntilCrash', () => {
   it('refuses what cannot be run', async () => {
     const program = join(folder, 'worker.ts')
     await expect(runUntilCrash({ program, point: '' })).rejects.toThrow(/crash site/)
-    await expect(runUntilCrash({ program, point: 'x', timeout_ms: 0 })).rejects.toThrow(/timeout_ms/)
+    await expect(runUntilCrash({ program, point: 'x', timeoutMs: 0 })).rejects.toThrow(/timeoutMs/)
     await expect(runUntilCrash({ program, point: 'x', cwd: join(folder, 'none') })).rejects.toThrow(/ENOENT/)
   })
 })
@@ -92,7 +92,7 @@ describe('crashEverywhere', () => {
       program,
       args: ['2'],
       points: ['begin', 'work'],
-      run_env: (site) => ({ TRACE: traceOf(site) }),
+      runEnv: (site) => ({ TRACE: traceOf(site) }),
       afterEach: async (site) => {
         traces[nameOf(site)] = await readFile(traceOf(site), 'utf8').catch(() => 'none')
       },
@@ -115,8 +115,8 @@ describe('crashEverywhere', () => {
 
   it('fails when a listed point is never reached', async () => {
     const program = await write('listed.ts', WORKER)
-    const run_env = { TRACE: join(folder, 'listed') }
-    await expect(crashEverywhere({ program, run_env, points: ['work', 'settled', 'paid'] })).rejects.toThrow(
+    const runEnv = { TRACE: join(folder, 'listed') }
+    await expect(crashEverywhere({ program, runEnv, points: ['work', 'settled', 'paid'] })).rejects.toThrow(
       /never reaches settled, paid/,
     )
   })
@@ -164,14 +164,14 @@ describe('crashEverywhere', () => {
     const afterEach = (site: unknown) => {
       if (site !== null) throw new Error('two transfers')
     }
-    const run_env = { TRACE: join(folder, 'checked') }
-    await expect(crashEverywhere({ program, run_env, afterEach })).rejects.toThrow('two transfers')
+    const runEnv = { TRACE: join(folder, 'checked') }
+    await expect(crashEverywhere({ program, runEnv, afterEach })).rejects.toThrow('two transfers')
   })
 
   it('crashes at the first occurrences only, where told so', async () => {
     const program = await write('often.ts', WORKER)
-    const run_env = { TRACE: join(folder, 'often') }
-    const table = await crashEverywhere({ program, args: ['5'], run_env, occurrences_max: 1 })
+    const runEnv = { TRACE: join(folder, 'often') }
+    const table = await crashEverywhere({ program, args: ['5'], runEnv, occurrencesMax: 1 })
     expect(table.reached[1]).toEqual({ point: 'work', count: 5 })
     expect(table.crashes.map(nameOf)).toEqual(['begin#1', 'work#1'])
   })

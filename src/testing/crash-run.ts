@@ -19,7 +19,7 @@ export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly cwd?: string
   /** The process is killed after this time. */
-  readonly timeout_ms?: number
+  readonly timeoutMs?: number
 }
 
 export const PROGRAM_NAMES: OptionNames<ProgramOptions> = {
@@ -27,12 +27,12 @@ export const PROGRAM_NAMES: OptionNames<ProgramOptions> = {
   args: true,
   env: true,
   cwd: true,
-  timeout_ms: true,
+  timeoutMs: true,
 }
 
 /** How a program ended. */
 export interface ProgramResult {
-  /** `killed`: by a signal, as crash points do; `exited`: by itself; `timed_out`: it had to be killed. */
+  /** `killed`: by a signal, as crash points do; `exited`: by itself; `timedOut`: it had to be killed. */
   readonly ended: 'killed' | 'exited' | 'timed_out'
   readonly signal: NodeJS.Signals | null
   readonly code: number | null
@@ -54,8 +54,8 @@ export function runUntilCrash(
   options: ProgramOptions & { readonly point: string; readonly occurrence?: number },
 ): Promise<ProgramResult> {
   refuseUnknown('runUntilCrash()', options, { ...PROGRAM_NAMES, point: true, occurrence: true })
-  const { point, occurrence = 1, ...program_options } = options
-  return runProgram(program_options, { point, occurrence })
+  const { point, occurrence = 1, ...programOptions } = options
+  return runProgram(programOptions, { point, occurrence })
 }
 
 /** A test run that is given up must not leave its programs behind. One listener, however many programs run. */
@@ -66,23 +66,23 @@ process.on('exit', () => {
 
 /** Runs a program to its end, with a crash at the site if there is one. */
 export async function runProgram(options: ProgramOptions, site: CrashSite | null): Promise<ProgramResult> {
-  const { timeout_ms = TESTING_LIMITS.run_max_ms } = options
-  if (!(timeout_ms > 0 && timeout_ms < 2 ** 31)) {
-    throw new OnlyonceError('option_invalid', { detail: 'timeout_ms is a positive number of milliseconds.' })
+  const { timeoutMs = TESTING_LIMITS.runMaxMs } = options
+  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31)) {
+    throw new OnlyonceError('option_invalid', { detail: 'timeoutMs is a positive number of milliseconds.' })
   }
   const child = await start(options, site)
   const stdout = collectTail(child.stdout!)
   const stderr = collectTail(child.stderr!)
   const kill = () => child.kill('SIGKILL')
   running.add(child)
-  let timed_out = false
+  let timedOut = false
   const timer = setTimeout(() => {
-    timed_out = true
+    timedOut = true
     kill()
-  }, timeout_ms)
+  }, timeoutMs)
   try {
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
-    const ended = timed_out ? 'timed_out' : signal === null ? 'exited' : 'killed'
+    const ended = timedOut ? 'timed_out' : signal === null ? 'exited' : 'killed'
     await drainOutput(child)
     return { ended, signal, code, stdout: stdout(), stderr: stderr(), pid: child.pid! }
   } finally {
@@ -109,21 +109,21 @@ async function start(options: ProgramOptions, site: CrashSite | null): Promise<C
 /** Reads a stream and keeps the end of it. */
 function collectTail(stream: Readable): () => string {
   let chunks: Buffer[] = []
-  let size_bytes = 0
+  let sizeBytes = 0
   stream.on('data', (chunk: Buffer) => {
     chunks.push(chunk)
-    size_bytes += chunk.length
+    sizeBytes += chunk.length
     // Twice the bound before anything is copied: otherwise each chunk of a long output would copy it all.
-    if (size_bytes > 2 * TESTING_LIMITS.output_size_max_bytes) {
+    if (sizeBytes > 2 * TESTING_LIMITS.outputSizeMaxBytes) {
       chunks = [tailOf(chunks)]
-      size_bytes = TESTING_LIMITS.output_size_max_bytes
+      sizeBytes = TESTING_LIMITS.outputSizeMaxBytes
     }
   })
   return () => tailOf(chunks).toString('utf8')
 }
 
 function tailOf(chunks: readonly Buffer[]): Buffer {
-  return Buffer.concat(chunks).subarray(-TESTING_LIMITS.output_size_max_bytes)
+  return Buffer.concat(chunks).subarray(-TESTING_LIMITS.outputSizeMaxBytes)
 }
 
 /**
@@ -133,7 +133,7 @@ async function drainOutput(child: ChildProcess): Promise<void> {
   const streams = [child.stdout!, child.stderr!].filter((stream) => !stream.closed)
   const timer = setTimeout(() => {
     for (const stream of streams) stream.destroy()
-  }, TESTING_LIMITS.output_wait_max_ms)
+  }, TESTING_LIMITS.outputWaitMaxMs)
   try {
     await Promise.all(streams.map((stream) => once(stream, 'close')))
   } finally {

@@ -30,7 +30,7 @@ export const CRASHED_PREFIX = 'onlyonce-crashed-at: '
  * `point` is reached.
  *
  * @example
- * const once = onlyonce({ store, secret, crash_point: crashAt({ point: 'before_commit', occurrence: 2 }) })
+ * const once = onlyonce({ store, secret, crashPoint: crashAt({ point: 'before_commit', occurrence: 2 }) })
  */
 export function crashAt(site: { readonly point: string; readonly occurrence?: number }): CrashPoint {
   refuseUnknown('crashAt()', site, { point: true, occurrence: true })
@@ -49,7 +49,7 @@ export function crashAt(site: { readonly point: string; readonly occurrence?: nu
  * `before_commit`; one that does nothing when the variable is not set.
  *
  * @example
- * const once = onlyonce({ store, secret, crash_point: crashPointFromEnvironment() })
+ * const once = onlyonce({ store, secret, crashPoint: crashPointFromEnvironment() })
  */
 export function crashPointFromEnvironment(env: NodeJS.ProcessEnv = process.env): CrashPoint {
   const text = env[CRASH_VARIABLE]
@@ -61,7 +61,7 @@ export function crashPointFromEnvironment(env: NodeJS.ProcessEnv = process.env):
  *
  * @example
  * const recorder = recordPoints()
- * const once = onlyonce({ store, secret, crash_point: recorder.hook })
+ * const once = onlyonce({ store, secret, crashPoint: recorder.hook })
  * await once.transaction(request, work)
  * recorder.points() // [{ point: 'before_commit', count: 1 }]
  */
@@ -69,7 +69,7 @@ export function recordPoints(): { readonly hook: CrashPoint; points(): ReachedPo
   const counts = new Map<string, number>()
   return {
     hook(point) {
-      if (!counts.has(point) && counts.size >= TESTING_LIMITS.points_max) {
+      if (!counts.has(point) && counts.size >= TESTING_LIMITS.pointsMax) {
         throw new OnlyonceError('option_invalid', {
           detail: `Crash points are names; ${point} is one too many.`,
         })
@@ -86,7 +86,7 @@ export function recordPoints(): { readonly hook: CrashPoint; points(): ReachedPo
  *
  * @example
  * // program.ts
- * const once = onlyonce({ store, secret, crash_point: reportPoints() })
+ * const once = onlyonce({ store, secret, crashPoint: reportPoints() })
  */
 export function reportPoints(env: NodeJS.ProcessEnv = process.env): CrashPoint {
   const recorder = recordPoints()

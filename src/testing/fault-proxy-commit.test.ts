@@ -38,7 +38,7 @@ describe('a fault proxy that cuts at COMMIT', () => {
     const [client, peer] = await begin()
     client.send(statement('COMMIT'))
     await peer.receive(BEFORE.length + statement('COMMIT').length)
-    expect(proxy.stats).toMatchObject({ commits_seen: 1, commits_cut: { before: 0, after: 0, within: 0 } })
+    expect(proxy.stats).toMatchObject({ commitsSeen: 1, commitsCut: { before: 0, after: 0, within: 0 } })
   })
 
   it.each([
@@ -49,11 +49,11 @@ describe('a fault proxy that cuts at COMMIT', () => {
     proxy.setFault({ kind: 'cut_at_commit', when: 'before' })
     const cut = proxy.once('commit_cut')
     client.send(Buffer.concat([statement('SELECT 1'), commit]))
-    expect(await cut).toEqual({ kind: 'commit_cut', connection: 1, when: 'before', server_closes: null })
+    expect(await cut).toEqual({ kind: 'commit_cut', connection: 1, when: 'before', serverCloses: null })
     expect(await client.finish()).toBe('reset')
     expect(await peer.finish()).not.toBe('open')
     expect(peer.received).toEqual(Buffer.concat([BEFORE, statement('SELECT 1')]))
-    await proxy.waitFor((stats) => stats.connections_open === 0)
+    await proxy.waitFor((stats) => stats.connectionsOpen === 0)
   })
 
   it.each(['commit', 'batch'] as const)('before, from the %s on: what shares its batch', async (from) => {
@@ -96,7 +96,7 @@ describe('a fault proxy that cuts at COMMIT', () => {
     proxy.setFault({ kind: 'cut_at_commit', when: 'before' })
     client.send(harmless)
     await peer.receive(BEFORE.length + harmless.length)
-    expect(proxy.stats.commits_seen).toBe(0)
+    expect(proxy.stats.commitsSeen).toBe(0)
   })
 
   it('within: forwards a part of the COMMIT, and not all of it', async () => {
@@ -109,15 +109,15 @@ describe('a fault proxy that cuts at COMMIT', () => {
     expect(part.length).toBeGreaterThan(0)
     expect(part.length).toBeLessThan(statement('COMMIT').length)
     expect(part).toEqual(statement('COMMIT').subarray(0, part.length))
-    expect(proxy.stats.commits_cut).toEqual({ before: 0, after: 0, within: 1 })
+    expect(proxy.stats.commitsCut).toEqual({ before: 0, after: 0, within: 1 })
   })
 
   it('after, at once: resets the client before the server has answered', async () => {
     const [client, peer] = await begin()
-    proxy.setFault({ kind: 'cut_at_commit', when: 'after', server_closes: 'at_once' })
+    proxy.setFault({ kind: 'cut_at_commit', when: 'after', serverCloses: 'at_once' })
     const cut = proxy.once('commit_cut')
     client.send(statement('COMMIT'))
-    expect(await cut).toMatchObject({ when: 'after', server_closes: 'at_once' })
+    expect(await cut).toMatchObject({ when: 'after', serverCloses: 'at_once' })
     expect(await client.finish()).toBe('reset')
     expect(await peer.finish()).toBe('ended')
     expect(peer.received).toEqual(Buffer.concat([BEFORE, statement('COMMIT')]))
@@ -125,7 +125,7 @@ describe('a fault proxy that cuts at COMMIT', () => {
 
   it('after, after the answer: resets the client once the COMMIT itself was answered, and relays none of it', async () => {
     const [client, peer] = await begin()
-    proxy.setFault({ kind: 'cut_at_commit', when: 'after', server_closes: 'after_answer' })
+    proxy.setFault({ kind: 'cut_at_commit', when: 'after', serverCloses: 'after_answer' })
     const received = client.received
     client.send(Buffer.concat([statement('SELECT 1'), statement('COMMIT')]))
     await peer.receive(BEFORE.length + statement('SELECT 1').length + statement('COMMIT').length)
@@ -133,11 +133,11 @@ describe('a fault proxy that cuts at COMMIT', () => {
     peer.send(backend.readyForQuery()) // for the SELECT only
     expect(await roundTrip()).toBe('pong')
     expect(client.ending).toBe('open')
-    expect(proxy.connections[0]).toMatchObject({ id: 1, state: 'awaiting_answer', commits_seen: 1 })
+    expect(proxy.connections[0]).toMatchObject({ id: 1, state: 'awaiting_answer', commitsSeen: 1 })
 
     const cut = proxy.once('commit_cut')
     peer.send(ANSWER)
-    expect(await cut).toMatchObject({ when: 'after', server_closes: 'after_answer' })
+    expect(await cut).toMatchObject({ when: 'after', serverCloses: 'after_answer' })
     expect(await client.finish()).toBe('reset')
     expect(client.received).toEqual(received)
     await peer.finish()
@@ -145,12 +145,12 @@ describe('a fault proxy that cuts at COMMIT', () => {
 
   it('after, after the answer: does not wait for a server that ends', async () => {
     const [client, peer] = await begin()
-    proxy.setFault({ kind: 'cut_at_commit', when: 'after', server_closes: 'after_answer' })
+    proxy.setFault({ kind: 'cut_at_commit', when: 'after', serverCloses: 'after_answer' })
     client.send(statement('COMMIT'))
     await peer.receive(BEFORE.length + statement('COMMIT').length)
     peer.socket.end()
     expect(await client.finish()).toBe('reset')
-    expect(proxy.stats.commits_cut.after).toBe(1)
+    expect(proxy.stats.commitsCut.after).toBe(1)
   })
 
   it('cuts so many times and no more', async () => {
@@ -161,11 +161,11 @@ describe('a fault proxy that cuts at COMMIT', () => {
     expect(await first.finish()).toBe('reset')
     second.send(query('COMMIT'))
     await peer.receive(BEFORE.length + query('COMMIT').length)
-    expect(proxy.stats).toMatchObject({ commits_seen: 2, commits_cut: { before: 1 } })
+    expect(proxy.stats).toMatchObject({ commitsSeen: 2, commitsCut: { before: 1 } })
   })
 
   it('makes the same choices from the same seed, whatever the order of the connections, and others from another', async () => {
-    const fault: CutAtCommit = { kind: 'cut_at_commit', when: 'random', rate: 0.8, server_closes: 'at_once' }
+    const fault: CutAtCommit = { kind: 'cut_at_commit', when: 'random', rate: 0.8, serverCloses: 'at_once' }
     const forwards = await choicesOf(7, fault, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
     const backwards = await choicesOf(7, fault, [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1])
     expect(backwards).toEqual(forwards)
@@ -188,11 +188,11 @@ describe('a fault proxy that cuts at COMMIT', () => {
     for (const id of order) {
       const before = proxy.stats
       sessions[id - 1]![0].send(query('COMMIT'))
-      await proxy.waitFor((stats) => stats.commits_seen > before.commits_seen)
+      await proxy.waitFor((stats) => stats.commitsSeen > before.commitsSeen)
       // The cut is made in the same turn in which the COMMIT is seen.
-      const { commits_cut } = proxy.stats
+      const { commitsCut } = proxy.stats
       const cuts = ['before', 'after', 'within'] as const
-      choices[id - 1] = cuts.find((cut) => commits_cut[cut] > before.commits_cut[cut]) ?? 'spared'
+      choices[id - 1] = cuts.find((cut) => commitsCut[cut] > before.commitsCut[cut]) ?? 'spared'
     }
     return choices
   }

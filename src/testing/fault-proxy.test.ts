@@ -39,8 +39,8 @@ describe('startFaultProxy', () => {
     expect(await client.finish()).toBe('ended')
     expect(peer.received.toString()).toBe('pingbye')
     expect(client.received.toString()).toBe('pongfarewell')
-    const stats = await proxy.waitFor(({ connections_open }) => connections_open === 0)
-    expect(stats).toMatchObject({ connections: 1, bytes_to_server: 7, bytes_to_client: 12 })
+    const stats = await proxy.waitFor(({ connectionsOpen }) => connectionsOpen === 0)
+    expect(stats).toMatchObject({ connections: 1, bytesToServer: 7, bytesToClient: 12 })
     expect(proxy.connections).toEqual([])
   })
 
@@ -55,16 +55,16 @@ describe('startFaultProxy', () => {
 
   it('says that it cannot read what is not PostgreSQL', async () => {
     await open()
-    expect(proxy.stats.connections_unreadable).toBe(1)
+    expect(proxy.stats.connectionsUnreadable).toBe(1)
   })
 
   it('passes a reset on', async () => {
     const [client, peer] = await open()
     client.socket.resetAndDestroy()
     expect(await peer.finish()).toBe('reset')
-    const [other_client, other_peer] = await open()
-    other_peer.socket.resetAndDestroy()
-    expect(await other_client.finish()).toBe('reset')
+    const [otherClient, otherPeer] = await open()
+    otherPeer.socket.resetAndDestroy()
+    expect(await otherClient.finish()).toBe('reset')
   })
 
   it('resets a client whose server cannot be reached', async () => {
@@ -76,20 +76,20 @@ describe('startFaultProxy', () => {
   })
 
   it('pauses a sender whose receiver does not read, and loses nothing', async () => {
-    const size_bytes = 32 * 1_048_576
+    const sizeBytes = 32 * 1_048_576
     const [client, peer] = await open()
     peer.socket.pause()
     const arrived = new Promise<void>((resolve) => {
-      let count_bytes = 0
+      let countBytes = 0
       peer.socket.removeAllListeners('data').on('data', (bytes: Buffer) => {
-        count_bytes += bytes.length
-        if (count_bytes === size_bytes) resolve()
+        countBytes += bytes.length
+        if (countBytes === sizeBytes) resolve()
       })
       peer.socket.pause()
     })
-    client.send(Buffer.alloc(size_bytes, 'x'))
+    client.send(Buffer.alloc(sizeBytes, 'x'))
     for (let i = 0; i < 20; i++) await open()
-    expect(proxy.connections[0]?.bytes_to_server).toBeLessThan(size_bytes)
+    expect(proxy.connections[0]?.bytesToServer).toBeLessThan(sizeBytes)
     peer.socket.resume()
     await arrived
   })
@@ -110,8 +110,8 @@ describe('startFaultProxy', () => {
   })
 
   it('ends a wait in vain by telling what it knows', async () => {
-    await expect(proxy.waitFor((stats) => stats.commits_seen > 3, { timeout_ms: 1 })).rejects.toThrow(
-      /in vain.*commits_seen > 3.*"commits_seen":0/s,
+    await expect(proxy.waitFor((stats) => stats.commitsSeen > 3, { timeoutMs: 1 })).rejects.toThrow(
+      /in vain.*commitsSeen > 3.*"commitsSeen":0/s,
     )
     const throwing = proxy.waitFor((stats) => {
       if (stats.connections > 0) throw new Error('a mistake in the test')
@@ -124,12 +124,12 @@ describe('startFaultProxy', () => {
   it.each([
     { kind: 'reset', rate: 2 },
     { kind: 'reset', times: 0 },
-    { kind: 'reset', after_bytes: -1 },
-    { kind: 'delay', delay_ms: 0.5 },
+    { kind: 'reset', afterBytes: -1 },
+    { kind: 'delay', delayMs: 0.5 },
     { kind: 'truncate' } as never,
-    { kind: 'truncate', after_bytes: 1, direction: 'both' } as never,
+    { kind: 'truncate', afterBytes: 1, direction: 'both' } as never,
     { kind: 'half_close', direction: 'both' } as never,
-    { kind: 'half_close', after_bytes: -1 },
+    { kind: 'half_close', afterBytes: -1 },
     { kind: 'cut_at_commit', when: 'sometimes' } as never,
     { kind: 'black_hole', direction: 'up' } as never,
     { kind: 'flood' } as never,
@@ -148,7 +148,7 @@ describe('startFaultProxy', () => {
       expect(await client.finish()).toBe('reset')
       expect(await (await server.accept()).finish()).toBe('reset')
       await open()
-      expect(proxy.stats).toMatchObject({ connections: 2, connections_reset: 1 })
+      expect(proxy.stats).toMatchObject({ connections: 2, connectionsReset: 1 })
     })
 
     it('resets open connections at once', async () => {
@@ -160,7 +160,7 @@ describe('startFaultProxy', () => {
 
     it('resets after so many bytes of one direction', async () => {
       const [client, peer] = await open()
-      proxy.setFault({ kind: 'reset', after_bytes: 6, direction: 'to_server' })
+      proxy.setFault({ kind: 'reset', afterBytes: 6, direction: 'to_server' })
       peer.send('a long story')
       await client.receive(16)
       client.send('1234')
@@ -180,7 +180,7 @@ describe('startFaultProxy', () => {
     client.send('still')
     expect((await peer.receive(9)).toString()).toBe('pingstill')
     expect(server.peers).toHaveLength(1)
-    expect(proxy.stats).toMatchObject({ connections_refused: 1 })
+    expect(proxy.stats).toMatchObject({ connectionsRefused: 1 })
     proxy.setFault(null)
     await open()
   })
@@ -207,36 +207,36 @@ describe('startFaultProxy', () => {
 
   it('delay: delivers later and in order, also what is sent after it was switched off', async () => {
     const [client, peer] = await open()
-    proxy.setFault({ kind: 'delay', delay_ms: 1_000, jitter_ms: 200, direction: 'to_server' })
-    const sent_ms = performance.now()
+    proxy.setFault({ kind: 'delay', delayMs: 1_000, jitterMs: 200, direction: 'to_server' })
+    const sentMs = performance.now()
     for (const digit of '12345') {
-      const { bytes_to_server } = proxy.stats
+      const { bytesToServer } = proxy.stats
       client.send(digit)
-      await proxy.waitFor((stats) => stats.bytes_to_server > bytes_to_server)
+      await proxy.waitFor((stats) => stats.bytesToServer > bytesToServer)
     }
     expect(peer.received.toString()).toBe('ping')
     proxy.setFault(null)
     client.socket.end('6')
     await peer.finish()
-    expect(performance.now() - sent_ms).toBeGreaterThanOrEqual(999)
+    expect(performance.now() - sentMs).toBeGreaterThanOrEqual(999)
     expect(peer.received.toString()).toBe('ping123456')
   })
 
   describe('black_hole', () => {
     it('silences open connections both ways, without FIN or RST, for good', async () => {
       const [client, peer] = await open()
-      const [other_client, other_peer] = await open()
+      const [otherClient, otherPeer] = await open()
       proxy.setFault({ kind: 'black_hole' })
-      expect(proxy.stats.connections_black_holed).toBe(2)
+      expect(proxy.stats.connectionsBlackHoled).toBe(2)
       client.socket.end('lost')
       peer.send('lost')
-      other_client.socket.resetAndDestroy()
+      otherClient.socket.resetAndDestroy()
       proxy.setFault(null)
       await open() // several turns of the loop: whatever was to pass has passed
       await open()
       expect(client).toMatchObject({ ending: 'open', received: Buffer.from('pong') })
       expect(peer).toMatchObject({ ending: 'open', received: Buffer.from('ping') })
-      expect(other_peer).toMatchObject({ ending: 'open', received: Buffer.from('ping') })
+      expect(otherPeer).toMatchObject({ ending: 'open', received: Buffer.from('ping') })
       expect(proxy.connections[0]).toMatchObject({ id: 1, state: 'black_holed' })
     })
 
@@ -245,7 +245,7 @@ describe('startFaultProxy', () => {
       const client = await openPeer(proxy.port)
       client.send('lost')
       const peer = await server.accept()
-      await proxy.waitFor((stats) => stats.connections_black_holed === 1)
+      await proxy.waitFor((stats) => stats.connectionsBlackHoled === 1)
       await open()
       await open()
       expect(peer).toMatchObject({ ending: 'open', received: Buffer.alloc(0) })
@@ -275,7 +275,7 @@ describe('startFaultProxy', () => {
 
   it('truncate: relays so many bytes of the answer and ends in order', async () => {
     const [client, peer] = await open()
-    proxy.setFault({ kind: 'truncate', after_bytes: 6, times: 1 })
+    proxy.setFault({ kind: 'truncate', afterBytes: 6, times: 1 })
     client.send('more?')
     await peer.receive(9)
     peer.send('1234567890')
@@ -283,12 +283,12 @@ describe('startFaultProxy', () => {
     expect(client.received.toString()).toBe('pong123456')
     expect(await peer.finish()).not.toBe('open')
     client.socket.end()
-    await proxy.waitFor((stats) => stats.connections_open === 0 && stats.connections_truncated === 1)
+    await proxy.waitFor((stats) => stats.connectionsOpen === 0 && stats.connectionsTruncated === 1)
   })
 
   it('truncate, to the server: relays so many bytes of the request and ends in order', async () => {
     const [client, peer] = await open()
-    proxy.setFault({ kind: 'truncate', after_bytes: 6, direction: 'to_server', times: 1 })
+    proxy.setFault({ kind: 'truncate', afterBytes: 6, direction: 'to_server', times: 1 })
     peer.send('an answer is not counted')
     await client.receive(28)
     client.send('1234567890')
@@ -296,7 +296,7 @@ describe('startFaultProxy', () => {
     expect(peer.received.toString()).toBe('ping123456')
     expect(await client.finish()).not.toBe('open')
     peer.socket.end()
-    await proxy.waitFor((stats) => stats.connections_open === 0 && stats.connections_truncated === 1)
+    await proxy.waitFor((stats) => stats.connectionsOpen === 0 && stats.connectionsTruncated === 1)
   })
 
   describe('half_close', () => {
@@ -315,13 +315,13 @@ describe('startFaultProxy', () => {
         reader.socket.end()
         expect(await sender.finish()).toBe('ended')
         sender.socket.end()
-        await proxy.waitFor((stats) => stats.connections_open === 0 && stats.connections_half_closed === 1)
+        await proxy.waitFor((stats) => stats.connectionsOpen === 0 && stats.connectionsHalfClosed === 1)
       },
     )
 
     it('waits for so many bytes of its direction', async () => {
       const [client, peer] = await open()
-      proxy.setFault({ kind: 'half_close', after_bytes: 6 })
+      proxy.setFault({ kind: 'half_close', afterBytes: 6 })
       peer.send('a long story')
       await client.receive(16)
       client.send('1234567890')

@@ -24,9 +24,9 @@ export interface ProxyConnection {
   /** Its number, counted from 1. */
   readonly id: number
   readonly state: ConnectionState
-  readonly commits_seen: number
-  readonly bytes_to_server: number
-  readonly bytes_to_client: number
+  readonly commitsSeen: number
+  readonly bytesToServer: number
+  readonly bytesToClient: number
 }
 
 /** A TCP proxy on loopback that harms the connections that it carries. */
@@ -99,7 +99,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
       facts.note({ kind: 'closed', connection: id })
     })
   })
-  server.maxConnections = TESTING_LIMITS.connections_max
+  server.maxConnections = TESTING_LIMITS.connectionsMax
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -128,8 +128,8 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
       active = fault === null ? null : new ActiveFault(fault)
       for (const link of links) link.arm(active)
     },
-    once: (kind, wait_options) => facts.once(kind, wait_options),
-    waitFor: (predicate, wait_options) => facts.waitFor(predicate, wait_options),
+    once: (kind, waitOptions) => facts.once(kind, waitOptions),
+    waitFor: (predicate, waitOptions) => facts.waitFor(predicate, waitOptions),
     close() {
       closing ??= close()
       return closing
@@ -155,8 +155,8 @@ function refuse(client: Socket, id: number, facts: ProxyFacts): void {
 }
 
 function describe(link: Link): ProxyConnection {
-  const { id, state, commits_seen, bytes_to_server, bytes_to_client } = link
-  return { id, state, commits_seen, bytes_to_server, bytes_to_client }
+  const { id, state, commitsSeen, bytesToServer, bytesToClient } = link
+  return { id, state, commitsSeen, bytesToServer, bytesToClient }
 }
 
 function redirect(pathOrUrl: string, port: number): string {

@@ -41,20 +41,20 @@ export interface CutAtCommit extends Recurrence {
    */
   readonly from?: 'commit' | 'batch'
   /**
-   * Only for `after`. `at_once`: the client is reset while the server is still at work, so the row may appear
+   * Only for `after`. `atOnce`: the client is reset while the server is still at work, so the row may appear
    * after a first look for it. `after_answer`: the client is reset when the server has answered. `random` is
    * the default.
    */
-  readonly server_closes?: ServerCloses | 'random'
+  readonly serverCloses?: ServerCloses | 'random'
 }
 
 /**
  * Resets both sides (RST) once they are connected, or after so many bytes. Set while connections are open, it
- * counts their bytes from then on; without `after_bytes` it resets them at once.
+ * counts their bytes from then on; without `afterBytes` it resets them at once.
  */
 export interface ResetConnection extends Recurrence {
   readonly kind: 'reset'
-  readonly after_bytes?: number
+  readonly afterBytes?: number
   readonly direction?: Direction
 }
 
@@ -63,11 +63,11 @@ export interface RefuseConnection extends Recurrence {
   readonly kind: 'refuse'
 }
 
-/** Delivers everything later, in order: by `delay_ms`, and up to `jitter_ms` more. */
+/** Delivers everything later, in order: by `delayMs`, and up to `jitterMs` more. */
 export interface DelayBytes extends Recurrence {
   readonly kind: 'delay'
-  readonly delay_ms: number
-  readonly jitter_ms?: number
+  readonly delayMs: number
+  readonly jitterMs?: number
   readonly direction?: Direction
 }
 
@@ -87,7 +87,7 @@ export interface BlackHole extends Recurrence {
  */
 export interface TruncateAnswer extends Recurrence {
   readonly kind: 'truncate'
-  readonly after_bytes: number
+  readonly afterBytes: number
   readonly direction?: Way
 }
 
@@ -97,7 +97,7 @@ export interface TruncateAnswer extends Recurrence {
  */
 export interface HalfClose extends Recurrence {
   readonly kind: 'half_close'
-  readonly after_bytes?: number
+  readonly afterBytes?: number
   readonly direction?: Way
 }
 
@@ -118,13 +118,13 @@ export type Fault =
 
 const COMMON: OptionNames<Recurrence & { readonly kind: string }> = { kind: true, times: true, rate: true }
 const NAMES: { readonly [K in Fault['kind']]: OptionNames<Extract<Fault, { kind: K }>> } = {
-  cut_at_commit: { ...COMMON, when: true, from: true, server_closes: true },
-  reset: { ...COMMON, after_bytes: true, direction: true },
+  cut_at_commit: { ...COMMON, when: true, from: true, serverCloses: true },
+  reset: { ...COMMON, afterBytes: true, direction: true },
   refuse: COMMON,
-  delay: { ...COMMON, delay_ms: true, jitter_ms: true, direction: true },
+  delay: { ...COMMON, delayMs: true, jitterMs: true, direction: true },
   black_hole: { ...COMMON, direction: true },
-  truncate: { ...COMMON, after_bytes: true, direction: true },
-  half_close: { ...COMMON, after_bytes: true, direction: true },
+  truncate: { ...COMMON, afterBytes: true, direction: true },
+  half_close: { ...COMMON, afterBytes: true, direction: true },
 }
 
 /** A fault that is set, with what is left of its `times`. */
@@ -168,21 +168,21 @@ function checkFault(fault: Fault): Fault {
     case 'cut_at_commit':
       checkChoice('when', fault.when, ['before', 'after', 'within', 'random'])
       checkChoice('from', fault.from, ['commit', 'batch', undefined])
-      checkChoice('server_closes', fault.server_closes, ['at_once', 'after_answer', 'random', undefined])
+      checkChoice('serverCloses', fault.serverCloses, ['at_once', 'after_answer', 'random', undefined])
       return fault
     case 'delay':
-      checkCount('delay_ms', fault.delay_ms)
-      checkCount('jitter_ms', fault.jitter_ms ?? 0)
+      checkCount('delayMs', fault.delayMs)
+      checkCount('jitterMs', fault.jitterMs ?? 0)
       break
     case 'reset':
-      checkCount('after_bytes', fault.after_bytes ?? 0)
+      checkCount('afterBytes', fault.afterBytes ?? 0)
       break
     case 'truncate':
-      checkCount('after_bytes', fault.after_bytes)
+      checkCount('afterBytes', fault.afterBytes)
       checkChoice('direction', fault.direction, ['to_server', 'to_client', undefined])
       return fault
     case 'half_close':
-      checkCount('after_bytes', fault.after_bytes ?? 0)
+      checkCount('afterBytes', fault.afterBytes ?? 0)
       checkChoice('direction', fault.direction, ['to_server', 'to_client', undefined])
       return fault
     case 'black_hole':

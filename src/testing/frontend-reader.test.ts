@@ -14,12 +14,7 @@ function read(...chunks: Buffer[]): FrontendPiece[] {
 function commitsOf(pieces: FrontendPiece[]): [before: Buffer, commit: Buffer][] {
   return pieces.flatMap((piece) =>
     piece.kind === 'commit'
-      ? [
-          [piece.bytes.subarray(0, piece.commit_at), piece.bytes.subarray(piece.commit_at)] as [
-            Buffer,
-            Buffer,
-          ],
-        ]
+      ? [[piece.bytes.subarray(0, piece.commitAt), piece.bytes.subarray(piece.commitAt)] as [Buffer, Buffer]]
       : [],
   )
 }
@@ -85,7 +80,7 @@ describe('FrontendReader', () => {
       Buffer.concat([query('BEGIN'), statement('SELECT 1'), statement('COMMIT'), query('BEGIN')]),
     )
     // The start-up is answered too.
-    expect(pieces.find((piece) => piece.kind === 'commit')).toMatchObject({ answers_expected: 4 })
+    expect(pieces.find((piece) => piece.kind === 'commit')).toMatchObject({ answersExpected: 4 })
   })
 
   it('reads past a refused request for encryption', () => {
@@ -120,12 +115,12 @@ describe('FrontendReader', () => {
 
   it('holds no more than its bound', () => {
     const half = Buffer.concat([
-      parse(`SELECT '${'x'.repeat(TESTING_LIMITS.batch_size_max_bytes / 2)}'`),
+      parse(`SELECT '${'x'.repeat(TESTING_LIMITS.batchSizeMaxBytes / 2)}'`),
       bind(),
     ])
     const pieces = read(half, half, half)
     expect(Buffer.concat(pieces.map((piece) => piece.bytes)).length).toBeGreaterThanOrEqual(2 * half.length)
-    const long = query(`SELECT '${'x'.repeat(TESTING_LIMITS.batch_size_max_bytes)}'`)
+    const long = query(`SELECT '${'x'.repeat(TESTING_LIMITS.batchSizeMaxBytes)}'`)
     expect(commitsOf(read(long.subarray(0, 1_000), long.subarray(1_000), query('COMMIT')))).toHaveLength(1)
   })
 

@@ -9,9 +9,9 @@ export interface CommitPiece {
   readonly kind: 'commit'
   readonly bytes: Buffer
   /** Where in `bytes` the COMMIT's first message starts. */
-  readonly commit_at: number
+  readonly commitAt: number
   /** How many ReadyForQuery the server has sent once it has answered this batch. */
-  readonly answers_expected: number
+  readonly answersExpected: number
 }
 
 type Phase = 'startup' | 'messages' | 'over' | 'unreadable'
@@ -38,17 +38,17 @@ export class FrontendReader {
   negotiations = 0
 
   /** How many ReadyForQuery the server will have sent for what has been read. */
-  #answers_expected = 0
+  #answersExpected = 0
   #phase: Phase = 'startup'
   #held: Buffer = Buffer.alloc(0)
   /** Where in the stream `#held` begins. Positions are absolute, so that they outlive what was released. */
-  #held_from = 0
+  #heldFrom = 0
   /** The next message to read. */
   #position = 0
   /** Bytes of a message that is passed on unread. */
   #passing = 0
   /** The first message of the COMMIT that this batch executes. */
-  #commit_from: number | null = null
+  #commitFrom: number | null = null
   /** Statements and portals that mean COMMIT, with the position of their first message. */
   readonly #statements = new Map<string, number>()
   readonly #portals = new Map<string, number>()
@@ -73,7 +73,7 @@ export class FrontendReader {
   }
 
   get #end(): number {
-    return this.#held_from + this.#held.length
+    return this.#heldFrom + this.#held.length
   }
 
   /** Reads one message; false when more bytes are needed. */
@@ -104,24 +104,24 @@ export class FrontendReader {
 
   /** Start-up packets have no type byte: a length, then a version or the code of a request. */
   #readStartup(): boolean {
-    const packet = this.#held.subarray(this.#position - this.#held_from)
+    const packet = this.#held.subarray(this.#position - this.#heldFrom)
     // A length below 2^24 starts with a zero; TLS (0x16) and HTTP (a letter) do not.
     if (packet[0] !== 0) return this.#enter('unreadable')
     if (packet.length < 8) return false
     const length = packet.readInt32BE(0)
     const code = packet.readInt32BE(4)
-    if (length < 8 || length > TESTING_LIMITS.startup_size_max_bytes) return this.#enter('unreadable')
-    const is_negotiation = code === SSL_REQUEST || code === GSS_ENCRYPTION_REQUEST
-    if (!is_negotiation && code !== CANCEL_REQUEST && code >>> 16 !== PROTOCOL_MAJOR) {
+    if (length < 8 || length > TESTING_LIMITS.startupSizeMaxBytes) return this.#enter('unreadable')
+    const isNegotiation = code === SSL_REQUEST || code === GSS_ENCRYPTION_REQUEST
+    if (!isNegotiation && code !== CANCEL_REQUEST && code >>> 16 !== PROTOCOL_MAJOR) {
       return this.#enter('unreadable')
     }
     this.#passing = length
-    if (is_negotiation) {
+    if (isNegotiation) {
       this.negotiations += 1
       return true
     }
     if (code === CANCEL_REQUEST) return this.#enter('over')
-    this.#answers_expected += 1
+    this.#answersExpected += 1
     return this.#enter('messages')
   }
 
@@ -131,19 +131,19 @@ export class FrontendReader {
   }
 
   #readMessage(pieces: FrontendPiece[]): boolean {
-    const start = this.#position - this.#held_from
+    const start = this.#position - this.#heldFrom
     const type = String.fromCharCode(this.#held[start]!)
-    const is_held = HELD_TYPES.includes(type)
-    if (!is_held && !PASSED_TYPES.includes(type)) return this.#enter('unreadable')
+    const isHeld = HELD_TYPES.includes(type)
+    if (!isHeld && !PASSED_TYPES.includes(type)) return this.#enter('unreadable')
     if (this.#held.length < start + 5) return false
     const length = this.#held.readInt32BE(start + 1)
     if (length < 4) return this.#enter('unreadable')
     const size = length + 1
 
     // What is longer than a batch may be is relayed unread: a COMMIT is short.
-    if (!is_held || size > TESTING_LIMITS.batch_size_max_bytes) {
+    if (!isHeld || size > TESTING_LIMITS.batchSizeMaxBytes) {
       this.#forgetUnnamed(type)
-      if (type === 'F' || type === 'Q') this.#answers_expected += 1
+      if (type === 'F' || type === 'Q') this.#answersExpected += 1
       this.#passing = size
       return true
     }
@@ -163,7 +163,7 @@ export class FrontendReader {
     this.#position += size
     switch (type) {
       case 'Q':
-        if (containsCommit(readString(body, 0))) this.#commit_from ??= from
+        if (containsCommit(readString(body, 0))) this.#commitFrom ??= from
         this.#endBatch(pieces, true)
         break
       case 'P':
@@ -199,13 +199,13 @@ export class FrontendReader {
     const statement = this.#statements.get(readString(body, Buffer.byteLength(portal) + 1))
     this.#portals.delete(portal)
     if (statement === undefined) return
-    remember(this.#portals, portal, statement < this.#held_from ? from : statement)
+    remember(this.#portals, portal, statement < this.#heldFrom ? from : statement)
   }
 
   #readExecute(body: Buffer, from: number): void {
     const portal = this.#portals.get(readString(body, 0))
     // A Parse or Bind of an earlier batch is gone already: the COMMIT starts here.
-    if (portal !== undefined) this.#commit_from ??= portal < this.#held_from ? from : portal
+    if (portal !== undefined) this.#commitFrom ??= portal < this.#heldFrom ? from : portal
   }
 
   #readClose(body: Buffer): void {
@@ -214,33 +214,33 @@ export class FrontendReader {
   }
 
   /** A Sync or a simple Query ends a batch and is answered; a Flush only sends what there is. */
-  #endBatch(pieces: FrontendPiece[], is_answered: boolean): void {
-    if (is_answered) this.#answers_expected += 1
+  #endBatch(pieces: FrontendPiece[], isAnswered: boolean): void {
+    if (isAnswered) this.#answersExpected += 1
     this.#release(pieces, this.#position)
   }
 
   #release(pieces: FrontendPiece[], until: number): void {
-    const bytes = this.#held.subarray(0, until - this.#held_from)
+    const bytes = this.#held.subarray(0, until - this.#heldFrom)
     if (bytes.length === 0) return
-    if (this.#commit_from === null) {
+    if (this.#commitFrom === null) {
       pieces.push({ kind: 'bytes', bytes })
     } else {
-      const commit_at = this.#commit_from - this.#held_from
-      pieces.push({ kind: 'commit', bytes, commit_at, answers_expected: this.#answers_expected })
+      const commitAt = this.#commitFrom - this.#heldFrom
+      pieces.push({ kind: 'commit', bytes, commitAt, answersExpected: this.#answersExpected })
     }
-    this.#commit_from = null
+    this.#commitFrom = null
     this.#held = this.#held.subarray(bytes.length)
-    this.#held_from = until
+    this.#heldFrom = until
   }
 
   /** A batch that grows beyond the bound is let go up to the message that is being read. */
   #boundHeld(pieces: FrontendPiece[]): void {
-    if (this.#held.length > TESTING_LIMITS.batch_size_max_bytes) this.#release(pieces, this.#position)
+    if (this.#held.length > TESTING_LIMITS.batchSizeMaxBytes) this.#release(pieces, this.#position)
   }
 }
 
 function remember(names: Map<string, number>, name: string, position: number): void {
-  if (names.size >= TESTING_LIMITS.commit_names_max) names.delete(names.keys().next().value ?? '')
+  if (names.size >= TESTING_LIMITS.commitNamesMax) names.delete(names.keys().next().value ?? '')
   names.set(name, position)
 }
 

@@ -4,7 +4,7 @@ import { TESTING_LIMITS } from './limits.ts'
 interface Parcel {
   /** Null stands for the end of the stream, which waits its turn like everything else. */
   readonly bytes: Buffer | null
-  readonly due_ms: number
+  readonly dueMs: number
 }
 
 /**
@@ -15,17 +15,17 @@ export class Lane {
   readonly #source: Socket
   readonly #sink: Socket
   readonly #queue: Parcel[] = []
-  #queued_bytes = 0
-  #last_due_ms = 0
+  #queuedBytes = 0
+  #lastDueMs = 0
   #timer: NodeJS.Timeout | null = null
-  #sink_full = false
+  #sinkFull = false
   #state: 'open' | 'silent' = 'open'
 
   constructor(source: Socket, sink: Socket) {
     this.#source = source
     this.#sink = sink
     sink.on('drain', () => {
-      this.#sink_full = false
+      this.#sinkFull = false
       this.#steer()
     })
   }
@@ -34,13 +34,13 @@ export class Lane {
     return this.#state === 'silent'
   }
 
-  send(bytes: Buffer, delay_ms = 0): void {
-    if (bytes.length > 0) this.#accept(bytes, delay_ms)
+  send(bytes: Buffer, delayMs = 0): void {
+    if (bytes.length > 0) this.#accept(bytes, delayMs)
   }
 
   /** Ends the sink after everything that was sent before. */
-  end(delay_ms = 0): void {
-    this.#accept(null, delay_ms)
+  end(delayMs = 0): void {
+    this.#accept(null, delayMs)
   }
 
   /**
@@ -58,20 +58,20 @@ export class Lane {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
     this.#queue.length = 0
-    this.#queued_bytes = 0
+    this.#queuedBytes = 0
   }
 
-  #accept(bytes: Buffer | null, delay_ms: number): void {
+  #accept(bytes: Buffer | null, delayMs: number): void {
     if (this.silent) return
     // A later parcel never overtakes an earlier one, not even when the delay was switched off in between.
-    const due_ms = Math.max(this.#last_due_ms, performance.now() + delay_ms)
-    this.#last_due_ms = due_ms
-    if (this.#queue.length === 0 && delay_ms === 0) {
+    const dueMs = Math.max(this.#lastDueMs, performance.now() + delayMs)
+    this.#lastDueMs = dueMs
+    if (this.#queue.length === 0 && delayMs === 0) {
       this.#deliver(bytes)
       return
     }
-    this.#queue.push({ bytes, due_ms })
-    this.#queued_bytes += bytes?.length ?? 0
+    this.#queue.push({ bytes, dueMs })
+    this.#queuedBytes += bytes?.length ?? 0
     this.#steer()
     this.#schedule()
   }
@@ -79,15 +79,15 @@ export class Lane {
   #schedule(): void {
     const first = this.#queue[0]
     if (first === undefined || this.#timer !== null) return
-    this.#timer = setTimeout(() => this.#deliverDue(), Math.max(0, first.due_ms - performance.now()))
+    this.#timer = setTimeout(() => this.#deliverDue(), Math.max(0, first.dueMs - performance.now()))
   }
 
   #deliverDue(): void {
     this.#timer = null
-    const now_ms = performance.now()
-    while (this.#queue[0] !== undefined && this.#queue[0].due_ms <= now_ms) {
+    const nowMs = performance.now()
+    while (this.#queue[0] !== undefined && this.#queue[0].dueMs <= nowMs) {
       const { bytes } = this.#queue.shift()!
-      this.#queued_bytes -= bytes?.length ?? 0
+      this.#queuedBytes -= bytes?.length ?? 0
       this.#deliver(bytes)
     }
     this.#steer()
@@ -100,14 +100,14 @@ export class Lane {
       this.#sink.end()
       return
     }
-    this.#sink_full = !this.#sink.write(bytes)
+    this.#sinkFull = !this.#sink.write(bytes)
     this.#steer()
   }
 
   #steer(): void {
     if (this.silent) return
-    const must_wait = this.#sink_full || this.#queued_bytes >= TESTING_LIMITS.queue_size_max_bytes
-    if (must_wait) this.#source.pause()
+    const mustWait = this.#sinkFull || this.#queuedBytes >= TESTING_LIMITS.queueSizeMaxBytes
+    if (mustWait) this.#source.pause()
     else if (this.#source.isPaused()) this.#source.resume()
   }
 }

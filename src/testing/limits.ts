@@ -4,35 +4,35 @@
  */
 export const TESTING_LIMITS = {
   /** Connections that one proxy carries at a time; more are closed by the listener. */
-  connections_max: 1_024,
+  connectionsMax: 1_024,
   /** Bytes of one direction that wait for a delay or for a slow reader before the sender is paused. */
-  queue_size_max_bytes: 262_144,
+  queueSizeMaxBytes: 262_144,
   /**
    * A batch of frontend messages is held until its Sync, so that a COMMIT at its end can be cut off whole.
    */
-  batch_size_max_bytes: 262_144,
+  batchSizeMaxBytes: 262_144,
   /** PostgreSQL refuses longer start-up packets too. */
-  startup_size_max_bytes: 10_000,
+  startupSizeMaxBytes: 10_000,
   /** Prepared statements and portals that mean COMMIT, per connection. Real clients have one of each. */
-  commit_names_max: 1_000,
+  commitNamesMax: 1_000,
   /** Longest wait for the answer to a COMMIT before it is cut off anyway. */
-  answer_wait_max_ms: 10_000,
+  answerWaitMaxMs: 10_000,
   /** Promises that wait for a fact about one proxy. */
-  waiters_max: 1_000,
+  waitersMax: 1_000,
   /** How long such a promise waits unless told otherwise. */
-  wait_max_ms: 10_000,
+  waitMaxMs: 10_000,
 
   /** The end of a program's output is kept: that is where the reason for its end stands. */
-  output_size_max_bytes: 1_048_576,
+  outputSizeMaxBytes: 1_048_576,
   /**
    * After a process has ended its pipes may be held open by a child of its own; they are not waited for
    * longer.
    */
-  output_wait_max_ms: 2_000,
+  outputWaitMaxMs: 2_000,
   /** One run of a program, unless told otherwise. */
-  run_max_ms: 30_000,
+  runMaxMs: 30_000,
   /** Distinct crash points of one program. */
-  points_max: 1_000,
+  pointsMax: 1_000,
   /** Occurrences of one point at which a program is crashed, unless told otherwise. */
-  occurrences_max: 20,
+  occurrencesMax: 20,
 } as const

@@ -23,9 +23,9 @@ export interface LinkContext {
 export class Link {
   readonly id: number
   readonly closed: Promise<void>
-  bytes_to_server = 0
-  bytes_to_client = 0
-  commits_seen = 0
+  bytesToServer = 0
+  bytesToClient = 0
+  commitsSeen = 0
 
   #state: ConnectionState = 'connecting'
   readonly #context: LinkContext
@@ -35,14 +35,14 @@ export class Link {
   readonly #frontend = new FrontendReader()
   readonly #backend = new BackendReader()
   // Each kind of choice has its own stream: how many delays were drawn must not change where a COMMIT is cut.
-  readonly #arm_random: Random
-  readonly #commit_random: Random
-  readonly #delay_random: Random
+  readonly #armRandom: Random
+  readonly #commitRandom: Random
+  readonly #delayRandom: Random
   #delay: DelayBytes | null = null
   #strike: Strike | null = null
   /** The direction that was ended while the other goes on. */
-  #half_closed: Way | null = null
-  #pending_cut: { readonly answers_expected: number; readonly timer: NodeJS.Timeout } | null = null
+  #halfClosed: Way | null = null
+  #pendingCut: { readonly answersExpected: number; readonly timer: NodeJS.Timeout } | null = null
 
   constructor(client: Socket, context: LinkContext) {
     this.id = context.id
@@ -50,9 +50,9 @@ export class Link {
     this.#client = client
     this.#server = connect({ ...context.target, allowHalfOpen: true, noDelay: true })
     this.#lanes = { to_server: new Lane(client, this.#server), to_client: new Lane(this.#server, client) }
-    this.#arm_random = context.random.fork(0)
-    this.#commit_random = context.random.fork(1)
-    this.#delay_random = context.random.fork(2)
+    this.#armRandom = context.random.fork(0)
+    this.#commitRandom = context.random.fork(1)
+    this.#delayRandom = context.random.fork(2)
     this.closed = this.#listen()
   }
 
@@ -71,24 +71,24 @@ export class Link {
       case 'refuse': // decided before there is a link
         return
       case 'black_hole':
-        if (this.#state === 'relaying' && active.draw(this.#arm_random) && active.take()) {
+        if (this.#state === 'relaying' && active.draw(this.#armRandom) && active.take()) {
           this.#fallSilent(fault.direction ?? 'both')
         }
         return
       case 'delay':
-        if (active.draw(this.#arm_random) && active.take()) this.#delay = fault
+        if (active.draw(this.#armRandom) && active.take()) this.#delay = fault
         return
       case 'truncate':
-        if (active.draw(this.#arm_random)) this.#strike = new Strike(active, fault)
+        if (active.draw(this.#armRandom)) this.#strike = new Strike(active, fault)
         return
       case 'reset':
-        if (!active.draw(this.#arm_random)) return
-        if ((fault.after_bytes ?? 0) > 0) this.#strike = new Strike(active, fault)
+        if (!active.draw(this.#armRandom)) return
+        if ((fault.afterBytes ?? 0) > 0) this.#strike = new Strike(active, fault)
         else if (active.take()) this.#reset()
         return
       case 'half_close':
-        if (this.#state !== 'relaying' || !active.draw(this.#arm_random)) return
-        if ((fault.after_bytes ?? 0) > 0) this.#strike = new Strike(active, fault)
+        if (this.#state !== 'relaying' || !active.draw(this.#armRandom)) return
+        if ((fault.afterBytes ?? 0) > 0) this.#strike = new Strike(active, fault)
         else if (active.take()) this.#halfClose(fault.direction ?? 'to_server')
         return
       default:
@@ -113,8 +113,8 @@ export class Link {
     server.on('data', (bytes: Buffer) => this.#fromServer(bytes))
     client.on('end', () => this.#clientEnded())
     server.on('end', () => this.#serverEnded())
-    client.on('close', (had_error) => this.#clientClosed(had_error))
-    server.on('close', (had_error) => this.#serverClosed(had_error))
+    client.on('close', (hadError) => this.#clientClosed(hadError))
+    server.on('close', (hadError) => this.#serverClosed(hadError))
     const both = [client, server].map((socket) => new Promise((resolve) => socket.once('close', resolve)))
     return Promise.all(both).then(() => this.#finish())
   }
@@ -135,9 +135,9 @@ export class Link {
 
   #fromClient(chunk: Buffer): void {
     if (this.#isOver() || this.#lanes.to_server.silent) return
-    const was_unreadable = this.#frontend.unreadable
+    const wasUnreadable = this.#frontend.unreadable
     const pieces = this.#frontend.push(chunk)
-    if (this.#frontend.unreadable && !was_unreadable) {
+    if (this.#frontend.unreadable && !wasUnreadable) {
       this.#context.facts.note({ kind: 'unreadable', connection: this.id })
     }
     this.#forward(pieces)
@@ -157,15 +157,15 @@ export class Link {
     if (!this.#isOver()) this.#lanes.to_server.end(this.#delayOf('to_server'))
   }
 
-  #clientClosed(had_error: boolean): void {
-    if (had_error && !this.#isOver() && !this.#lanes.to_server.silent) resetSocket(this.#server)
+  #clientClosed(hadError: boolean): void {
+    if (hadError && !this.#isOver() && !this.#lanes.to_server.silent) resetSocket(this.#server)
   }
 
   // From the server to the client.
 
   #fromServer(chunk: Buffer): void {
     this.#backend.push(chunk, this.#frontend.negotiations)
-    if (this.#pending_cut !== null && this.#backend.answers >= this.#pending_cut.answers_expected) {
+    if (this.#pendingCut !== null && this.#backend.answers >= this.#pendingCut.answersExpected) {
       this.#answered()
     }
     if (this.#isOver() || this.#lanes.to_client.silent) return
@@ -173,33 +173,33 @@ export class Link {
   }
 
   #serverEnded(): void {
-    if (this.#pending_cut !== null) this.#answered()
+    if (this.#pendingCut !== null) this.#answered()
     if (!this.#isOver() && !this.#lanes.to_client.silent)
       this.#lanes.to_client.end(this.#delayOf('to_client'))
   }
 
-  #serverClosed(had_error: boolean): void {
+  #serverClosed(hadError: boolean): void {
     if (this.#state === 'connecting') {
       this.#finish()
       resetSocket(this.#client)
       this.#context.facts.note({ kind: 'unreachable', connection: this.id })
       return
     }
-    if (this.#pending_cut !== null) this.#answered()
-    if (had_error && !this.#isOver() && !this.#lanes.to_client.silent) resetSocket(this.#client)
+    if (this.#pendingCut !== null) this.#answered()
+    if (hadError && !this.#isOver() && !this.#lanes.to_client.silent) resetSocket(this.#client)
   }
 
   // The faults.
 
   #relay(way: Way, bytes: Buffer): void {
-    if (this.#half_closed === way) return
+    if (this.#halfClosed === way) return
     const strike = this.#strike
-    const passing_bytes = strike?.pass(way, bytes.length) ?? null
-    if (strike === null || passing_bytes === null) {
+    const passingBytes = strike?.pass(way, bytes.length) ?? null
+    if (strike === null || passingBytes === null) {
       this.#send(way, bytes)
       return
     }
-    this.#send(way, bytes.subarray(0, passing_bytes))
+    this.#send(way, bytes.subarray(0, passingBytes))
     const { kind } = strike.fault
     if (kind === 'reset') this.#reset()
     else if (kind === 'truncate') this.#truncate(way)
@@ -208,14 +208,14 @@ export class Link {
 
   #send(way: Way, bytes: Buffer): void {
     this.#lanes[way].send(bytes, this.#delayOf(way))
-    this[`bytes_${way}`] += bytes.length
+    this[way === 'to_server' ? 'bytesToServer' : 'bytesToClient'] += bytes.length
     this.#context.facts.addBytes(way, bytes.length)
   }
 
   #delayOf(way: Way): number {
     const delay = this.#delay
     if (delay === null || !touches(delay.direction, way)) return 0
-    return delay.delay_ms + this.#delay_random.integer((delay.jitter_ms ?? 0) + 1)
+    return delay.delayMs + this.#delayRandom.integer((delay.jitterMs ?? 0) + 1)
   }
 
   #fallSilent(direction: Direction): void {
@@ -244,28 +244,28 @@ export class Link {
 
   #halfClose(way: Way): void {
     this.#state = 'half_closed'
-    this.#half_closed = way
+    this.#halfClosed = way
     this.#lanes[way].end(this.#delayOf(way))
     this.#context.facts.note({ kind: 'half_closed', connection: this.id })
   }
 
   #commit(piece: CommitPiece): void {
-    this.commits_seen += 1
+    this.commitsSeen += 1
     this.#context.facts.note({ kind: 'commit_seen', connection: this.id })
     const active = this.#context.active()
-    if (active?.fault.kind !== 'cut_at_commit' || !active.draw(this.#commit_random) || !active.take()) {
+    if (active?.fault.kind !== 'cut_at_commit' || !active.draw(this.#commitRandom) || !active.take()) {
       this.#relay('to_server', piece.bytes)
       return
     }
-    this.#cut(chooseCut(active.fault, piece, this.#commit_random), piece.answers_expected)
+    this.#cut(chooseCut(active.fault, piece, this.#commitRandom), piece.answersExpected)
   }
 
-  #cut(cut: Cut, answers_expected: number): void {
+  #cut(cut: Cut, answersExpected: number): void {
     this.#send('to_server', cut.bytes)
-    if (cut.server_closes === 'after_answer') {
+    if (cut.serverCloses === 'after_answer') {
       this.#state = 'awaiting_answer'
-      const timer = setTimeout(() => this.#answered(), TESTING_LIMITS.answer_wait_max_ms)
-      this.#pending_cut = { answers_expected, timer }
+      const timer = setTimeout(() => this.#answered(), TESTING_LIMITS.answerWaitMaxMs)
+      this.#pendingCut = { answersExpected, timer }
       return
     }
     this.#state = 'cut'
@@ -273,8 +273,8 @@ export class Link {
     // Not before the last bytes are out: they are what this fault is about.
     this.#server.once('finish', () => this.#server.destroy())
     this.#lanes.to_server.end()
-    const { when, server_closes } = cut
-    this.#context.facts.note({ kind: 'commit_cut', connection: this.id, when, server_closes })
+    const { when, serverCloses } = cut
+    this.#context.facts.note({ kind: 'commit_cut', connection: this.id, when, serverCloses })
   }
 
   #answered(): void {
@@ -285,15 +285,15 @@ export class Link {
       kind: 'commit_cut',
       connection: this.id,
       when: 'after',
-      server_closes: 'after_answer',
+      serverCloses: 'after_answer',
     })
   }
 
   /** No timer and no queue outlives the connection. */
   #finish(): void {
     this.#state = 'cut'
-    if (this.#pending_cut !== null) clearTimeout(this.#pending_cut.timer)
-    this.#pending_cut = null
+    if (this.#pendingCut !== null) clearTimeout(this.#pendingCut.timer)
+    this.#pendingCut = null
     this.#lanes.to_server.close()
     this.#lanes.to_client.close()
   }

@@ -34,7 +34,7 @@ export type ProxyEvent =
       readonly connection: number
       readonly when: CommitCut
       /** Null unless the COMMIT was forwarded whole. */
-      readonly server_closes: ServerCloses | null
+      readonly serverCloses: ServerCloses | null
     }
   | { readonly kind: 'reset'; readonly connection: number }
   | { readonly kind: 'truncated'; readonly connection: number }
@@ -46,19 +46,19 @@ export type ProxyEvent =
 export interface ProxyStats {
   /** All that were accepted, the refused ones included. */
   readonly connections: number
-  readonly connections_open: number
-  readonly connections_refused: number
-  readonly connections_unreachable: number
-  readonly connections_unreadable: number
-  readonly connections_reset: number
-  readonly connections_truncated: number
-  readonly connections_black_holed: number
-  readonly connections_half_closed: number
-  readonly commits_seen: number
-  readonly commits_cut: Readonly<Record<CommitCut, number>>
+  readonly connectionsOpen: number
+  readonly connectionsRefused: number
+  readonly connectionsUnreachable: number
+  readonly connectionsUnreadable: number
+  readonly connectionsReset: number
+  readonly connectionsTruncated: number
+  readonly connectionsBlackHoled: number
+  readonly connectionsHalfClosed: number
+  readonly commitsSeen: number
+  readonly commitsCut: Readonly<Record<CommitCut, number>>
   /** Bytes handed on to the server, and to the client. */
-  readonly bytes_to_server: number
-  readonly bytes_to_client: number
+  readonly bytesToServer: number
+  readonly bytesToClient: number
 }
 
 type Writable<T> = {
@@ -71,33 +71,33 @@ export class ProxyFacts {
   readonly #snapshots = new Waiters<ProxyStats>()
   readonly #stats: Writable<ProxyStats> = {
     connections: 0,
-    connections_open: 0,
-    connections_refused: 0,
-    connections_unreachable: 0,
-    connections_unreadable: 0,
-    connections_reset: 0,
-    connections_truncated: 0,
-    connections_black_holed: 0,
-    connections_half_closed: 0,
-    commits_seen: 0,
-    commits_cut: { before: 0, after: 0, within: 0 },
-    bytes_to_server: 0,
-    bytes_to_client: 0,
+    connectionsOpen: 0,
+    connectionsRefused: 0,
+    connectionsUnreachable: 0,
+    connectionsUnreadable: 0,
+    connectionsReset: 0,
+    connectionsTruncated: 0,
+    connectionsBlackHoled: 0,
+    connectionsHalfClosed: 0,
+    commitsSeen: 0,
+    commitsCut: { before: 0, after: 0, within: 0 },
+    bytesToServer: 0,
+    bytesToClient: 0,
   }
 
   get stats(): ProxyStats {
-    return { ...this.#stats, commits_cut: { ...this.#stats.commits_cut } }
+    return { ...this.#stats, commitsCut: { ...this.#stats.commitsCut } }
   }
 
   /** Gives the next connection its number. */
   accept(): number {
-    this.#stats.connections_open += 1
+    this.#stats.connectionsOpen += 1
     this.#stats.connections += 1
     return this.#stats.connections
   }
 
   addBytes(way: Way, count: number): void {
-    this.#stats[`bytes_${way}`] += count
+    this.#stats[way === 'to_server' ? 'bytesToServer' : 'bytesToClient'] += count
     this.#publish()
   }
 
@@ -141,34 +141,34 @@ export class ProxyFacts {
       case 'connected':
         return
       case 'refused':
-        stats.connections_refused += 1
+        stats.connectionsRefused += 1
         return
       case 'unreachable':
-        stats.connections_unreachable += 1
+        stats.connectionsUnreachable += 1
         return
       case 'unreadable':
-        stats.connections_unreadable += 1
+        stats.connectionsUnreadable += 1
         return
       case 'commit_seen':
-        stats.commits_seen += 1
+        stats.commitsSeen += 1
         return
       case 'commit_cut':
-        stats.commits_cut[event.when] += 1
+        stats.commitsCut[event.when] += 1
         return
       case 'reset':
-        stats.connections_reset += 1
+        stats.connectionsReset += 1
         return
       case 'truncated':
-        stats.connections_truncated += 1
+        stats.connectionsTruncated += 1
         return
       case 'black_holed':
-        stats.connections_black_holed += 1
+        stats.connectionsBlackHoled += 1
         return
       case 'half_closed':
-        stats.connections_half_closed += 1
+        stats.connectionsHalfClosed += 1
         return
       case 'closed':
-        stats.connections_open -= 1
+        stats.connectionsOpen -= 1
         return
       default:
         event satisfies never

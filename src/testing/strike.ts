@@ -12,25 +12,25 @@ import {
 export class Strike {
   readonly fault: ResetConnection | TruncateAnswer | HalfClose
   readonly #active: ActiveFault
-  #left_bytes: number
+  #leftBytes: number
   #state: 'waiting' | 'over' = 'waiting'
 
   constructor(active: ActiveFault, fault: Strike['fault']) {
     this.fault = fault
     this.#active = active
-    this.#left_bytes = fault.after_bytes ?? 0
+    this.#leftBytes = fault.afterBytes ?? 0
   }
 
   /** How many of these bytes still pass before the fault strikes; null when it does not strike among them. */
-  pass(way: Way, length_bytes: number): number | null {
+  pass(way: Way, lengthBytes: number): number | null {
     if (this.#state === 'over' || !touches(directionOf(this.fault), way)) return null
-    if (length_bytes < this.#left_bytes) {
-      this.#left_bytes -= length_bytes
+    if (lengthBytes < this.#leftBytes) {
+      this.#leftBytes -= lengthBytes
       return null
     }
     this.#state = 'over'
     // Another connection may have used up the fault's times since this one was armed.
-    return this.#active.take() ? this.#left_bytes : null
+    return this.#active.take() ? this.#leftBytes : null
   }
 }
 

@@ -5,7 +5,7 @@ import { TESTING_LIMITS } from './limits.ts'
 
 /** How long to wait for a fact. */
 export interface WaitOptions {
-  readonly timeout_ms?: number
+  readonly timeoutMs?: number
 }
 
 interface Waiter<T> {
@@ -25,11 +25,11 @@ export class Waiters<T> {
 
   /** Resolves with the first fact offered from now on that passes the test. */
   wait(test: (fact: T) => boolean, what: () => string, options: WaitOptions = {}): Promise<T> {
-    refuseUnknown('A wait for a fact', options, { timeout_ms: true })
-    const { timeout_ms = TESTING_LIMITS.wait_max_ms } = options
+    refuseUnknown('A wait for a fact', options, { timeoutMs: true })
+    const { timeoutMs = TESTING_LIMITS.waitMaxMs } = options
     const promise = new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(failure(`The proxy is closed, so a test cannot wait for ${what()}.`))
-      if (this.#waiting.size >= TESTING_LIMITS.waiters_max) {
+      if (this.#waiting.size >= TESTING_LIMITS.waitersMax) {
         return reject(
           new OnlyonceError('overloaded', { detail: 'Too many promises wait for facts of one proxy.' }),
         )
@@ -50,8 +50,8 @@ export class Waiters<T> {
         },
       }
       const timer = setTimeout(() => {
-        waiter.fail(failure(`Waited ${timeout_ms} ms in vain for ${what()}.`))
-      }, timeout_ms)
+        waiter.fail(failure(`Waited ${timeoutMs} ms in vain for ${what()}.`))
+      }, timeoutMs)
       this.#waiting.add(waiter)
     })
     // A test that fails before it awaits this must show its own error, not an unhandled rejection of ours.

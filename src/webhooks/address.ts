@@ -38,8 +38,8 @@ const IPV6_REFUSED = [
 const refused = new BlockList()
 for (const [network, prefix] of IPV4_REFUSED) refused.addSubnet(network, prefix, 'ipv4')
 for (const [network, prefix] of IPV6_REFUSED) refused.addSubnet(network, prefix, 'ipv6')
-const global_unicast = new BlockList()
-global_unicast.addSubnet(...IPV6_PUBLIC, 'ipv6')
+const globalUnicast = new BlockList()
+globalUnicast.addSubnet(...IPV6_PUBLIC, 'ipv6')
 
 /** Whether an address is one that strangers may have us connect to. What is no address is not. */
 export function isPublicAddress(address: string): boolean {
@@ -47,5 +47,5 @@ export function isPublicAddress(address: string): boolean {
   if (address.includes('%')) return false
   const family = isIP(address)
   if (family === 4) return !refused.check(address, 'ipv4')
-  return family === 6 && global_unicast.check(address, 'ipv6') && !refused.check(address, 'ipv6')
+  return family === 6 && globalUnicast.check(address, 'ipv6') && !refused.check(address, 'ipv6')
 }

@@ -5,4 +5,4 @@
 export const nowMs = (): number => Date.now()
 
 /** As a webhook's body writes a time. */
-export const isoOf = (at_ms: number): string => new Date(at_ms).toISOString()
+export const isoOf = (atMs: number): string => new Date(atMs).toISOString()

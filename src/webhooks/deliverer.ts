@@ -23,9 +23,9 @@ export class WebhookDeliverer<Tx> implements Deliverer {
   readonly #store: WebhookStore
   readonly #settings: WebhooksSettings
   readonly #ready: () => Promise<void>
-  readonly #under_way = new Set<Promise<void>>()
+  readonly #underWay = new Set<Promise<void>>()
   readonly #busy = new Map<string, { account: string; endpoint: string; count: number }>()
-  #next_clean: Deadline | null = null
+  #nextClean: Deadline | null = null
   /** Places that are promised to a question under way. */
   #reserved = 0
 
@@ -56,26 +56,26 @@ export class WebhookDeliverer<Tx> implements Deliverer {
   }
 
   async drain(): Promise<void> {
-    while (this.#under_way.size > 0) await Promise.allSettled(this.#under_way)
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
   }
 
   async #take(): Promise<readonly TakenDelivery[]> {
-    const { at_once, per_endpoint, timeout_ms } = this.#settings
-    const count_max = at_once - this.#under_way.size - this.#reserved
-    if (count_max <= 0) return []
-    this.#reserved += count_max
+    const { atOnce, perEndpoint, timeoutMs } = this.#settings
+    const countMax = atOnce - this.#underWay.size - this.#reserved
+    if (countMax <= 0) return []
+    this.#reserved += countMax
     try {
       this.#engine.crashPoint('webhooks.take.before')
       const taken = await this.#store.take({
-        count_max,
-        lease_ms: timeout_ms + LIMITS.webhook_lease_margin_ms,
-        per_endpoint_max: per_endpoint,
+        countMax,
+        leaseMs: timeoutMs + LIMITS.webhookLeaseMarginMs,
+        perEndpointMax: perEndpoint,
         busy: [...this.#busy.values()],
       })
       this.#engine.crashPoint('webhooks.take.after')
       return taken
     } finally {
-      this.#reserved -= count_max
+      this.#reserved -= countMax
     }
   }
 
@@ -88,11 +88,11 @@ export class WebhookDeliverer<Tx> implements Deliverer {
       // The store has told its error. The lease runs out, and it is delivered once more.
       .catch(() => {})
       .finally(() => {
-        this.#under_way.delete(one)
+        this.#underWay.delete(one)
         busy.count -= 1
         if (busy.count === 0) this.#busy.delete(name)
       })
-    this.#under_way.add(one)
+    this.#underWay.add(one)
   }
 
   async #deliver(delivery: TakenDelivery): Promise<void> {
@@ -108,20 +108,20 @@ export class WebhookDeliverer<Tx> implements Deliverer {
 
   #tell({ account, endpoint, message, type, attempts }: TakenDelivery, end: DeliveryEnd): void {
     const { observers } = this.#engine
-    const { status, failure, duration_ms } = end
+    const { status, failure, durationMs } = end
     const outcome = typeof end.end === 'object' ? 'again' : end.end
     const of = { account, endpoint, message, type }
-    observers.emit({ signal: 'webhook_attempted', ...of, outcome, attempts, status, failure, duration_ms })
+    observers.emit({ signal: 'webhook_attempted', ...of, outcome, attempts, status, failure, durationMs })
   }
 
   /** Waits until a delivery has ended, but not for long. */
   async #oneEnds(): Promise<boolean> {
-    if (this.#under_way.size === 0) return false
+    if (this.#underWay.size === 0) return false
     let timer: NodeJS.Timeout | undefined
     const enough = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), LIMITS.relay_patience_ms)
+      timer = setTimeout(() => resolve(false), LIMITS.relayPatienceMs)
     })
-    const ended = Promise.race([...this.#under_way].map((one) => one.then(() => true)))
+    const ended = Promise.race([...this.#underWay].map((one) => one.then(() => true)))
     try {
       return await Promise.race([ended, enough])
     } finally {
@@ -131,12 +131,12 @@ export class WebhookDeliverer<Tx> implements Deliverer {
 
   /** True where there is more to remove. */
   async #clean(): Promise<boolean> {
-    if (this.#next_clean !== null && !this.#next_clean.passed) return false
-    this.#next_clean = new Deadline(LIMITS.clean_every_ms)
+    if (this.#nextClean !== null && !this.#nextClean.passed) return false
+    this.#nextClean = new Deadline(LIMITS.cleanEveryMs)
     this.#engine.crashPoint('webhooks.clean.before')
-    const more = await this.#store.clean(this.#settings.retention_ms)
+    const more = await this.#store.clean(this.#settings.retentionMs)
     this.#engine.crashPoint('webhooks.clean.after')
-    if (more) this.#next_clean = null
+    if (more) this.#nextClean = null
     return more
   }
 }

@@ -19,23 +19,20 @@ export async function attempt(
   settings: WebhooksSettings,
   crashPoint: CrashPoint,
 ): Promise<DeliveryEnd> {
-  const { attempts, endpoint_state } = delivery
-  const start_ms = monotonicMs()
-  const endWith = (
-    rest: Pick<DeliveryEnd, 'end' | 'status' | 'failure'>,
-    gone_url: string | null = null,
-  ) => ({
+  const { attempts, endpointState } = delivery
+  const startMs = monotonicMs()
+  const endWith = (rest: Pick<DeliveryEnd, 'end' | 'status' | 'failure'>, goneUrl: string | null = null) => ({
     delivery,
-    duration_ms: monotonicMs() - start_ms,
-    gone_url,
+    durationMs: monotonicMs() - startMs,
+    goneUrl,
     ...rest,
   })
-  if (endpoint_state !== 'enabled') {
-    const failure = { code: `endpoint_${endpoint_state}`, message: `The endpoint is ${endpoint_state}.` }
+  if (endpointState !== 'enabled') {
+    const failure = { code: `endpoint_${endpointState}`, message: `The endpoint is ${endpointState}.` }
     return endWith({ end: 'failed', status: null, failure })
   }
   // A delivery that was taken so often without a result has crashed its workers.
-  if (attempts > settings.retry_after_ms.length + 1) {
+  if (attempts > settings.retryAfterMs.length + 1) {
     const failure = {
       code: 'begun_too_often',
       message: 'It was begun too often, and its end was never told.',
@@ -51,26 +48,26 @@ export async function attempt(
     if (status === GONE) return endWith({ end: 'failed', status, failure }, delivery.url)
     return endWith({ end: nextOf(attempts, settings), status, failure })
   } catch (error) {
-    if (memberOf(error, 'code') === 'webhook_url_refused') await settle(start_ms)
+    if (memberOf(error, 'code') === 'webhook_url_refused') await settle(startMs)
     return endWith({ end: nextOf(attempts, settings), status: null, failure: failureOf(error) })
   }
 }
 
 /** How long our servers of names took would tell what they know: a name that they have is refused sooner than one that they ask about. */
-async function settle(start_ms: number): Promise<void> {
-  const left_ms = start_ms + LIMITS.webhook_refused_after_ms - monotonicMs()
-  if (left_ms > 0) await new Promise((resolve) => setTimeout(resolve, left_ms))
+async function settle(startMs: number): Promise<void> {
+  const leftMs = startMs + LIMITS.webhookRefusedAfterMs - monotonicMs()
+  if (leftMs > 0) await new Promise((resolve) => setTimeout(resolve, leftMs))
 }
 
 async function send(delivery: TakenDelivery, settings: WebhooksSettings): Promise<number> {
-  const { message: id, url, taken_at } = delivery
+  const { message: id, url, takenAt } = delivery
   const body = Buffer.from(delivery.body)
   const secrets = delivery.secrets.map(({ bytes }) => showSecret(bytes))
   // It was removed, or rotated out, in this very moment.
   if (secrets.length === 0) throw new OnlyonceError('webhook_secret_invalid', { detail: 'There is none.' })
-  const signed = signWebhook({ scheme: 'standard', id, body, secrets, timestamp: taken_at })
+  const signed = signWebhook({ scheme: 'standard', id, body, secrets, timestamp: takenAt })
   const headers = { 'content-type': 'application/json', 'user-agent': 'onlyonce-webhooks', ...signed }
-  return await post({ url, headers, body, timeout_ms: settings.timeout_ms }, settings)
+  return await post({ url, headers, body, timeoutMs: settings.timeoutMs }, settings)
 }
 
 function answered(status: number): { readonly code: string; readonly message: string } {
@@ -82,8 +79,8 @@ function answered(status: number): { readonly code: string; readonly message: st
 }
 
 /** When it is tried again; later than planned by a random share, so that those who failed together do not come back together. */
-function nextOf(attempts: number, { retry_after_ms }: WebhooksSettings): DeliveryEnd['end'] {
-  const pause_ms = retry_after_ms[attempts - 1]
-  if (pause_ms === undefined) return 'failed'
-  return { wait_ms: Math.round(pause_ms * (1 + LIMITS.webhook_jitter * Math.random())) }
+function nextOf(attempts: number, { retryAfterMs }: WebhooksSettings): DeliveryEnd['end'] {
+  const pauseMs = retryAfterMs[attempts - 1]
+  if (pauseMs === undefined) return 'failed'
+  return { waitMs: Math.round(pauseMs * (1 + LIMITS.webhookJitter * Math.random())) }
 }

@@ -39,10 +39,10 @@ export interface Endpoints {
   /** Changes what is named, and leaves the rest. */
   update(call: UpdateEndpoint): Promise<WebhookEndpoint>
   /**
-   * Makes a new secret, which is shown here, and never again. The old one goes on signing beside it for `keep_ms`; without it, not at all.
+   * Makes a new secret, which is shown here, and never again. The old one goes on signing beside it for `keepMs`; without it, not at all.
    */
   rotateSecret(
-    call: EndpointName & { readonly keep_ms?: number | undefined },
+    call: EndpointName & { readonly keepMs?: number | undefined },
   ): Promise<{ readonly secret: string }>
   enable(name: EndpointName): Promise<WebhookEndpoint>
   /** What is due to it meanwhile fails, and can be replayed later. */
@@ -79,8 +79,8 @@ export function endpointsOf(
       }
       await ready()
       const secret = newSecret()
-      const stored = { bytes: secret, sealed_by: null }
-      const endpoint = await store.createEndpoint(draft, stored, LIMITS.webhook_endpoints_max)
+      const stored = { bytes: secret, sealedBy: null }
+      const endpoint = await store.createEndpoint(draft, stored, LIMITS.webhookEndpointsMax)
       if (endpoint === 'too_many') throw new OnlyonceError('webhook_endpoints_too_many')
       if (endpoint === 'url_taken') throw new OnlyonceError('webhook_url_taken')
       return { endpoint, secret: showSecret(secret) }
@@ -107,16 +107,16 @@ export function endpointsOf(
       })
     },
     async rotateSecret(call) {
-      refuseUnknown('endpoints.rotateSecret()', call, { account: true, id: true, keep_ms: true })
-      const { account, id, keep_ms = 0 } = call
+      refuseUnknown('endpoints.rotateSecret()', call, { account: true, id: true, keepMs: true })
+      const { account, id, keepMs = 0 } = call
       checkAccount(account)
-      if (!Number.isSafeInteger(keep_ms) || keep_ms < 0 || keep_ms > LIMITS.webhook_secret_kept_max_ms) {
-        refuse(`keep_ms must be from 0 to ${LIMITS.webhook_secret_kept_max_ms} milliseconds.`)
+      if (!Number.isSafeInteger(keepMs) || keepMs < 0 || keepMs > LIMITS.webhookSecretKeptMaxMs) {
+        refuse(`keepMs must be from 0 to ${LIMITS.webhookSecretKeptMaxMs} milliseconds.`)
       }
       await ready()
       const secret = newSecret()
-      const stored = { bytes: secret, sealed_by: null }
-      const done = isEndpointId(id) && (await store.rotateSecret(account, id, stored, keep_ms))
+      const stored = { bytes: secret, sealedBy: null }
+      const done = isEndpointId(id) && (await store.rotateSecret(account, id, stored, keepMs))
       if (!done) throw new OnlyonceError('webhook_endpoint_unknown')
       return { secret: showSecret(secret) }
     },
@@ -139,21 +139,21 @@ function known(endpoint: WebhookEndpoint | null): WebhookEndpoint {
 /** A star stands at the end, behind a dot, or it would promise more than is meant. */
 export function checkTypes(types: unknown): readonly string[] | null {
   if (types === null) return null
-  if (!Array.isArray(types) || types.length === 0 || types.length > LIMITS.webhook_types_max) {
-    refuse(`types must be a list of 1 to ${LIMITS.webhook_types_max} of them; leave it out for all.`)
+  if (!Array.isArray(types) || types.length === 0 || types.length > LIMITS.webhookTypesMax) {
+    refuse(`types must be a list of 1 to ${LIMITS.webhookTypesMax} of them; leave it out for all.`)
   }
-  const wrong = types.find((type) => !isText(type, LIMITS.name_length_max) || /\*(?!$)|(?<!\.)\*$/.test(type))
+  const wrong = types.find((type) => !isText(type, LIMITS.nameLengthMax) || /\*(?!$)|(?<!\.)\*$/.test(type))
   if (wrong !== undefined) refuse('A type is its whole name, or its beginning and .* behind it.')
   return [...new Set<string>(types)]
 }
 
 function checkDescription(description: unknown): string | null {
-  if (description === null || isText(description, LIMITS.why_length_max)) return description as string | null
-  return refuse(`description must be text of at most ${LIMITS.why_length_max} characters.`)
+  if (description === null || isText(description, LIMITS.whyLengthMax)) return description as string | null
+  return refuse(`description must be text of at most ${LIMITS.whyLengthMax} characters.`)
 }
 
-function isText(text: unknown, length_max: number): boolean {
-  if (typeof text !== 'string' || text.length === 0 || text.length > length_max) return false
+function isText(text: unknown, lengthMax: number): boolean {
+  if (typeof text !== 'string' || text.length === 0 || text.length > lengthMax) return false
   return isWellFormed(text) && !text.includes('\0')
 }
 

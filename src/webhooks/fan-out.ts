@@ -29,7 +29,7 @@ export function fanOut(store: WebhookStore, crashPoint: CrashPoint): Publisher {
           type: event.type,
           // Made here, once: what is signed and sent is this text, on every attempt.
           body: JSON.stringify(bodyOf(event)),
-          created_at: event.emitted_at,
+          createdAt: event.emittedAt,
         })),
       )
       crashPoint('webhooks.fan_out.after')
@@ -37,6 +37,6 @@ export function fanOut(store: WebhookStore, crashPoint: CrashPoint): Publisher {
   }
 }
 
-function bodyOf({ id, type, emitted_at, payload, aggregate, sequence }: OutboxEvent): WebhookBody {
-  return { id, type, timestamp: isoOf(emitted_at), data: payload, aggregate, sequence }
+function bodyOf({ id, type, emittedAt, payload, aggregate, sequence }: OutboxEvent): WebhookBody {
+  return { id, type, timestamp: isoOf(emittedAt), data: payload, aggregate, sequence }
 }

@@ -29,7 +29,7 @@ export interface WebhookMessage {
   readonly aggregate: string | null
   readonly sequence: number | null
   /** When the event was emitted, in milliseconds since the epoch. */
-  readonly created_at: number
+  readonly createdAt: number
 }
 
 export interface WebhookPage<T> {
@@ -81,8 +81,8 @@ export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Mes
       const limit = checkLimit(call.limit)
       const { types = null } = call
       const names = Array.isArray(types) && types.every((type) => typeof type === 'string')
-      if (types !== null && !(names && types.length <= LIMITS.webhook_types_max)) {
-        refuse(`types must be a list of at most ${LIMITS.webhook_types_max} whole names.`)
+      if (types !== null && !(names && types.length <= LIMITS.webhookTypesMax)) {
+        refuse(`types must be a list of at most ${LIMITS.webhookTypesMax} whole names.`)
       }
       const after = readCursor(call.after, isTime, isMessageId)
       const from = call.from === undefined ? null : checkTime('from', call.from)
@@ -94,10 +94,10 @@ export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Mes
         types: types?.filter((type) => !type.includes('\0')) ?? null,
         from,
         to,
-        after: after === null ? null : { created_at: after[0], id: after[1] },
+        after: after === null ? null : { createdAt: after[0], id: after[1] },
         limit: limit + 1,
       })
-      return pageOf(found, limit, ({ created_at, id }) => cursorOf(created_at, id), messageOf)
+      return pageOf(found, limit, ({ createdAt, id }) => cursorOf(createdAt, id), messageOf)
     },
     async get(call) {
       refuseUnknown('messages.get()', call, { account: true, id: true })
@@ -158,7 +158,7 @@ function pageOf<T, U>(
   return { items: shown.map(show), after: found.length > limit ? cursor(shown.at(-1)!) : null }
 }
 
-function messageOf({ id, type, body, created_at }: StoredMessage): WebhookMessage {
+function messageOf({ id, type, body, createdAt }: StoredMessage): WebhookMessage {
   const { data, aggregate, sequence } = JSON.parse(body)
-  return { id, type, data, aggregate, sequence, created_at }
+  return { id, type, data, aggregate, sequence, createdAt }
 }

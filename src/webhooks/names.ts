@@ -17,15 +17,15 @@ export function checkAccount(account: unknown): string {
 export const isEndpointId = (id: unknown): id is string => isId(id) && id.startsWith('we_')
 export const isMessageId = (id: unknown): id is string => isId(id) && id.startsWith('evt_')
 
-export function checkLimit(limit: unknown = LIMITS.list_default): number {
-  if (Number.isSafeInteger(limit) && (limit as number) >= 1 && (limit as number) <= LIMITS.list_max) {
+export function checkLimit(limit: unknown = LIMITS.listDefault): number {
+  if (Number.isSafeInteger(limit) && (limit as number) >= 1 && (limit as number) <= LIMITS.listMax) {
     return limit as number
   }
-  return refuse(`limit must be a whole number from 1 to ${LIMITS.list_max}.`)
+  return refuse(`limit must be a whole number from 1 to ${LIMITS.listMax}.`)
 }
 
-export function checkTime(name: string, at_ms: unknown): number {
-  if (isTime(at_ms)) return at_ms
+export function checkTime(name: string, atMs: unknown): number {
+  if (isTime(atMs)) return atMs
   return refuse(`${name} must be in whole milliseconds since the epoch.`)
 }
 

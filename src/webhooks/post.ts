@@ -7,7 +7,7 @@ export interface Post {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
-  readonly timeout_ms: number
+  readonly timeoutMs: number
 }
 
 /**
@@ -15,17 +15,17 @@ export interface Post {
  * The address is judged again, because rules change and names mean something else today.
  */
 export async function post(
-  { url: given, headers, body, timeout_ms }: Post,
+  { url: given, headers, body, timeoutMs }: Post,
   rules: TargetRules,
 ): Promise<number> {
   const stop = new AbortController()
-  const late = failed('timeout', `There was no answer within ${timeout_ms} ms.`)
+  const late = failed('timeout', `There was no answer within ${timeoutMs} ms.`)
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       reject(late)
       stop.abort(late)
-    }, timeout_ms)
+    }, timeoutMs)
   })
   try {
     const url = checkUrl(given, rules)
@@ -60,7 +60,7 @@ function send(
     let interim = 0
     sent.on('information', () => {
       interim += 1
-      if (interim > LIMITS.webhook_interim_max)
+      if (interim > LIMITS.webhookInterimMax)
         sent.destroy(failed('no_answer', 'It sent only interim answers.'))
     })
     // Also where there was no error to tell, for example after an answer of 101.

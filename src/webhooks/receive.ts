@@ -40,7 +40,7 @@ export interface ReceivedWebhook {
 }
 
 /** `seen`: it came before, and its job was staged then. */
-export type Received = { readonly outcome: 'staged'; readonly job_id: string } | { readonly outcome: 'seen' }
+export type Received = { readonly outcome: 'staged'; readonly jobId: string } | { readonly outcome: 'seen' }
 
 /**
  * Keeps a webhook that was verified, and stages a job for it, in one commit and once for each id. When this resolves, answer 2xx: the relay
@@ -56,20 +56,20 @@ export async function receiveWebhook<Tx>(once: Onlyonce<Tx>, call: ReceiveCall):
   const { store, ready } = webhooksOf(once)
   const account = checkAccount(call.account)
   const source = checkName('source', call.source)
-  const message_id = checkName('id', call.id)
-  const payload: ReceivedWebhook = { source, id: message_id, body: textOf(call.payload) }
+  const messageId = checkName('id', call.id)
+  const payload: ReceivedWebhook = { source, id: messageId, body: textOf(call.payload) }
   const job = checkName('job', call.job ?? `webhook.${source}`)
-  const message = { account, source, message_id }
+  const message = { account, source, messageId }
   const { tx } = call
   if (tx === undefined) {
     await ready()
-    const job_id = await store.receive(message, draftJob({ job, payload }))
-    return job_id === null ? { outcome: 'seen' } : { outcome: 'staged', job_id }
+    const jobId = await store.receive(message, draftJob({ job, payload }))
+    return jobId === null ? { outcome: 'seen' } : { outcome: 'staged', jobId }
   }
   const done = await inbox(once).once(tx, message, () => outbox(once).stage(tx, { account, job, payload }))
   if (done.outcome === 'seen') return done
   // Without a key a job is always staged.
-  return { outcome: 'staged', job_id: (done.value as { id: string }).id }
+  return { outcome: 'staged', jobId: (done.value as { id: string }).id }
 }
 
 /** Bytes that are no text would be changed by becoming a job's payload. */

@@ -66,21 +66,21 @@ export async function replay(store: WebhookStore, call: ReplayOne | ReplayMany):
 
 /** A transaction for each batch: a crash in between has replayed a part, and the call may be made again. */
 async function replayRange(store: WebhookStore, given: Omit<ReplayRange, 'limit'>): Promise<Replayed> {
-  const batch_max = LIMITS.webhook_replay_batch_max
+  const batchMax = LIMITS.webhookReplayBatchMax
   let { after } = given
   let count = 0
-  for (let looked = 0; looked < LIMITS.webhook_replay_max; looked += batch_max) {
-    const batch = await store.replayRange({ ...given, after, limit: batch_max })
+  for (let looked = 0; looked < LIMITS.webhookReplayMax; looked += batchMax) {
+    const batch = await store.replayRange({ ...given, after, limit: batchMax })
     count += batch.filter(({ replayed }) => replayed).length
-    if (batch.length < batch_max) return { count, after: null }
+    if (batch.length < batchMax) return { count, after: null }
     after = batch.at(-1)!
   }
-  return { count, after: cursorOf(after!.created_at, after!.id) }
+  return { count, after: cursorOf(after!.createdAt, after!.id) }
 }
 
 function rangeOf(call: ReplayMany): Pick<ReplayRange, 'from' | 'to' | 'after'> {
   const [from, to] = [checkTime('from', call.from), checkTime('to', call.to)]
   if (from > to) refuse('from must not be later than to.')
   const after = readCursor(call.after, isTime, isMessageId)
-  return { from, to, after: after === null ? null : { created_at: after[0], id: after[1] } }
+  return { from, to, after: after === null ? null : { createdAt: after[0], id: after[1] } }
 }

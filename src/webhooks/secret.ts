@@ -7,7 +7,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 /** The bytes of a new secret. */
 export function newSecret(): Buffer {
-  return randomBytes(LIMITS.webhook_secret_bytes)
+  return randomBytes(LIMITS.webhookSecretBytes)
 }
 
 /** A secret as Standard Webhooks shows it. */
@@ -28,9 +28,9 @@ export function readSecret(secret: string): Buffer {
 /** One secret or several, as they were given. */
 export function checkSecrets(secrets: unknown): readonly string[] {
   const list: readonly unknown[] = Array.isArray(secrets) ? secrets : [secrets]
-  if (list.length === 0 || list.length > LIMITS.webhook_secrets_max) {
+  if (list.length === 0 || list.length > LIMITS.webhookSecretsMax) {
     throw new OnlyonceError('webhook_secret_invalid', {
-      detail: `Give one to ${LIMITS.webhook_secrets_max} of them.`,
+      detail: `Give one to ${LIMITS.webhookSecretsMax} of them.`,
     })
   }
   const wrong = list.some((secret) => typeof secret !== 'string' || secret.trim() === '')

@@ -39,12 +39,12 @@ export function signWebhook(options: SignOptions): Readonly<Record<string, strin
   const scheme = schemeOf(options.scheme)
   const secrets = checkSecrets(options.secrets)
   const body = rawBytes(options.body)
-  const { timestamp: at_ms = nowMs(), id = null } = options
-  if (!Number.isFinite(at_ms) || at_ms < 0) refuse('timestamp is in milliseconds since the epoch.')
+  const { timestamp: atMs = nowMs(), id = null } = options
+  if (!Number.isFinite(atMs) || atMs < 0) refuse('timestamp is in milliseconds since the epoch.')
   if (options.scheme === 'standard' && (id === null || !ID.test(id))) {
     refuse('A webhook needs an id of 1 to 255 visible ASCII characters, without a dot.')
   }
-  const claimed = { id, timestamp: `${Math.floor(at_ms / 1_000)}` }
+  const claimed = { id, timestamp: `${Math.floor(atMs / 1_000)}` }
   return scheme.write(
     claimed,
     secrets.map((secret) => scheme.sign(claimed, body, secret)),

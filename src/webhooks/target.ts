@@ -9,7 +9,7 @@ export type ResolveName = (hostname: string) => Promise<readonly string[]>
 
 export interface TargetRules {
   /** For development alone: also private addresses, any port, and http. */
-  readonly allow_private: boolean
+  readonly allowPrivate: boolean
   readonly resolve: ResolveName
 }
 
@@ -24,7 +24,7 @@ export const askSystem: ResolveName = async (hostname) => {
  * that a few names whose servers are silent would keep all others waiting.
  */
 export function askDns(servers?: readonly string[]): ResolveName {
-  const resolver = new Resolver({ timeout: LIMITS.webhook_dns_timeout_ms, tries: LIMITS.webhook_dns_tries })
+  const resolver = new Resolver({ timeout: LIMITS.webhookDnsTimeoutMs, tries: LIMITS.webhookDnsTries })
   if (servers !== undefined) resolver.setServers(servers)
   return async (hostname) => {
     const name = hostname.replace(/\.$/, '')
@@ -45,19 +45,19 @@ const NOT_PUBLIC = 'Webhooks are sent to public addresses alone. This one is non
 const OWN_NAMES = /(?:^|\.)(?:localhost|local|internal|home\.arpa|lan|intranet|corp|private)$/
 
 /** The address of an endpoint as its owner gave it, judged by its letters: what its name resolves to is judged at every delivery. */
-export function checkUrl(given: unknown, { allow_private }: Pick<TargetRules, 'allow_private'>): URL {
-  if (typeof given !== 'string' || given.length > LIMITS.webhook_url_length_max) {
-    refuse(`It must be text of at most ${LIMITS.webhook_url_length_max} characters.`)
+export function checkUrl(given: unknown, { allowPrivate }: Pick<TargetRules, 'allowPrivate'>): URL {
+  if (typeof given !== 'string' || given.length > LIMITS.webhookUrlLengthMax) {
+    refuse(`It must be text of at most ${LIMITS.webhookUrlLengthMax} characters.`)
   }
   // What the parser would silently take out is not what the caller meant.
   if (/[^!-[\]-~\u00a1-\uffff]/.test(given)) refuse('It holds spaces, control characters or backslashes.')
   if (!URL.canParse(given)) refuse('It is no URL.')
   const url = new URL(given)
   // As it is kept, and judged again at every delivery: letters beyond ASCII are written with up to nine others.
-  if (url.href.length > LIMITS.webhook_url_length_max) {
-    refuse(`It is longer than ${LIMITS.webhook_url_length_max} characters when it is written in ASCII.`)
+  if (url.href.length > LIMITS.webhookUrlLengthMax) {
+    refuse(`It is longer than ${LIMITS.webhookUrlLengthMax} characters when it is written in ASCII.`)
   }
-  if (url.protocol !== 'https:' && !(allow_private && url.protocol === 'http:'))
+  if (url.protocol !== 'https:' && !(allowPrivate && url.protocol === 'http:'))
     refuse('It must begin with https.')
   if (url.username !== '' || url.password !== '') refuse('It must not hold a user or a password.')
   if (url.hash !== '') refuse('It must not hold a fragment.')
@@ -65,7 +65,7 @@ export function checkUrl(given: unknown, { allow_private }: Pick<TargetRules, 'a
   // An empty fragment and an empty query name the same receiver as no fragment and no query: one spelling, so that it is one endpoint.
   url.hash = ''
   if (url.search === '') url.search = ''
-  if (allow_private) return url
+  if (allowPrivate) return url
   const port = url.port === '' ? 443 : Number(url.port)
   if (port < 1_024 && port !== 443 && port !== 80) refuse(`Port ${port} is that of another service.`)
   const host = hostOf(url)
@@ -85,20 +85,17 @@ export async function resolveTarget(url: URL, rules: TargetRules): Promise<reado
   const addresses = isIP(host) === 0 ? await resolveName(host, rules) : [host]
   const wrong =
     addresses.length === 0 ||
-    addresses.some((address) => isIP(address) === 0 || !(rules.allow_private || isPublicAddress(address)))
+    addresses.some((address) => isIP(address) === 0 || !(rules.allowPrivate || isPublicAddress(address)))
   if (wrong) refuse(NOT_PUBLIC)
   return addresses
 }
 
 /** In development the reason helps. Elsewhere it would tell which names our own servers of names know. */
-async function resolveName(
-  host: string,
-  { allow_private, resolve }: TargetRules,
-): Promise<readonly string[]> {
+async function resolveName(host: string, { allowPrivate, resolve }: TargetRules): Promise<readonly string[]> {
   try {
     return await resolve(host)
   } catch (error) {
-    if (allow_private) throw error
+    if (allowPrivate) throw error
     return refuse(NOT_PUBLIC)
   }
 }

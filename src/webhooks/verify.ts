@@ -14,7 +14,7 @@ export interface VerifyOptions {
   /** Several while one is being rotated: any of them will do. */
   readonly secrets: string | readonly string[]
   /** How old it may be, or how far ahead. */
-  readonly tolerance_ms?: number | undefined
+  readonly toleranceMs?: number | undefined
   /** Milliseconds since the epoch, for tests. */
   readonly now?: number | undefined
 }
@@ -24,7 +24,7 @@ const NAMES: OptionNames<VerifyOptions> = {
   headers: true,
   body: true,
   secrets: true,
-  tolerance_ms: true,
+  toleranceMs: true,
   now: true,
 }
 
@@ -49,9 +49,9 @@ export function verifyWebhook(options: VerifyOptions): VerifiedWebhook {
   refuseUnknown('verifyWebhook()', options, NAMES)
   const scheme = schemeOf(options.scheme)
   const secrets = checkSecrets(options.secrets)
-  const { tolerance_ms = LIMITS.webhook_tolerance_ms, now = nowMs() } = options
+  const { toleranceMs = LIMITS.webhookToleranceMs, now = nowMs() } = options
   const body = rawBytes(options.body)
-  if (!(tolerance_ms > 0)) refuse('tolerance_ms must be more than nothing.')
+  if (!(toleranceMs > 0)) refuse('toleranceMs must be more than nothing.')
   if (!Number.isFinite(now)) refuse('now is in milliseconds since the epoch.')
 
   const claimed = scheme.read(options.headers)
@@ -63,8 +63,8 @@ export function verifyWebhook(options: VerifyOptions): VerifiedWebhook {
 
   // Only now: what an unknown sender says about the time is of no interest.
   const timestamp = Number(claimed.timestamp) * 1_000
-  if (timestamp < now - tolerance_ms) throw new OnlyonceError('webhook_too_old')
-  if (timestamp > now + tolerance_ms) throw new OnlyonceError('webhook_too_new')
+  if (timestamp < now - toleranceMs) throw new OnlyonceError('webhook_too_old')
+  if (timestamp > now + toleranceMs) throw new OnlyonceError('webhook_too_new')
   return { id: claimed.id ?? idInside(body), timestamp, payload: body }
 }
 

@@ -10,7 +10,7 @@ import {
   webhooks,
 } from './index.ts'
 
-const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const hooks = webhooks(once)
 const body = Buffer.from('{}')
 

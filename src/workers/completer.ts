@@ -9,10 +9,10 @@ import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach, toldPlainly } fro
 
 export interface CompleterOptions extends TakerOptions {
   /** How long after the end of its lease an operation counts as abandoned. Until then its client may come back. */
-  readonly grace_ms?: number
+  readonly graceMs?: number
 }
 
-const NAMES: OptionNames<CompleterOptions> = { ...TAKER_NAMES, grace_ms: true }
+const NAMES: OptionNames<CompleterOptions> = { ...TAKER_NAMES, graceMs: true }
 
 /**
  * Finishes operations whose owner is gone and whose client never came back. After the deadline of the request it
@@ -24,8 +24,8 @@ const NAMES: OptionNames<CompleterOptions> = { ...TAKER_NAMES, grace_ms: true }
 export function completer<Tx>(once: Onlyonce<Tx>, options: CompleterOptions = {}): Worker {
   const engine = engineOf(once)
   checkTaker('completer()', options, NAMES)
-  const { grace_ms = LIMITS.grace_ms, batch_max = LIMITS.worker_batch_max } = options
-  const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = options
+  const { graceMs = LIMITS.graceMs, batchMax = LIMITS.workerBatchMax } = options
+  const { leaseMs = LIMITS.leaseMs, inProgressMaxMs = LIMITS.inProgressMaxMs } = options
   const tellFailed = ({ id }: Takable, error: unknown) =>
     engine.observers.emit({ signal: 'reconcile_failed', id, failure: failureOf(error) })
   return toldPlainly({
@@ -34,10 +34,10 @@ export function completer<Tx>(once: Onlyonce<Tx>, options: CompleterOptions = {}
       await engine.start()
       const { catalog, store } = engine.durable
       engine.crashPoint('completer.find.before')
-      const abandoned = await store.abandoned(catalog.all, grace_ms, batch_max)
+      const abandoned = await store.abandoned(catalog.all, graceMs, batchMax)
       engine.crashPoint('completer.find.after')
       const resume = async (seen: Takable) => {
-        const end = await engine.resume({ seen, looking: false, lease_ms, in_progress_max_ms })
+        const end = await engine.resume({ seen, looking: false, leaseMs, inProgressMaxMs })
         if (end === null) return false
         engine.observers.emit({ signal: 'zombie_key', protection: 'operation', id: seen.id })
         if (end.why === 'completed')

@@ -59,11 +59,11 @@ export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): P
   await engine.start()
   const { body } = encodeValue(result)
   const bytes = body!.length === 0 ? Buffer.from('null') : body!
-  const told = { bytes, sealed_by: null }
+  const told = { bytes, sealedBy: null }
   const end = await orMissingRight(() => engine.durable.store.addEvidence(owner, key, told, signed))
   // Told every time: of what is told once, a crash in this moment would leave nothing.
-  if (end.void_of !== null)
-    engine.observers.emit({ signal: 'void_call_happened', id: end.void_of, call_key: key })
+  if (end.voidOf !== null)
+    engine.observers.emit({ signal: 'void_call_happened', id: end.voidOf, callKey: key })
   return { accepted: end.kept, why: whyOf(end) }
 }
 
@@ -73,8 +73,8 @@ function signedBy({ by, why }: Evidence): Signed | null {
   return signatureOf({ by: by!, why: why! })
 }
 
-function whyOf({ kept, awaited, void_of }: EvidenceEnd): EvidenceTold['why'] {
+function whyOf({ kept, awaited, voidOf }: EvidenceEnd): EvidenceTold['why'] {
   if (!kept) return 'earlier_evidence_stands'
-  if (void_of !== null) return 'call_is_void'
+  if (voidOf !== null) return 'call_is_void'
   return awaited ? 'record_waits' : 'no_record_waits'
 }

@@ -34,7 +34,7 @@ export interface WorkersOptions {
   /** Just these, and none of the above. */
   readonly workers?: readonly Worker[]
   /** How often a worker looks while nothing waits for it, where it does not say so itself. */
-  readonly every_ms?: number
+  readonly everyMs?: number
 }
 
 /** Workers that run. */
@@ -59,7 +59,7 @@ const NAMES: OptionNames<WorkersOptions> = {
   recoverer: true,
   relay: true,
   workers: true,
-  every_ms: true,
+  everyMs: true,
 }
 
 /**
@@ -74,7 +74,7 @@ const NAMES: OptionNames<WorkersOptions> = {
  */
 export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {}): RunningWorkers {
   const engine = engineOf(once)
-  const every_ms = checkOptions(options)
+  const everyMs = checkOptions(options)
   requireList('operations', options.operations ?? [])
   for (const operation of options.operations ?? []) {
     engine.durable.catalog.add(operation as Operation<unknown, unknown>)
@@ -82,7 +82,7 @@ export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {
   const workers = options.workers ?? usualWorkers(once, options)
   const loops: Loop[] = []
   const stopAll = async () => {
-    await Promise.all(loops.map((loop) => loop.stop(LIMITS.worker_stop_max_ms)))
+    await Promise.all(loops.map((loop) => loop.stop(LIMITS.workerStopMaxMs)))
     await Promise.all(workers.map((worker) => worker.drain?.()))
   }
   // What these workers do, or were told to leave, the background loop of this process does not do beside them.
@@ -90,7 +90,7 @@ export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {
   const goOn = engine.upkeep.yieldTo(names)
   const stayOpen = engine.stopWithMe(stopAll)
   try {
-    for (const worker of workers) loops.push(new Loop(worker, every_ms, engine.observers))
+    for (const worker of workers) loops.push(new Loop(worker, everyMs, engine.observers))
   } catch (error) {
     goOn()
     stayOpen()
@@ -122,7 +122,7 @@ function usualWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions): Worker[]
 
 function checkOptions(options: WorkersOptions): number {
   refuseUnknown('startWorkers()', options, NAMES)
-  const { workers, every_ms = LIMITS.worker_every_ms } = options
+  const { workers, everyMs = LIMITS.workerEveryMs } = options
   if (workers !== undefined) {
     if (!Array.isArray(workers) || workers.length === 0)
       refuse('Pass workers, for example [reaper(once, …)].')
@@ -131,9 +131,9 @@ function checkOptions(options: WorkersOptions): number {
   }
   for (const worker of workers ?? []) {
     if (typeof worker?.runOnce !== 'function') refuse('A worker has a name and runOnce().')
-    if (worker.every_ms !== undefined) positive('every_ms', worker.every_ms)
+    if (worker.everyMs !== undefined) positive('everyMs', worker.everyMs)
   }
-  return positive('every_ms', every_ms)
+  return positive('everyMs', everyMs)
 }
 
 const BUILT = ['completer', 'reconciler', 'recoverer', 'reaper', 'relay'] as const

@@ -16,18 +16,18 @@ function open() {
 
 /** A worker that does what it is told for each of its batches, and the last of it again and again. */
 function workerOf(...batches: (() => Promise<Ran> | Ran)[]) {
-  const counts = { runs: 0, at_once: 0, at_once_max: 0 }
+  const counts = { runs: 0, atOnce: 0, atOnceMax: 0 }
   const worker: Worker = {
     name: 'sweeper',
     async runOnce() {
       const batch = batches[Math.min(counts.runs, batches.length - 1)]!
       counts.runs += 1
-      counts.at_once += 1
-      counts.at_once_max = Math.max(counts.at_once_max, counts.at_once)
+      counts.atOnce += 1
+      counts.atOnceMax = Math.max(counts.atOnceMax, counts.atOnce)
       try {
         return await batch()
       } finally {
-        counts.at_once -= 1
+        counts.atOnce -= 1
       }
     },
   }
@@ -42,16 +42,16 @@ describe('the loop of a worker', () => {
   test('asks again at once while more is waiting, and then pauses', async () => {
     const { once } = open()
     const { worker, counts } = workerOf(more, more, more, idle)
-    const workers = startWorkers(once, { workers: [worker], every_ms: NEVER_MS })
+    const workers = startWorkers(once, { workers: [worker], everyMs: NEVER_MS })
     await waitUntil('all batches ran', () => counts.runs === 4)
     await settleWithin(5_000, workers.stop())
-    expect(counts).toEqual({ runs: 4, at_once: 0, at_once_max: 1 })
+    expect(counts).toEqual({ runs: 4, atOnce: 0, atOnceMax: 1 })
   })
 
   test('asks again after a while where nothing was waiting, as often as the worker says', async () => {
     const { once } = open()
     const { worker, counts } = workerOf(idle)
-    const workers = startWorkers(once, { workers: [{ ...worker, every_ms: 1 }], every_ms: NEVER_MS })
+    const workers = startWorkers(once, { workers: [{ ...worker, everyMs: 1 }], everyMs: NEVER_MS })
     await waitUntil('it looked again and again', () => counts.runs > 3)
     await workers.stop()
   })
@@ -68,7 +68,7 @@ describe('the loop of a worker', () => {
   test('tells errors, and goes on after them', async () => {
     const { once, heard } = open()
     const { worker, counts } = workerOf(fail, fail, () => Promise.reject(new TypeError('odd')), idle)
-    const workers = startWorkers(once, { workers: [worker], every_ms: NEVER_MS })
+    const workers = startWorkers(once, { workers: [worker], everyMs: NEVER_MS })
     await waitUntil('it got over them', () => counts.runs === 4)
     await workers.stop()
     const told = heard.of('worker_failed').map(({ worker, code }) => `${worker} ${code}`)
@@ -81,7 +81,7 @@ describe('the loop of a worker', () => {
     const longest = vi.spyOn(Math, 'random').mockReturnValue(1)
     onTestFinished(() => longest.mockRestore())
     const began = performance.now()
-    const workers = startWorkers(once, { workers: [worker], every_ms: 1 })
+    const workers = startWorkers(once, { workers: [worker], everyMs: 1 })
     await waitUntil('it failed six times', () => counts.runs === 6)
     // 10, 20, 40, 80 and 160 ms; a timer may be early by less than one.
     expect(performance.now() - began).toBeGreaterThan(305)
@@ -110,13 +110,13 @@ describe('the loop of a worker', () => {
     const { once, heard } = open()
     const ended = workerOf(() => Promise.reject(new OnlyonceError('closed')))
     const idling = workerOf(idle)
-    startWorkers(once, { workers: [ended.worker, idling.worker], every_ms: 1 })
+    startWorkers(once, { workers: [ended.worker, idling.worker], everyMs: 1 })
     await waitUntil('both ran', () => ended.counts.runs === 1 && idling.counts.runs > 3)
     expect(ended.counts.runs).toBe(1)
     await settleWithin(5_000, once.close())
     const { runs } = idling.counts
     const other = workerOf(idle)
-    const elsewhere = startWorkers(open().once, { workers: [other.worker], every_ms: 1 })
+    const elsewhere = startWorkers(open().once, { workers: [other.worker], everyMs: 1 })
     await waitUntil('another would have run again and again', () => other.counts.runs > 5)
     await elsewhere.stop()
     expect(idling.counts.runs).toBe(runs)
@@ -127,7 +127,7 @@ describe('the loop of a worker', () => {
   test('is one for each worker: a second one is refused, and stops nothing', async () => {
     const { once } = open()
     const { worker, counts } = workerOf(idle)
-    const workers = startWorkers(once, { workers: [worker], every_ms: 1 })
+    const workers = startWorkers(once, { workers: [worker], everyMs: 1 })
     expect(() => startWorkers(once, { workers: [worker] })).toThrow(/runs already/)
     const runs = counts.runs
     await waitUntil('the first goes on', () => counts.runs > runs + 2)
@@ -138,8 +138,8 @@ describe('the loop of a worker', () => {
   test.each([
     [{ workers: [] }, 'Pass workers'],
     [{ workers: [{ name: 'none' }] }, 'runOnce'],
-    [{ workers: [workerOf(idle).worker], every_ms: 0 }, 'every_ms'],
-    [{ workers: [workerOf(idle).worker], pause_ms: 1 }, 'no option pause_ms'],
+    [{ workers: [workerOf(idle).worker], everyMs: 0 }, 'everyMs'],
+    [{ workers: [workerOf(idle).worker], pauseMs: 1 }, 'no option pauseMs'],
   ])('refuses %j', (options, why) => {
     expect(() => startWorkers(open().once, options as never)).toThrow(why)
   })

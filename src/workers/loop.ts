@@ -18,13 +18,13 @@ const taken = acrossCopies('running_workers', () => new WeakSet<Worker>())
  */
 export class Loop {
   readonly #worker: Worker
-  readonly #every_ms: number
+  readonly #everyMs: number
   readonly #observers: Observers
   readonly #running: Promise<void>
   #stopped = false
   #wake: () => void = () => {}
 
-  constructor(worker: Worker, every_ms: number, observers: Observers) {
+  constructor(worker: Worker, everyMs: number, observers: Observers) {
     if (taken.has(worker)) {
       throw new OnlyonceError('option_invalid', {
         detail: `The worker ${worker.name} runs already. Start it once in a process.`,
@@ -32,18 +32,18 @@ export class Loop {
     }
     taken.add(worker)
     this.#worker = worker
-    this.#every_ms = worker.every_ms ?? every_ms
+    this.#everyMs = worker.everyMs ?? everyMs
     this.#observers = observers
     this.#running = this.#run().finally(() => taken.delete(worker))
   }
 
   /** Ends the pause, or lets the batch that runs finish. Resolves then, or when it was waited for long enough. */
-  async stop(max_ms: number): Promise<void> {
+  async stop(maxMs: number): Promise<void> {
     this.#stopped = true
     this.#wake()
     let timer: NodeJS.Timeout | undefined
     const enough = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, Math.min(max_ms, LIMITS.timer_max_ms))
+      timer = setTimeout(resolve, Math.min(maxMs, LIMITS.timerMaxMs))
     })
     await Promise.race([this.#running, enough])
     clearTimeout(timer)
@@ -58,7 +58,7 @@ export class Loop {
         const { more } = await this.#worker.runOnce()
         failures = 0
         // Others have their turn too, also beside a worker that never waits for anything.
-        await (more ? nextTurn() : this.#pause(this.#every_ms * (0.9 + 0.2 * Math.random())))
+        await (more ? nextTurn() : this.#pause(this.#everyMs * (0.9 + 0.2 * Math.random())))
       } catch (error) {
         if (error instanceof OnlyonceError && error.code === 'closed') return
         // What was cut off by the end of everything is no failure of the worker.
@@ -75,10 +75,10 @@ export class Loop {
     this.#observers.emit({ signal: 'worker_failed', worker: this.#worker.name, code, reason, message })
   }
 
-  #pause(wait_ms: number): Promise<void> {
+  #pause(waitMs: number): Promise<void> {
     if (this.#stopped) return Promise.resolve()
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, Math.min(wait_ms, LIMITS.timer_max_ms))
+      const timer = setTimeout(resolve, Math.min(waitMs, LIMITS.timerMaxMs))
       this.#wake = () => {
         clearTimeout(timer)
         resolve()
@@ -87,4 +87,4 @@ export class Loop {
   }
 }
 
-const AFTER_ERRORS = { min_ms: LIMITS.backoff_min_ms, max_ms: LIMITS.worker_backoff_max_ms }
+const AFTER_ERRORS = { minMs: LIMITS.backoffMinMs, maxMs: LIMITS.workerBackoffMaxMs }

@@ -16,13 +16,13 @@ export interface ReaperOptions {
    */
   readonly mode: 'delete' | 'expire'
   /** Records in one batch; less after a batch that was too slow. */
-  readonly batch_max?: number
+  readonly batchMax?: number
   /** How often it looks once nothing is left to remove. */
-  readonly every_ms?: number
+  readonly everyMs?: number
 }
 
 const MODES: readonly string[] = ['delete', 'expire'] satisfies ReaperOptions['mode'][]
-const NAMES: OptionNames<ReaperOptions> = { mode: true, batch_max: true, every_ms: true }
+const NAMES: OptionNames<ReaperOptions> = { mode: true, batchMax: true, everyMs: true }
 
 /**
  * A worker that removes finished records after their retention. It never touches one that is in progress, unknown or
@@ -34,16 +34,16 @@ const NAMES: OptionNames<ReaperOptions> = { mode: true, batch_max: true, every_m
  */
 export function reaper<Tx>(once: Onlyonce<Tx>, options: ReaperOptions): Worker {
   const engine = engineOf(once)
-  const { mode, batch_max, every_ms } = checkOptions(options)
-  const batch = new BatchSize(batch_max)
-  const kept_min_ms = Math.max(LIMITS.finished_kept_min_ms, engine.store.doubt_max_ms)
+  const { mode, batchMax, everyMs } = checkOptions(options)
+  const batch = new BatchSize(batchMax)
+  const keptMinMs = Math.max(LIMITS.finishedKeptMinMs, engine.store.doubtMaxMs)
   return toldPlainly({
     name: 'reaper',
-    every_ms,
+    everyMs,
     async runOnce(): Promise<Ran> {
       engine.refuseWhenClosing()
       await engine.start()
-      const request = { mode, batch_max: batch.now, kept_min_ms }
+      const request = { mode, batchMax: batch.now, keptMinMs }
       engine.crashPoint('reaper.reap.before')
       const reaped = await batch.fit(() => engine.store.reap(request))
       engine.crashPoint('reaper.reap.after')
@@ -63,7 +63,7 @@ class BatchSize {
 
   constructor(max: number) {
     this.#max = max
-    this.#min = Math.min(LIMITS.reap_batch_min, max)
+    this.#min = Math.min(LIMITS.reapBatchMin, max)
     this.#now = max
   }
 
@@ -90,16 +90,14 @@ class BatchSize {
 /** From nothing to the whole batch in so many batches that went well. */
 const GROWTH_STEPS = 20
 
-function checkOptions(
-  options: ReaperOptions,
-): Pick<ReapRequest, 'mode' | 'batch_max'> & { every_ms: number } {
+function checkOptions(options: ReaperOptions): Pick<ReapRequest, 'mode' | 'batchMax'> & { everyMs: number } {
   refuseUnknown('reaper()', options, NAMES)
-  const { mode, batch_max = LIMITS.reap_batch_max, every_ms = LIMITS.reap_every_ms } = options
+  const { mode, batchMax = LIMITS.reapBatchMax, everyMs = LIMITS.reapEveryMs } = options
   if (!MODES.includes(mode)) refuse(`mode must be one of ${MODES.join(', ')}.`)
-  if (!Number.isSafeInteger(batch_max) || batch_max < 1 || batch_max > LIMITS.reap_batch_max) {
-    refuse(`batch_max must be a whole number from 1 to ${LIMITS.reap_batch_max}.`)
+  if (!Number.isSafeInteger(batchMax) || batchMax < 1 || batchMax > LIMITS.reapBatchMax) {
+    refuse(`batchMax must be a whole number from 1 to ${LIMITS.reapBatchMax}.`)
   }
-  return { mode, batch_max, every_ms: positive('every_ms', every_ms) }
+  return { mode, batchMax, everyMs: positive('everyMs', everyMs) }
 }
 
 function refuse(detail: string): never {

@@ -11,7 +11,7 @@ import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach, toldPlainly } fro
 
 /**
  * Finds out what became of operations in doubt: from what others have told first, then by `find`, as often as
- * `reconcile_after_ms` says. What happened is gone on with; what is still in doubt after the last look is parked.
+ * `reconcileAfterMs` says. What happened is gone on with; what is still in doubt after the last look is parked.
  *
  * @example
  * const { done } = await reconciler(once).runOnce()
@@ -19,18 +19,18 @@ import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach, toldPlainly } fro
 export function reconciler<Tx>(once: Onlyonce<Tx>, options: TakerOptions = {}): Worker {
   const engine = engineOf(once)
   checkTaker('reconciler()', options, TAKER_NAMES)
-  const { batch_max = LIMITS.worker_batch_max } = options
-  const { lease_ms = LIMITS.lease_ms, in_progress_max_ms = LIMITS.in_progress_max_ms } = options
+  const { batchMax = LIMITS.workerBatchMax } = options
+  const { leaseMs = LIMITS.leaseMs, inProgressMaxMs = LIMITS.inProgressMaxMs } = options
   return toldPlainly({
     name: 'reconciler',
     async runOnce() {
       await engine.start()
       const { catalog, store } = engine.durable
       engine.crashPoint('reconciler.find.before')
-      const due = await store.due(catalog.all, batch_max)
+      const due = await store.due(catalog.all, batchMax)
       engine.crashPoint('reconciler.find.after')
       const resume = async (seen: Takable) => {
-        const end = await engine.resume({ seen, looking: true, lease_ms, in_progress_max_ms })
+        const end = await engine.resume({ seen, looking: true, leaseMs, inProgressMaxMs })
         if (end !== null) tell(engine.observers, seen.id, end)
         return end !== null
       }

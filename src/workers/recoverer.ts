@@ -7,12 +7,12 @@ import { toldPlainly } from './take.ts'
 
 export interface RecovererOptions {
   /** Records in one batch. */
-  readonly batch_max?: number
+  readonly batchMax?: number
   /** Records that are asked about at once. */
-  readonly at_once?: number
+  readonly atOnce?: number
 }
 
-const NAMES: OptionNames<RecovererOptions> = { batch_max: true, at_once: true }
+const NAMES: OptionNames<RecovererOptions> = { batchMax: true, atOnce: true }
 
 /**
  * Looks after handlers whose owner gave no outcome: asks the `recover` of their operation, and parks what cannot be found out.
@@ -24,13 +24,13 @@ const NAMES: OptionNames<RecovererOptions> = { batch_max: true, at_once: true }
 export function recoverer<Tx>(once: Onlyonce<Tx>, options: RecovererOptions = {}): Worker {
   const engine = engineOf(once)
   refuseUnknown('recoverer()', options, NAMES)
-  const { batch_max = LIMITS.worker_batch_max, at_once = LIMITS.worker_at_once } = options
+  const { batchMax = LIMITS.workerBatchMax, atOnce = LIMITS.workerAtOnce } = options
   return toldPlainly({
     name: 'recoverer',
     async runOnce() {
       engine.refuseWhenClosing()
       await engine.start()
-      return await engine.upkeep.recovery.runOnce({ batch_max, at_once })
+      return await engine.upkeep.recovery.runOnce({ batchMax, atOnce })
     },
   })
 }

@@ -8,25 +8,25 @@ import type { Ran, Worker } from '../worker.ts'
 /** What workers that go on with operations can be told. */
 export interface TakerOptions {
   /** Records in one batch. */
-  readonly batch_max?: number
+  readonly batchMax?: number
   /** Records at work at once. */
-  readonly at_once?: number
-  readonly lease_ms?: number
-  readonly in_progress_max_ms?: number
+  readonly atOnce?: number
+  readonly leaseMs?: number
+  readonly inProgressMaxMs?: number
 }
 
 export const TAKER_NAMES: OptionNames<TakerOptions> = {
-  batch_max: true,
-  at_once: true,
-  lease_ms: true,
-  in_progress_max_ms: true,
+  batchMax: true,
+  atOnce: true,
+  leaseMs: true,
+  inProgressMaxMs: true,
 }
 
 /** Checks what such a worker is told, once, when it is made. */
 export function checkTaker<T extends TakerOptions>(owner: string, options: T, names: OptionNames<T>): T {
   refuseUnknown(owner, options, names)
-  const { batch_max, at_once, lease_ms, in_progress_max_ms } = options
-  for (const [name, value] of Object.entries({ batch_max, at_once, lease_ms, in_progress_max_ms })) {
+  const { batchMax, atOnce, leaseMs, inProgressMaxMs } = options
+  for (const [name, value] of Object.entries({ batchMax, atOnce, leaseMs, inProgressMaxMs })) {
     if (value !== undefined) positive(name, value)
   }
   return options
@@ -38,7 +38,7 @@ export function checkTaker<T extends TakerOptions>(owner: string, options: T, na
  */
 export async function takeEach(
   batch: readonly Takable[],
-  { batch_max = LIMITS.worker_batch_max, at_once = LIMITS.worker_at_once }: TakerOptions,
+  { batchMax = LIMITS.workerBatchMax, atOnce = LIMITS.workerAtOnce }: TakerOptions,
   take: (seen: Takable) => Promise<boolean>,
   failed: (seen: Takable, error: unknown) => void,
 ): Promise<Ran> {
@@ -53,9 +53,9 @@ export async function takeEach(
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(at_once, left.length) }, lane))
+  await Promise.all(Array.from({ length: Math.min(atOnce, left.length) }, lane))
   // A batch of which nothing could be taken says nothing about the next: wait a little.
-  return { done, more: batch.length >= batch_max && done > 0 }
+  return { done, more: batch.length >= batchMax && done > 0 }
 }
 
 function shuffled<T>(list: readonly T[]): T[] {

@@ -16,10 +16,10 @@ export interface Sent {
 
 export interface Received {
   readonly status: number
-  readonly status_text: string
+  readonly statusText: string
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   /** As they came over the wire: name, value, name, value. */
-  readonly raw_headers: readonly string[]
+  readonly rawHeaders: readonly string[]
   readonly body: Buffer
   readonly text: string
   // biome-ignore lint/suspicious/noExplicitAny: a reply is looked into member by member.
@@ -31,9 +31,9 @@ export class Client {
   readonly port: number
   readonly #agent: Agent
 
-  constructor(port: number, sockets_max = 32) {
+  constructor(port: number, socketsMax = 32) {
     this.port = port
-    this.#agent = new Agent({ keepAlive: true, maxSockets: sockets_max })
+    this.#agent = new Agent({ keepAlive: true, maxSockets: socketsMax })
     cleanUpLater(async () => this.#agent.destroy())
   }
 
@@ -75,9 +75,9 @@ export async function receive(response: IncomingMessage): Promise<Received> {
   const text = body.toString()
   return {
     status: response.statusCode!,
-    status_text: response.statusMessage!,
+    statusText: response.statusMessage!,
     headers: response.headers,
-    raw_headers: response.rawHeaders,
+    rawHeaders: response.rawHeaders,
     body,
     text,
     json: () => JSON.parse(text),

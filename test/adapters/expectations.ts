@@ -32,7 +32,7 @@ export function expectReplay(first: Received, again: Received): void {
 export function expectProblem(
   received: Received,
   code: ErrorCode,
-  expected: { readonly status?: number; readonly retry_after?: boolean } = {},
+  expected: { readonly status?: number; readonly retryAfter?: boolean } = {},
 ): void {
   const { status, retryable, executed } = ERRORS[code]
   const said =
@@ -42,8 +42,8 @@ export function expectProblem(
   expect(received.status).toBe(expected.status ?? status)
   expect(received.headers['cache-control']).toBe('no-store')
   expect(received.headers['idempotent-replayed']).toBeUndefined()
-  const retry_after = received.headers['retry-after']
+  const retryAfter = received.headers['retry-after']
   const passes = received.status === 503 && retryable
-  if (expected.retry_after === true || passes) expect(Number(retry_after)).toBeGreaterThanOrEqual(1)
-  else expect(retry_after).toBeUndefined()
+  if (expected.retryAfter === true || passes) expect(Number(retryAfter)).toBeGreaterThanOrEqual(1)
+  else expect(retryAfter).toBeUndefined()
 }

@@ -77,7 +77,7 @@ describe('at the start', () => {
     const once = shop.open()
     const register = (options: object) => fastify().register(idempotency, { once, account, ...options })
     await expect(register({ operation: 'orders.create' })).rejects.toThrow('has no option operation')
-    expect((await catchError(Promise.resolve(register({ retention_ms: 0 })))).code).toBe('option_invalid')
+    expect((await catchError(Promise.resolve(register({ retentionMs: 0 })))).code).toBe('option_invalid')
     expect((await catchError(Promise.resolve(register({ account: 'acct_1' })))).code).toBe('option_invalid')
   })
 

@@ -136,7 +136,7 @@ test('a stream of more than the limit is sent whole, and not kept', async () => 
   const key = randomUUID()
   const gate = makeGate()
   gate.open()
-  const POST = protect(() => linesOf(['a\n', 'b\n', 'c\n'], gate), { reply_size_max_bytes: 5 })
+  const POST = protect(() => linesOf(['a\n', 'b\n', 'c\n'], gate), { replySizeMaxBytes: 5 })
   expect(await (await POST(makeRequest(key))).text()).toBe('a\nb\nc\n')
   await isCompleted(key)
   expect(await (await POST(makeRequest(key))).json()).toMatchObject({ code: 'reply_not_kept' })

@@ -76,11 +76,11 @@ async function useKeys({ client }: Served): Promise<string[]> {
 }
 
 /** What a client can see of a reply, the time of day aside. */
-function visible({ status, status_text, raw_headers, text }: Received): unknown {
+function visible({ status, statusText, rawHeaders, text }: Received): unknown {
   return {
     status,
-    status_text,
-    headers: raw_headers.filter((_, i) => raw_headers[i - (i % 2)] !== 'Date'),
+    statusText,
+    headers: rawHeaders.filter((_, i) => rawHeaders[i - (i % 2)] !== 'Date'),
     text,
   }
 }
@@ -88,9 +88,9 @@ function visible({ status, status_text, raw_headers, text }: Received): unknown 
 /** Sends foreign and unused keys in turns, and gives the median of how much longer a foreign one took than its neighbour. */
 async function differenceMs({ client }: Served, foreign: readonly string[]): Promise<number> {
   const timed = async (key: string) => {
-    const start_ms = performance.now()
+    const startMs = performance.now()
     const received = await client.send({ key, account: 'acct_2' })
-    return { took_ms: performance.now() - start_ms, seen: visible(received) }
+    return { tookMs: performance.now() - startMs, seen: visible(received) }
   }
   const differences: number[] = []
   for (const [i, key] of foreign.entries()) {
@@ -98,35 +98,35 @@ async function differenceMs({ client }: Served, foreign: readonly string[]): Pro
     const [a, b] = i % 2 === 0 ? [key, unused] : [unused, key]
     const [first, second] = [await timed(a), await timed(b)]
     expect(first.seen).toEqual(second.seen)
-    differences.push((first.took_ms - second.took_ms) * (i % 2 === 0 ? 1 : -1))
+    differences.push((first.tookMs - second.tookMs) * (i % 2 === 0 ? 1 : -1))
   }
   return differences.sort((x, y) => x - y)[Math.floor(differences.length / 2)]!
 }
 
 /** The smallest difference of some measurements, which stop as soon as one is small enough. */
 async function smallestDifferenceMs(measure: () => Promise<number>): Promise<number> {
-  let smallest_ms = Number.POSITIVE_INFINITY
-  for (let tries = 0; tries < TRIES_MAX && smallest_ms > NOTICED_MS; tries += 1) {
-    smallest_ms = Math.min(smallest_ms, Math.abs(await measure()))
+  let smallestMs = Number.POSITIVE_INFINITY
+  for (let tries = 0; tries < TRIES_MAX && smallestMs > NOTICED_MS; tries += 1) {
+    smallestMs = Math.min(smallestMs, Math.abs(await measure()))
   }
-  return smallest_ms
+  return smallestMs
 }
 
 describe.each(['handler', 'transaction'] as const)("another account's key, with protect: '%s'", (protect) => {
   it('is like an unused one, in what is answered and when', { timeout: 120_000 }, async () => {
     const served = await serve(protect)
-    const difference_ms = await smallestDifferenceMs(async () => differenceMs(served, await useKeys(served)))
-    expect(difference_ms).toBeLessThan(NOTICED_MS)
+    const slowerByMs = await smallestDifferenceMs(async () => differenceMs(served, await useKeys(served)))
+    expect(slowerByMs).toBeLessThan(NOTICED_MS)
   })
 
   it('would be noticed if it took two milliseconds more', { timeout: 120_000 }, async () => {
     const served = await serve(protect)
-    const difference_ms = await smallestDifferenceMs(async () => {
+    const slowerByMs = await smallestDifferenceMs(async () => {
       const keys = await useKeys(served)
       for (const key of keys) served.slow.add(key)
       return await differenceMs(served, keys)
     })
-    expect(difference_ms).toBeGreaterThan(NOTICED_MS)
+    expect(slowerByMs).toBeGreaterThan(NOTICED_MS)
   })
 
   it('is like an unused one while it is in progress there', async () => {

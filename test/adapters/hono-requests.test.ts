@@ -128,18 +128,18 @@ describe('the body', () => {
     const files = new FormData()
     files.set('receipt', new Blob(['a']), 'a.txt')
     const parsed: RoutePolicy = { fingerprint: { body: 'parsed' } }
-    const of_files = await post(
+    const ofFiles = await post(
       readBefore((c) => c.req.formData(), parsed),
       '/',
       { body: files },
     )
-    expect(await codeOf(of_files)).toBe('raw_body_missing')
-    const of_bytes = await post(
+    expect(await codeOf(ofFiles)).toBe('raw_body_missing')
+    const ofBytes = await post(
       readBefore((c) => c.req.text(), {}),
       '/',
       { body: new Uint8Array([0xff]) },
     )
-    expect(await codeOf(of_bytes)).toBe('raw_body_missing')
+    expect(await codeOf(ofBytes)).toBe('raw_body_missing')
   })
 })
 
@@ -219,7 +219,7 @@ describe('the headers', () => {
   test('of the handler are dropped when its reply is not sent', async () => {
     const app = new Hono<AppEnv>()
     const shop = await openShop()
-    const lost = shop.open({ deadline_ms: 300 })
+    const lost = shop.open({ deadlineMs: 300 })
     app.use(cors())
     app.post('/', idempotent(lost, { account: () => 'acct_1' }), async (c) => {
       await shop.observer.query('DROP SCHEMA onlyonce CASCADE')

@@ -21,9 +21,9 @@ const once = onlyonce({ store: memory(), secret: SECRET })
 const account = () => 'acct_1'
 
 const WRONG: readonly (readonly [object, string])[] = [
-  [{ leaseMs: 1 }, 'has no option leaseMs. Did you mean lease_ms?'],
-  [{ lease_ms: 0 }, 'lease_ms is a whole number'],
-  [{ concurrency: { waitMs: 1 } }, 'concurrency has no option waitMs'],
+  [{ lease_ms: 1 }, 'has no option lease_ms. Did you mean leaseMs?'],
+  [{ leaseMs: 0 }, 'leaseMs is a whole number'],
+  [{ concurrency: { wait_ms: 1 } }, 'concurrency has no option wait_ms'],
   [{ fingerprint: { exclude: ['meta'] } }, 'starts with no /'],
   [{ account: 'acct_1' }, 'account is a function'],
 ]

@@ -54,7 +54,7 @@ describe.each(PLATFORMS)('NestJS on $platform starts', ({ create }) => {
 
   it('with what a handler makes no use of as a default of its controller, and not as its own', async () => {
     @Controller('things')
-    @Idempotent({ lease_ms: 5_000, exclusive: true })
+    @Idempotent({ leaseMs: 5_000, exclusive: true })
     class Things {
       @Post()
       @Idempotent({ protect: 'transaction' })
@@ -218,13 +218,13 @@ describe.each(PLATFORMS)('NestJS on $platform starts', ({ create }) => {
     const told: string[] = []
     const signal = (given: Signal) => void (given.signal === 'mistake' && told.push(given.message))
     const once = shop.open({ observe: { signal } })
-    const raw = await openApp(create, once, controllerWith({}), { raw_body: false })
+    const raw = await openApp(create, once, controllerWith({}), { rawBody: false })
     expectProblem(await raw.send(), 'raw_body_missing')
     expect(told).toEqual([expect.stringContaining('{ rawBody: true }')])
     expect((await raw.send({ body: null })).status).toBe(201)
 
     const policy: RoutePolicy = { fingerprint: { body: 'parsed' } }
-    const parsed = await openApp(create, once, controllerWith(policy), { raw_body: false })
+    const parsed = await openApp(create, once, controllerWith(policy), { rawBody: false })
     const key = randomUUID()
     const first = await parsed.send({ key, body: '{"a":1,"b":2}' })
     expectReplay(first, await parsed.send({ key, body: '{ "b": 2, "a": 1 }' }))
@@ -252,7 +252,7 @@ it('refuses a body over the limit of the layer, also where a parser takes more',
   const client = await openApp(onExpress, shop.open(), controllerWith({}), {
     prepare: (app) => (app as NestExpressApplication).useBodyParser('json', { limit: '4mb' }),
   })
-  const text = 'x'.repeat(LIMITS.body_size_max_bytes)
+  const text = 'x'.repeat(LIMITS.bodySizeMaxBytes)
   expectProblem(await client.send({ body: { text } }), 'body_too_large')
   expect((await client.send({ body: { text: text.slice(1_000) } })).status).toBe(201)
 })

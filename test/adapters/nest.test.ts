@@ -234,15 +234,15 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
     })
 
     it('goes nowhere when its time was over', async () => {
-      const go_on = new Subject<string>()
+      const goOn = new Subject<string>()
       const errors: unknown[] = []
       let ended = 0
       @Controller('things')
       class Things {
         @Post()
-        @Idempotent({ protect: 'transaction', deadline_ms: 50 })
+        @Idempotent({ protect: 'transaction', deadlineMs: 50 })
         create() {
-          return firstValueFrom(go_on.pipe(finalize(() => setImmediate(() => (ended += 1)))))
+          return firstValueFrom(goOn.pipe(finalize(() => setImmediate(() => (ended += 1)))))
         }
       }
       const client = await openApp(create, shop.open(), Things, {
@@ -250,7 +250,7 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
           app.useGlobalFilters(new Listening((error) => errors.push(error), app.getHttpAdapter())),
       })
       expectProblem(await client.send(), 'deadline_exceeded')
-      go_on.next('too late')
+      goOn.next('too late')
       await waitUntil('the handler has ended, and Nest with it', () => ended === 1)
       expect(errors).toEqual([])
       expectProblem(await client.send(), 'deadline_exceeded')
@@ -286,7 +286,7 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
   describe('A client that hangs up changes nothing', () => {
     it.each(['observable', 'file'] as const)('of a result that is an %s', async (kind) => {
       const entered = new Subject<void>()
-      const go_on = new Subject<string>()
+      const goOn = new Subject<string>()
       let runs = 0
       @Controller('things')
       class Things {
@@ -295,7 +295,7 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
         create() {
           runs += 1
           queueMicrotask(() => entered.next())
-          return kind === 'observable' ? go_on : new StreamableFile(Readable.from(late(go_on)))
+          return kind === 'observable' ? goOn : new StreamableFile(Readable.from(late(goOn)))
         }
       }
       const once = shop.open()
@@ -311,9 +311,9 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
       const state = async () =>
         (await once.explain({ account: 'acct_1', operation: 'POST /things', key })).state
       expect(await state()).toBe('in_progress')
-      await waitUntil('somebody listens', () => go_on.observed)
-      go_on.next('done')
-      go_on.complete()
+      await waitUntil('somebody listens', () => goOn.observed)
+      goOn.next('done')
+      goOn.complete()
       await waitUntil('the reply is stored', async () => (await state()) === 'completed')
       const again = await client.send({ key })
       expect([again.status, again.text, runs]).toEqual([201, 'done', 1])

@@ -134,7 +134,7 @@ describe('requests that a handler makes itself are protected for themselves', ()
     ['with a key of their own', '/v1/payments', true],
     ['to another place', '/v1/payments', false],
     ['with a key of their own, to the same place', '/v1/things', true],
-  ])('%s', async (_, path, own_key) => {
+  ])('%s', async (_, path, ownKey) => {
     const once = shop.open()
     let runs = 0
     const app = new Hono()
@@ -144,8 +144,8 @@ describe('requests that a handler makes itself are protected for themselves', ()
     app.post('/v1/payments', layer, (c) => c.json({ paid: ++runs }, 201))
     app.post('/v1/things', layer, async (c) => {
       if (c.req.header('from') === 'inside') return c.json({ paid: ++runs }, 201)
-      const { key, derived_key } = c.var.once!
-      return c.json({ inner: (await call(own_key ? derived_key : key, 'inside')).status }, 201)
+      const { key, derivedKey } = c.var.once!
+      return c.json({ inner: (await call(ownKey ? derivedKey : key, 'inside')).status }, 201)
     })
     const key = randomUUID()
     const first = await app.request('/v1/things', { method: 'POST', headers: { 'idempotency-key': key } })

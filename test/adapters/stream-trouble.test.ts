@@ -98,10 +98,10 @@ describe.each(STARTS)('%s', (_, start) => {
     connection.socket.write(rawPost(key, '{}'))
     let before = -1
     await waitUntil('no more is taken', async () => {
-      const held_up = made > 0 && made === before
+      const heldUp = made > 0 && made === before
       before = made
       await new Promise((resolve) => setTimeout(resolve, 50))
-      return held_up
+      return heldUp
     })
     expect(made).toBeLessThan(400)
     connection.socket.resetAndDestroy()
@@ -202,21 +202,21 @@ test('fetch: a late response without an end is given up when it is too large to 
   const late = new Promise<void>((resolve) => {
     answered = resolve
   })
-  let given_up = false
+  let givenUp = false
   const endless = new ReadableStream<Uint8Array>({
     async pull(controller) {
       await new Promise((resolve) => setImmediate(resolve))
       controller.enqueue(Buffer.alloc(65_536))
     },
     cancel() {
-      given_up = true
+      givenUp = true
     },
   })
-  const options = { account, operation: OPERATION, lease_ms: 200, in_progress_max_ms: 300 }
+  const options = { account, operation: OPERATION, leaseMs: 200, inProgressMaxMs: 300 }
   const route = fetchLayer(once, options, () => late.then(() => new Response(endless)))
   const headers = { 'idempotency-key': randomUUID() }
   const answer = await route(new Request('http://localhost/things', { method: 'POST', headers }))
   expect(answer.status).toBe(503)
   answered()
-  await waitUntil('it is given up', () => given_up)
+  await waitUntil('it is given up', () => givenUp)
 })

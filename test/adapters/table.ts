@@ -6,9 +6,9 @@ export function resultsTable(adapters: readonly AdapterUnderTest[]): string[] {
   const names = adapters.map(({ name }) => name)
   const rows = TOPICS.map((topic) => {
     const cells = adapters.map(({ lacks }) => {
-      const left_out = topic.cases.filter(({ needs }) => needs.some((feature) => feature in lacks)).length
-      const run = topic.cases.length - left_out
-      return left_out === 0 ? `${run}` : `${run}, ${left_out} n/a`
+      const leftOut = topic.cases.filter(({ needs }) => needs.some((feature) => feature in lacks)).length
+      const run = topic.cases.length - leftOut
+      return leftOut === 0 ? `${run}` : `${run}, ${leftOut} n/a`
     })
     return `| ${[topic.name, ...cells].join(' | ')} |`
   })

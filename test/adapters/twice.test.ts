@@ -168,7 +168,7 @@ describe.each(STARTS)('%s', (_, start) => {
 
   test('equal policies: the inner layer lets the request through, and it runs once', async () => {
     let runs = 0
-    const policy = { operation: 'things.create', retention_ms: 60_000 }
+    const policy = { operation: 'things.create', retentionMs: 60_000 }
     const send = await start(shop.open(), { outer: policy, inner: { ...policy } }, () => {
       runs += 1
     })

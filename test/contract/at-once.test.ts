@@ -110,7 +110,7 @@ describe('calls from code that come at once', () => {
     const gone = new Error('away')
     let looks = 0
     const door = shop.open({
-      crash_point: (point) => {
+      crashPoint: (point) => {
         if (point === 'transaction.look.before' && ++looks === 1) throw gone
       },
     })

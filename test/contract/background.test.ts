@@ -19,11 +19,11 @@ describe('the background loop', () => {
   test('looks after handlers by itself, and ends with close', async () => {
     const here = WORLDS.postgres!()
     const { call } = await crash(here)
-    const quick = LIMITS as { background_every_ms: number }
-    const before = quick.background_every_ms
-    quick.background_every_ms = 20
+    const quick = LIMITS as { backgroundEveryMs: number }
+    const before = quick.backgroundEveryMs
+    quick.backgroundEveryMs = 20
     onTestFinished(() => {
-      quick.background_every_ms = before
+      quick.backgroundEveryMs = before
     })
     const once = here.open({ background: true })
     await once.start()
@@ -33,16 +33,16 @@ describe('the background loop', () => {
 
   test('leaves its duties to workers of the same process, and takes them back', async () => {
     const here = WORLDS.memory!()
-    const quick = LIMITS as { background_every_ms: number }
-    const before = quick.background_every_ms
-    quick.background_every_ms = 5
+    const quick = LIMITS as { backgroundEveryMs: number }
+    const before = quick.backgroundEveryMs
+    quick.backgroundEveryMs = 5
     onTestFinished(() => {
-      quick.background_every_ms = before
+      quick.backgroundEveryMs = before
     })
     const points: string[] = []
-    const once = here.open({ background: true, crash_point: (point) => points.push(point) })
+    const once = here.open({ background: true, crashPoint: (point) => points.push(point) })
     const idle = { name: 'recoverer', runOnce: async () => ({ done: 0, more: false }) }
-    const workers = startWorkers(once, { workers: [idle], every_ms: 1 })
+    const workers = startWorkers(once, { workers: [idle], everyMs: 1 })
     await once.start()
     const other = here.open({ background: true })
     const { call } = await crash(here)
@@ -77,20 +77,20 @@ describe('the background loop', () => {
     expect(lines).toContain('records_due')
     const waiting = findLongestWaiting('onlyonce').replaceAll('$1', '900000').replaceAll('$2', `'{}'`)
     const other = await shop.observer.query(`EXPLAIN ${waiting}`)
-    const other_lines = other.rows.map((row) => row['QUERY PLAN']).join('\n')
-    expect(other_lines).not.toContain('Seq Scan')
-    expect(other_lines).toContain('records_unfinished')
-    expect(other_lines).toContain('records_due')
+    const otherLines = other.rows.map((row) => row['QUERY PLAN']).join('\n')
+    expect(otherLines).not.toContain('Seq Scan')
+    expect(otherLines).toContain('records_unfinished')
+    expect(otherLines).toContain('records_due')
   })
 
   test('tells a role without the right to delete once, and goes on without pruning', async () => {
     const here = WORLDS.postgres!()
     const heard = makeRecorder()
-    const quick = LIMITS as { reap_every_ms: number }
-    const before = quick.reap_every_ms
-    quick.reap_every_ms = 5
+    const quick = LIMITS as { reapEveryMs: number }
+    const before = quick.reapEveryMs
+    quick.reapEveryMs = 5
     onTestFinished(() => {
-      quick.reap_every_ms = before
+      quick.reapEveryMs = before
     })
     const denied = Object.assign(new Error('permission denied for table records'), {
       code: '42501',

@@ -26,17 +26,17 @@ describe.each(WAYS)(
   ({ pooler, place }) => {
     const bounds = {
       pooler,
-      idle_in_transaction_max_ms: 500,
-      transaction_max_ms: 3_000,
-      statement_max_ms: 1_000,
-      connection_wait_max_ms: 2_000,
-      settle_max_ms: 10_000,
+      idleInTransactionMaxMs: 500,
+      transactionMaxMs: 3_000,
+      statementMaxMs: 1_000,
+      connectionWaitMaxMs: 2_000,
+      settleMaxMs: 10_000,
     }
 
     /** A door through a proxy whose connections have fallen silent while its function was at work. */
     async function loseWinner(call: ReturnType<typeof makeCall> & { exclusive?: boolean }) {
       const { proxy, pool } = await openProxy(shop, { place })
-      const once = shop.open({ pool, store: bounds, deadline_ms: 10_000 })
+      const once = shop.open({ pool, store: bounds, deadlineMs: 10_000 })
       const gate = makeGate()
       const told = once
         .transaction(call, async (tx) => {
@@ -50,7 +50,7 @@ describe.each(WAYS)(
         )
       await gate.reached
       proxy.setFault({ kind: 'black_hole' })
-      await proxy.waitFor(({ connections_black_holed }) => connections_black_holed > 0)
+      await proxy.waitFor(({ connectionsBlackHoled }) => connectionsBlackHoled > 0)
       // New connections are sound; those that fell silent stay so.
       proxy.setFault(null)
       return { gate, told }
@@ -64,7 +64,7 @@ describe.each(WAYS)(
     test('frees a row that a duplicate waits for, and is told what became of it', async () => {
       const call = makeCall()
       const { gate, told } = await loseWinner(call)
-      const once = shop.open({ store: { pooler, lock_wait_max_ms: 20_000 } })
+      const once = shop.open({ store: { pooler, lockWaitMaxMs: 20_000 } })
       const duplicate = await settleWithin(
         SOON_MS,
         once.transaction(call, async (tx) => {
@@ -120,14 +120,14 @@ describe.each(WAYS)(
 
     test('only the answers are lost: it did take effect, and that is told', async () => {
       const { proxy, pool } = await openProxy(shop, { place })
-      const once = shop.open({ pool, store: bounds, deadline_ms: 10_000 })
+      const once = shop.open({ pool, store: bounds, deadlineMs: 10_000 })
       const call = makeCall()
       const told = await settleWithin(
         SOON_MS,
         once.transaction(call, async (tx) => {
           await leaveEffect(tx, call.key)
           proxy.setFault({ kind: 'black_hole', direction: 'to_client' })
-          await proxy.waitFor(({ connections_black_holed }) => connections_black_holed > 0)
+          await proxy.waitFor(({ connectionsBlackHoled }) => connectionsBlackHoled > 0)
           proxy.setFault(null)
           return 'done'
         }),

@@ -42,7 +42,7 @@ describe('a COMMIT hidden in a longer text, whose answer is lost', () => {
       const told = catchError(once.transaction(call, (tx) => goOn(tx, tx.query(hidden(call.key)))))
       await waitUntil('it is committed', async () => (await shop.countEffects(call.key)) > 0)
       proxy.setFault({ kind: 'reset' })
-      await proxy.waitFor((stats) => stats.connections_open === 0)
+      await proxy.waitFor((stats) => stats.connectionsOpen === 0)
       proxy.setFault(null)
       expect(await told).toMatchObject({ code: 'transaction_ended_inside' })
       const again = await shop.open().transaction(call, async (tx) => leaveEffect(tx, call.key))
@@ -53,7 +53,7 @@ describe('a COMMIT hidden in a longer text, whose answer is lost', () => {
 
   test('is not taken for a rollback when the time runs out', async () => {
     const once = shop.open()
-    const call = { ...makeCall(), deadline_ms: 500 }
+    const call = { ...makeCall(), deadlineMs: 500 }
     const told = await catchError(once.transaction(call, (tx) => tx.query(hidden(call.key)).then(() => 1)))
     expect(told).toMatchObject({ code: 'transaction_ended_inside' })
     expect((await once.explain(call)).state).toBe('unknown')
@@ -71,7 +71,7 @@ describe('the time of a call', () => {
     await once.start()
     const taken: { release(): void }[] = []
     const error = await catchError(
-      once.transaction({ ...makeCall(), deadline_ms: 400 }, async (tx) => {
+      once.transaction({ ...makeCall(), deadlineMs: 400 }, async (tx) => {
         // Others take all connections before the work has asked for one.
         taken.push(await pool.connect(), await pool.connect())
         await tx.query(text, values)

@@ -14,14 +14,14 @@ function lentPool(options: pg.PoolConfig = {}): pg.Pool {
 }
 
 /** A store with bounds that are too short for a connection to be made: the only one that the pool has is there already. */
-async function openOn(pool: pg.Pool, connection_wait_max_ms: number) {
+async function openOn(pool: pg.Pool, connectionWaitMaxMs: number) {
   await waitUntil('the pool has a connection', () =>
     pool.query('SELECT 1').then(
       () => true,
       () => false,
     ),
   )
-  const once = shop.open({ pool, store: { connection_wait_max_ms } })
+  const once = shop.open({ pool, store: { connectionWaitMaxMs } })
   await once.start()
   return once
 }
@@ -81,7 +81,7 @@ describe('a caller that waited in vain for a connection', () => {
 describe('a pool without a listener of its own', () => {
   test.each([
     ['a store', (pool: pg.Pool) => shop.open({ pool }).start()],
-    ['a limit', (pool: pg.Pool) => rateLimit({ pool, name: 'heard', points: 1, per_ms: 1_000 }).start()],
+    ['a limit', (pool: pg.Pool) => rateLimit({ pool, name: 'heard', points: 1, perMs: 1_000 }).start()],
   ])('may lose an idle connection and one that is lent, after it was given to %s', async (_, give) => {
     const pool = lentPool({ max: 2 })
     await give(pool)

@@ -22,9 +22,9 @@ async function poolAt(
   trusted = true,
 ) {
   const certificate = certificateFor(given)
-  const target = new URL(shop.database.server_url)
+  const target = new URL(shop.database.serverUrl)
   const port = await startTlsFront(target, certificate)
-  const url = new URL(shop.database.server_url)
+  const url = new URL(shop.database.serverUrl)
   url.host = `127.0.0.1:${port}`
   const ssl: ConnectionOptions = { rejectUnauthorized: true, ...(trusted && { ca: certificate.cert }) }
   return shop.database.pool({ connectionString: url.href, ssl, max: 2 })

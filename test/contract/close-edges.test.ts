@@ -22,7 +22,7 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
   test('lets nobody in who was waiting for the start', async () => {
     const { proxy, pool } = await openProxy(shop)
     const once = shop.open({ pool, store: { pooler } })
-    proxy.setFault({ kind: 'delay', delay_ms: 100, direction: 'to_client' })
+    proxy.setFault({ kind: 'delay', delayMs: 100, direction: 'to_client' })
     let ran = false
     const late = catchError(
       once.handler(makeCall(), async () => {
@@ -40,7 +40,7 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
     const other = shop.open({ store: { pooler } })
     await once.start()
     const call = makeCall()
-    proxy.setFault({ kind: 'delay', delay_ms: 500, direction: 'to_client' })
+    proxy.setFault({ kind: 'delay', delayMs: 500, direction: 'to_client' })
     let ran = false
     const late = catchError(
       once.handler(call, async () => {
@@ -48,7 +48,7 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
       }),
     )
     await waitUntil('it is claimed', async () => (await other.explain(call)).state === 'in_progress')
-    await once.close({ max_ms: 1 })
+    await once.close({ maxMs: 1 })
     expect(await settleWithin(SOON_MS, late)).toMatchObject({ code: 'closed' })
     expect(ran).toBe(false)
     expect((await other.handler(call, async () => 1)).outcome).toBe('executed')
@@ -57,15 +57,15 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
   test('hands leases over for good: no sign of life takes them back', async () => {
     const once = shop.open({ store: { pooler } })
     const other = shop.open({ store: { pooler } })
-    const call = { ...makeCall(), lease_ms: 300 }
+    const call = { ...makeCall(), leaseMs: 300 }
     const gate = makeGate()
     const first = once.handler(call, () => gate.pass())
     await gate.reached
-    await once.close({ max_ms: 1 })
-    const { lease_until } = await other.explain(call)
+    await once.close({ maxMs: 1 })
+    const { leaseUntil } = await other.explain(call)
     // Longer than the time between two signs of life, as the database's clock tells.
     await shop.observer.query('SELECT pg_sleep(0.2)')
-    expect((await other.explain(call)).lease_until).toBe(lease_until)
+    expect((await other.explain(call)).leaseUntil).toBe(leaseUntil)
     expect((await other.handler(call, async () => 1)).outcome).toBe('unknown')
     gate.open()
     // Nobody has decided meanwhile, so its own word still counts.
@@ -74,10 +74,10 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
 
   test('waits for a result whose caller could not wait for it', async () => {
     const { proxy, pool } = await openProxy(shop)
-    const once = shop.open({ pool, store: { pooler, statement_max_ms: 500 } })
+    const once = shop.open({ pool, store: { pooler, statementMaxMs: 500 } })
     const other = shop.open({ store: { pooler } })
     await once.start()
-    const call = { ...makeCall(), deadline_ms: 50 }
+    const call = { ...makeCall(), deadlineMs: 50 }
     const told = await catchError(
       once.handler(call, async () => {
         // The one connection there is falls silent, and the result is saved over the next.
@@ -99,13 +99,13 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
       return 'done'
     })
     await gate.reached
-    const closed = once.close({ max_ms: 30 * 86_400_000 })
-    let is_closed = false
+    const closed = once.close({ maxMs: 30 * 86_400_000 })
+    let isClosed = false
     void closed.then(() => {
-      is_closed = true
+      isClosed = true
     })
     await shop.observer.query('SELECT pg_sleep(0.1)')
-    expect(is_closed).toBe(false)
+    expect(isClosed).toBe(false)
     gate.open()
     await closed
     expect(await call).toEqual({ outcome: 'executed', value: 'done' })

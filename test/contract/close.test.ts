@@ -38,9 +38,9 @@ describe('close', () => {
       return 'done'
     })
     await gate.reached
-    let is_closed = false
+    let isClosed = false
     const closing = once.close().then(() => {
-      is_closed = true
+      isClosed = true
     })
     let runs = 0
     const error = await catchError(once.transaction(late, async () => ++runs))
@@ -48,7 +48,7 @@ describe('close', () => {
     const client = await beginCaller(shop)
     expect(await catchError(once.within(client, late, async () => ++runs))).toMatchObject({ code: 'closed' })
     expect(runs).toBe(0)
-    expect(is_closed).toBe(false)
+    expect(isClosed).toBe(false)
     gate.open()
     expect(await work).toEqual({ outcome: 'executed', value: 'done' })
     await settleWithin(SOON_MS, closing)
@@ -64,7 +64,7 @@ describe('close', () => {
       await gate.pass()
     })
     await gate.reached
-    await settleWithin(SOON_MS, once.close({ max_ms: 100 }))
+    await settleWithin(SOON_MS, once.close({ maxMs: 100 }))
     gate.open()
     // Whatever becomes of it, what is told is what is there.
     const told = await settleWithin(
@@ -99,7 +99,7 @@ describe('close', () => {
       once.run(held, { account, key, input: {} }),
     ]
     await gate.reached
-    await settleWithin(SOON_MS, once.close({ max_ms: 200 }))
+    await settleWithin(SOON_MS, once.close({ maxMs: 200 }))
     expect(heard.of('cut_off')).toEqual([{ signal: 'cut_off', transactions: 1, handlers: 2, operations: 1 }])
     gate.open()
     await settleWithin(SOON_MS, Promise.allSettled(ends))
@@ -130,10 +130,10 @@ describe('close', () => {
   })
 
   test('ends the pool that was made from a connection string', async () => {
-    const application_name = 'contract-close'
+    const applicationName = 'contract-close'
     const url = new URL(shop.database.url)
-    url.searchParams.set('application_name', application_name)
-    const store = postgres({ connection_string: url.href, pool_size: 2, pooler: POOLER })
+    url.searchParams.set('application_name', applicationName)
+    const store = postgres({ connectionString: url.href, poolSize: 2, pooler: POOLER })
     const once = onlyonce({ store, secret: SECRET })
     await once.transaction(makeCall(), async () => 1)
     const count = async () => {
@@ -142,7 +142,7 @@ describe('close', () => {
             client.query('SHOW CLIENTS'),
           )
         : await shop.observer.query('SELECT application_name FROM pg_stat_activity')
-      return clients.rows.filter((client) => client.application_name === application_name).length
+      return clients.rows.filter((client) => client.application_name === applicationName).length
     }
     expect(await count()).toBeGreaterThan(0)
     await settleWithin(SOON_MS, once.close())

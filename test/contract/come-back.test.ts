@@ -12,13 +12,13 @@ beforeAll(async () => {
 })
 
 const LEASE_MS = 30_000
-const EVERY_MS = LIMITS.worker_every_ms
+const EVERY_MS = LIMITS.workerEveryMs
 
 /** A service with a request of `key` at work in it, and the answer to a retry somewhere else. */
 async function meetOwner<Tx>(owners: Onlyonce<Tx>, others: Onlyonce<Tx>, age: () => Promise<void> | void) {
   const gate = makeGate()
   const protect = (once: Onlyonce<Tx>) =>
-    idempotent(once, { account: () => 'acct_1', operation: 'orders', lease_ms: LEASE_MS }, async () => {
+    idempotent(once, { account: () => 'acct_1', operation: 'orders', leaseMs: LEASE_MS }, async () => {
       await gate.pass()
       return new Response('done')
     })
@@ -41,11 +41,11 @@ const unreachable = (): never => {
 const secondsOf = ({ headers }: Response) => Number(headers.get('retry-after'))
 
 /** Lets a record be older than it is, and its lease end sooner. */
-async function age(key: string, ms: number, lease_left_ms: number): Promise<void> {
+async function age(key: string, ms: number, leaseLeftMs: number): Promise<void> {
   await shop.observer.query(
     `UPDATE onlyonce.records SET attempted_at = clock_timestamp() - $2 * interval '1 ms',
        lease_until = clock_timestamp() + $3 * interval '1 ms' WHERE key = $1`,
-    [key, ms, lease_left_ms],
+    [key, ms, leaseLeftMs],
   )
 }
 
@@ -54,12 +54,12 @@ describe('what a client that met an owner is told', () => {
     [200, 1],
     [10_000, 10],
     [25_000, 5],
-  ])('with an owner at work for %i ms, in memory', async (age_ms, seconds) => {
+  ])('with an owner at work for %i ms, in memory', async (ageMs, seconds) => {
     let now = 1_000_000
     const store = memory({ clock: () => now })
     const open = () => onlyonce({ secret: SECRET, store })
     const told = await meetOwner(open(), open(), () => {
-      now += age_ms
+      now += ageMs
     })
     expect(told.elsewhere).toBe(seconds)
     // The process of the owner knows that it lives, and how long it has worked by its own clock.
@@ -73,7 +73,7 @@ describe('what a client that met an owner is told', () => {
     'with an owner at work for %i ms and %i ms left of its lease, in PostgreSQL',
     async (ms, left, seconds) => {
       const once = shop.open()
-      const call = { ...makeCall(), lease_ms: LEASE_MS }
+      const call = { ...makeCall(), leaseMs: LEASE_MS }
       const gate = makeGate()
       const working = once.handler(call, () => gate.pass())
       await gate.reached
@@ -82,13 +82,13 @@ describe('what a client that met an owner is told', () => {
       gate.open()
       await working
       if (met.outcome !== 'in_progress') throw new Error(`It met ${met.outcome}.`)
-      expect(Math.ceil(met.retry_after_ms / 1_000)).toBeGreaterThanOrEqual(seconds - 1)
-      expect(Math.ceil(met.retry_after_ms / 1_000)).toBeLessThanOrEqual(seconds + 3)
+      expect(Math.ceil(met.retryAfterMs / 1_000)).toBeGreaterThanOrEqual(seconds - 1)
+      expect(Math.ceil(met.retryAfterMs / 1_000)).toBeLessThanOrEqual(seconds + 3)
     },
   )
 
   test('with a transaction that is open, as long again as it was waited for', async () => {
-    const once = shop.open({ store: { lock_wait_max_ms: 1_500 } })
+    const once = shop.open({ store: { lockWaitMaxMs: 1_500 } })
     const call = makeCall()
     const holder = await beginOutside(shop)
     await once.start()
@@ -109,40 +109,40 @@ describe('what a client that met an owner is told', () => {
       }),
     ]) {
       if (met.outcome !== 'in_progress') throw new Error(`It met ${met.outcome}.`)
-      expect(met.retry_after_ms).toBeGreaterThanOrEqual(1_400)
+      expect(met.retryAfterMs).toBeGreaterThanOrEqual(1_400)
     }
     await holder.query('ROLLBACK')
   })
 })
 
 describe('what a client that met a doubt is told', () => {
-  const lookAt = async (key: string, in_ms: number) =>
+  const lookAt = async (key: string, inMs: number) =>
     await shop.observer.query(
       `UPDATE onlyonce.records SET look_at = clock_timestamp() + $2 * interval '1 ms' WHERE key = $1`,
-      [key, in_ms],
+      [key, inMs],
     )
 
   test('when the next look comes, by the caller whose call it was and by every retry', async () => {
     const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'away' })
     const pay = payWith(till, { name: 'payments.told_when' })
-    const once = shop.open({ reconcile_after_ms: [40_000, 90_000] })
+    const once = shop.open({ reconcileAfterMs: [40_000, 90_000] })
     const call = payment()
-    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown', retry_after_ms: 40_000 + EVERY_MS })
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown', retryAfterMs: 40_000 + EVERY_MS })
     const retry = await once.run(pay, call)
     if (retry.outcome !== 'unknown') throw new Error(`It met ${retry.outcome}.`)
-    expect(retry.retry_after_ms).toBeGreaterThan(20_000)
-    expect(retry.retry_after_ms).toBeLessThanOrEqual(40_000 + EVERY_MS)
+    expect(retry.retryAfterMs).toBeGreaterThan(20_000)
+    expect(retry.retryAfterMs).toBeLessThanOrEqual(40_000 + EVERY_MS)
     await lookAt(call.key, 0)
     expect(await reconciler(once).runOnce()).toMatchObject({ done: 1 })
     const later = await once.run(pay, call)
     if (later.outcome !== 'unknown') throw new Error(`It met ${later.outcome}.`)
-    expect(later.retry_after_ms).toBeGreaterThan(60_000)
+    expect(later.retryAfterMs).toBeGreaterThan(60_000)
   })
 
   test('over HTTP in seconds, and never more than an hour', async () => {
     const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'away' })
     const pay = payWith(till, { name: 'payments.told_seconds' })
-    const once = shop.open({ reconcile_after_ms: [40_000] })
+    const once = shop.open({ reconcileAfterMs: [40_000] })
     const POST = idempotent(once, { account: () => 'acct_1', operation: pay }, unreachable)
     const key = randomUUID()
     const headers = { 'Idempotency-Key': key, 'Content-Type': 'application/json' }

@@ -30,7 +30,7 @@ describe.each(POOLERS)('callers in one process, with pooler %s', (pooler) => {
   })
 
   test('a pool of one connection is enough for 200 callers with keys of their own', async () => {
-    const once = shop.open({ store: { pooler }, pool_options: { max: 1 } })
+    const once = shop.open({ store: { pooler }, poolOptions: { max: 1 } })
     const note = makeCall().key
     const results = await Promise.all(
       Array.from({ length: 200 }, () => once.transaction(makeCall(), (tx) => leaveEffect(tx, note))),
@@ -82,9 +82,7 @@ describe.each(POOLERS)('two processes, with pooler %s', (pooler) => {
   test.each(['read committed', 'repeatable read', 'serializable'] as const)(
     'in a race at %s: one effect, and the same value or an honest in_progress',
     async (isolation) => {
-      const doors = Array.from({ length: 4 }, () =>
-        shop.open({ store: { pooler }, pool_options: { max: 3 } }),
-      )
+      const doors = Array.from({ length: 4 }, () => shop.open({ store: { pooler }, poolOptions: { max: 3 } }))
       for (let round = 0; round < ROUNDS; round++) {
         const call = makeCall()
         const results = await Promise.all(
@@ -98,7 +96,7 @@ describe.each(POOLERS)('two processes, with pooler %s', (pooler) => {
         const executed = results.filter(({ outcome }) => outcome === 'executed')
         expect(executed).toHaveLength(1)
         for (const result of results) {
-          if (result.outcome === 'in_progress') expect(result.retry_after_ms).toBeGreaterThan(0)
+          if (result.outcome === 'in_progress') expect(result.retryAfterMs).toBeGreaterThan(0)
           else expect({ ...result, outcome: 'executed' }).toEqual(executed[0])
         }
         expect(await shop.countEffects(call.key)).toBe(1)
@@ -138,8 +136,8 @@ describe.each(POOLERS)('exclusive, with pooler %s', (pooler) => {
     await gate.reached
     let runs = 0
     const second = await two.transaction(call, async () => ++runs)
-    expect(second).toEqual({ outcome: 'in_progress', retry_after_ms: expect.any(Number) })
-    expect('retry_after_ms' in second && second.retry_after_ms).toBeGreaterThan(0)
+    expect(second).toEqual({ outcome: 'in_progress', retryAfterMs: expect.any(Number) })
+    expect('retryAfterMs' in second && second.retryAfterMs).toBeGreaterThan(0)
     // Others with keys of their own are not in its way.
     expect((await two.transaction({ ...makeCall(), exclusive: true }, async () => 1)).outcome).toBe(
       'executed',
@@ -151,7 +149,7 @@ describe.each(POOLERS)('exclusive, with pooler %s', (pooler) => {
   })
 
   test('in a race the function runs once', async () => {
-    const doors = Array.from({ length: 4 }, () => shop.open({ store: { pooler }, pool_options: { max: 3 } }))
+    const doors = Array.from({ length: 4 }, () => shop.open({ store: { pooler }, poolOptions: { max: 3 } }))
     for (let round = 0; round < ROUNDS; round++) {
       const call = { ...makeCall(), exclusive: true }
       let runs = 0

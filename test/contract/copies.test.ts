@@ -101,7 +101,7 @@ test('a reply of one ends an operation that the other runs', async () => {
 })
 
 test('a lock of one is checked by the other', async () => {
-  const lock = await there.locks(foreign).acquire('copies', { account: 'acct_1', ttl_ms: 60_000 })
+  const lock = await there.locks(foreign).acquire('copies', { account: 'acct_1', ttlMs: 60_000 })
   await foreign.transaction(makeCall(), async (tx) => here.assertFence(tx, lock))
   await expect(here.assertFence(shop.observer, { ...lock })).rejects.toThrow(/Pass the lock/)
 })

@@ -37,8 +37,8 @@ const CUTS: readonly Omit<CutAtCommit, 'kind'>[] = [
   { when: 'before', from: 'batch' },
   { when: 'within' },
   { when: 'within', from: 'batch' },
-  { when: 'after', server_closes: 'at_once' },
-  { when: 'after', server_closes: 'after_answer' },
+  { when: 'after', serverCloses: 'at_once' },
+  { when: 'after', serverCloses: 'after_answer' },
 ]
 
 const WAYS = POOLERS.flatMap((pooler) => PLACES.map((place) => ({ pooler, place })))
@@ -52,7 +52,7 @@ describe.each(WAYS)('a connection that is cut at COMMIT $place, with pooler $poo
       await once.start()
       for (let run = 0; run < RUNS; run++) {
         const call = makeCall()
-        const already = sum(proxy.stats.commits_cut)
+        const already = sum(proxy.stats.commitsCut)
         proxy.setFault({ kind: 'cut_at_commit', times: 1, ...cut })
         const told = await listen(
           once.transaction(call, async (tx) => {
@@ -60,7 +60,7 @@ describe.each(WAYS)('a connection that is cut at COMMIT $place, with pooler $poo
             return run
           }),
         )
-        expect(sum(proxy.stats.commits_cut)).toBe(already + 1)
+        expect(sum(proxy.stats.commitsCut)).toBe(already + 1)
         proxy.setFault(null)
         // Only this one connection broke, so there was every chance to find out.
         expect(told).toMatchObject({ value: run })
@@ -90,7 +90,7 @@ describe.each(WAYS)('a connection that is cut at COMMIT $place, with pooler $poo
         ),
       )
       proxy.setFault(null)
-      expect(sum(proxy.stats.commits_cut)).toBeGreaterThan(10)
+      expect(sum(proxy.stats.commitsCut)).toBeGreaterThan(10)
       const direct = shop.open({ store: { pooler } })
       for (const [index, call] of calls.entries()) {
         const heard = told[index]!
@@ -110,7 +110,7 @@ describe.each(WAYS)('a connection that is cut at COMMIT $place, with pooler $poo
 
   test('always before COMMIT: an error, no effect, and the retry runs', async () => {
     const { proxy, pool } = await openProxy(shop, { place, seed: 13 })
-    const once = shop.open({ pool, store: { pooler }, deadline_ms: 5_000 })
+    const once = shop.open({ pool, store: { pooler }, deadlineMs: 5_000 })
     await once.start()
     const call = makeCall()
     proxy.setFault({ kind: 'cut_at_commit', when: 'before' })
@@ -127,12 +127,12 @@ describe.each(WAYS)('a connection that is cut at COMMIT $place, with pooler $poo
     const { proxy, pool, heal } = await openProxy(shop, { place, seed: 17 })
     const once = shop.open({
       pool,
-      store: { pooler, settle_max_ms: 500, statement_max_ms: 1_000 },
-      deadline_ms: 3_000,
+      store: { pooler, settleMaxMs: 500, statementMaxMs: 1_000 },
+      deadlineMs: 3_000,
     })
     await once.start()
     const call = makeCall()
-    proxy.setFault({ kind: 'cut_at_commit', when: 'after', server_closes: 'after_answer', times: 1 })
+    proxy.setFault({ kind: 'cut_at_commit', when: 'after', serverCloses: 'after_answer', times: 1 })
     const cut = proxy.once('commit_cut').then(() => proxy.setFault({ kind: 'refuse' }))
     const told = await listen(
       once.transaction(call, async (tx) => {

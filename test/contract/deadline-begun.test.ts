@@ -20,7 +20,7 @@ function serve(
   options: OpenOptions = {},
 ) {
   const once = shop.open(options)
-  const all = { account: () => 'acct_1', operation: OPERATION, deadline_header: 'X-Deadline', ...policy }
+  const all = { account: () => 'acct_1', operation: OPERATION, deadlineHeader: 'X-Deadline', ...policy }
   const route = idempotent(once, all, handle)
   const send = async (key: string, deadline?: number) => {
     const headers = { 'Idempotency-Key': key, ...(deadline && { 'X-Deadline': String(deadline) }) }
@@ -50,9 +50,9 @@ function blockUntil(time: number): void {
 describe('what has begun when the deadline of the client passes', () => {
   test('a saga keeps the lease, and so the time-outs of its calls: nothing is undone', async () => {
     const done: string[] = []
-    const call = (name: string, timeout_ms?: number) => ({
+    const call = (name: string, timeoutMs?: number) => ({
       call: async () => done.push(name),
-      ...(timeout_ms && { timeout_ms }),
+      ...(timeoutMs && { timeoutMs }),
     })
     const { send } = serve(
       payment(async (op) => {
@@ -129,14 +129,14 @@ describe('what has not begun when the deadline of the client passes', () => {
     test(`a ${protect} whose claim took longer is not called, and a retry runs it`, async () => {
       let deadline = 0
       let runs = 0
-      const crash_point = (reached: string) => {
+      const crashPoint = (reached: string) => {
         if (reached === point) blockUntil(deadline)
       }
       const handle = async () => {
         runs += 1
         return Response.json({}, { status: 201 })
       }
-      const { send } = serve({ protect }, handle, { crash_point })
+      const { send } = serve({ protect }, handle, { crashPoint })
       const key = randomUUID()
       deadline = Date.now() + 1_000
       const late = await send(key, deadline)

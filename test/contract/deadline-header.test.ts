@@ -14,7 +14,7 @@ const CALL = { account: 'acct_1', operation: 'orders.create' }
 /** A route whose handler answers only when the deadline that the client gave is past. */
 function openSlowRoute(deadline: number) {
   const once = shop.open()
-  const policy = { account: () => CALL.account, operation: CALL.operation, deadline_header: 'X-Deadline' }
+  const policy = { account: () => CALL.account, operation: CALL.operation, deadlineHeader: 'X-Deadline' }
   let runs = 0
   let aborted = false
   const route = idempotent(once, policy, async (_, { once: context }) => {

@@ -24,7 +24,7 @@ beforeAll(async () => {
   shop = await openShop()
   client = await shop.database.pool({ max: 1 }).connect()
   once = shop.open()
-  lock = await locks(once).acquire('ledger', { account: 'acct_1', ttl_ms: 60_000, auto_extend: false })
+  lock = await locks(once).acquire('ledger', { account: 'acct_1', ttlMs: 60_000, autoExtend: false })
 })
 
 const account = 'acct_1'
@@ -47,7 +47,7 @@ type Client = pg.PoolClient
 /** Prepares a call, and gives the function that makes it. */
 type Prepare = () => Promise<(client: Client) => Promise<unknown>>
 const event = () => ({ account, type: 'paid', payload: { id: 1 } })
-const message = () => ({ account, source: 'gateway', message_id: randomUUID() })
+const message = () => ({ account, source: 'gateway', messageId: randomUUID() })
 
 const CALLS: Readonly<Record<string, Prepare>> = {
   emit: async () => (client) => outbox(once).emit(client, event()),

@@ -117,7 +117,7 @@ describe('where nobody observes', () => {
     const warned: string[] = []
     const note = (warning: Error) => void warned.push(`${warning.name} ${warning.message}`)
     process.on('warning', note)
-    const once = shop.open({ reconcile_after_ms: [] })
+    const once = shop.open({ reconcileAfterMs: [] })
     const [parked, handled] = [idOf('warned.operation'), await leaveUnknown('warned.handler')]
     const charge = chargeWith('warned.operation', lost)
     await once.run(charge, { account: parked.account, key: parked.key, input: {} })
@@ -168,12 +168,12 @@ describe('who settled it', () => {
   test('an operator, or recover: each is told as such', async () => {
     const found = { status: 'found', reply: { status: 201, body: '1' } } as const
     const once = shop.open({ recover: { 'settle.recover': () => found } })
-    const by_operator = await leaveUnknown('settle.operator')
-    await operator(once).resolve(by_operator, { ...signed, reply: { status: 201 } })
-    const by_recover = await leaveUnknown('settle.recover', 'c')
-    expect(await once.handler({ ...by_recover, input: {} }, async () => 2)).toMatchObject({ value: 1 })
-    const told = await Promise.all([once.explain(by_operator), once.explain(by_recover)])
-    expect(told.map(({ settled_by }) => settled_by)).toEqual(['operator', 'recover'])
+    const byOperator = await leaveUnknown('settle.operator')
+    await operator(once).resolve(byOperator, { ...signed, reply: { status: 201 } })
+    const byRecover = await leaveUnknown('settle.recover', 'c')
+    expect(await once.handler({ ...byRecover, input: {} }, async () => 2)).toMatchObject({ value: 1 })
+    const told = await Promise.all([once.explain(byOperator), once.explain(byRecover)])
+    expect(told.map(({ settledBy }) => settledBy)).toEqual(['operator', 'recover'])
     expect(told[0]!.why).toContain('An operator settled it')
     expect(told[1]!.why).toContain('recover found the reply')
     for (const { why } of told) expect(why).not.toContain('by an operator or by recover')
@@ -182,9 +182,9 @@ describe('who settled it', () => {
   test('a retry that an operator allows is told as a decision, and not as a proof', async () => {
     const once = shop.open()
     const id = await leaveUnknown('settle.allowed')
-    await operator(once).resolve(id, { ...signed, allow_retry: true })
+    await operator(once).resolve(id, { ...signed, allowRetry: true })
     const told = await once.explain(id)
-    expect(told).toMatchObject({ state: 'retryable', settled_by: 'operator' })
+    expect(told).toMatchObject({ state: 'retryable', settledBy: 'operator' })
     expect(told.why).toMatch(/^An operator decided/)
   })
 
@@ -193,7 +193,7 @@ describe('who settled it', () => {
     const desk = operator(once)
     const id = idOf('settle.given-up')
     await catchError(once.handler({ ...id, input: {} }, async () => Promise.reject(notExecuted())))
-    const refusal = await catchError(desk.resolve(id, { ...signed, allow_retry: true }))
+    const refusal = await catchError(desk.resolve(id, { ...signed, allowRetry: true }))
     expect(refusal.message).toContain('use giveUp')
     await desk.giveUp(id, { ...signed, reply: { status: 410 } })
     const shown = await desk.show(id)
@@ -208,16 +208,16 @@ describe('who settled it', () => {
   })
 
   test('a call that was made is told by evidence, and the rest of the operation runs', async () => {
-    const once = shop.open({ reconcile_after_ms: [] })
+    const once = shop.open({ reconcileAfterMs: [] })
     const charge = chargeWith('settle.evidence', lost)
     const id = idOf('settle.evidence')
     await once.run(charge, { account: id.account, key: id.key, input: {} })
     const desk = operator(once)
     const { record, next } = await desk.show(id)
     expect(record?.state).toBe('parked')
-    expect(next).toContain(record!.waits_for)
+    expect(next).toContain(record!.waitsFor)
     expect(next).toContain('addEvidence')
-    await addEvidence(once, { account: id.account, key: record!.waits_for!, result: 'ch_42' })
+    await addEvidence(once, { account: id.account, key: record!.waitsFor!, result: 'ch_42' })
     await desk.unpark(id, signed)
     await reconciler(once).runOnce()
     expect(await once.run(charge, { account: id.account, key: id.key, input: {} })).toMatchObject({

@@ -27,20 +27,20 @@ describe.each(POOLERS)('explain, with pooler %s', (pooler) => {
       why: expect.stringMatching(/\.$/),
       next: expect.stringMatching(/\.$/),
       attempts: [],
-      reply_status: null,
-      settled_by: null,
-      in_doubt: null,
+      replyStatus: null,
+      settledBy: null,
+      inDoubt: null,
       elsewhere: [],
-      created_at: null,
-      changed_at: null,
-      lease_until: null,
-      look_at: null,
-      expires_at: null,
+      createdAt: null,
+      changedAt: null,
+      leaseUntil: null,
+      lookAt: null,
+      expiresAt: null,
     })
   })
 
   test('a completed key', async () => {
-    const once = shop.open({ store: { pooler }, retention_ms: 3_600_000 })
+    const once = shop.open({ store: { pooler }, retentionMs: 3_600_000 })
     const call = makeCall()
     const before = await readClock()
     await once.transaction(call, (tx) => leaveEffect(tx, call.key))
@@ -51,12 +51,12 @@ describe.each(POOLERS)('explain, with pooler %s', (pooler) => {
     const [attempt] = told.attempts
     expect(attempt).toMatchObject({ fence: 1, outcome: 'completed', failure: null })
     expect(attempt?.owner).toContain(String(process.pid))
-    for (const time of [told.created_at, told.changed_at, attempt?.started_at, attempt?.ended_at]) {
+    for (const time of [told.createdAt, told.changedAt, attempt?.startedAt, attempt?.endedAt]) {
       expect(time).toBeGreaterThanOrEqual(Math.floor(before))
       expect(time).toBeLessThanOrEqual(Math.ceil(after))
     }
-    expect(told.lease_until).toBeNull()
-    expect(told.expires_at! - told.changed_at!).toBe(3_600_000)
+    expect(told.leaseUntil).toBeNull()
+    expect(told.expiresAt! - told.changedAt!).toBe(3_600_000)
   })
 
   test('a retryable key, with every failure in its history', async () => {
@@ -70,7 +70,7 @@ describe.each(POOLERS)('explain, with pooler %s', (pooler) => {
     expect(told.attempts.map(({ outcome }) => outcome)).toEqual(['retryable', 'retryable'])
     expect(told.attempts.map(({ fence }) => fence)).toEqual([1, 2])
     expect(told.attempts.map(({ failure }) => failure?.message)).toEqual(['first failure', 'second failure'])
-    expect(new Set(told.attempts.map(({ attempt_id }) => attempt_id)).size).toBe(2)
+    expect(new Set(told.attempts.map(({ attemptId }) => attemptId)).size).toBe(2)
 
     await once.transaction(call, async () => 1)
     const finished = await once.explain(call)
@@ -82,7 +82,7 @@ describe.each(POOLERS)('explain, with pooler %s', (pooler) => {
       'second failure',
       undefined,
     ])
-    expect(finished.created_at).toBe(told.created_at)
+    expect(finished.createdAt).toBe(told.createdAt)
   })
 
   test('replays and refusals are no attempts', async () => {
@@ -97,13 +97,13 @@ describe.each(POOLERS)('explain, with pooler %s', (pooler) => {
   test('the history is bounded; the newest attempts are kept', async () => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
-    const failures = LIMITS.history_max + 5
+    const failures = LIMITS.historyMax + 5
     for (let turn = 1; turn <= failures; turn++)
       await catchError(once.transaction(call, fail(`turn ${turn}`)))
     const { attempts } = await once.explain(call)
     expect(attempts.at(-1)?.failure?.message).toBe(`turn ${failures}`)
-    expect(attempts.length).toBeGreaterThanOrEqual(LIMITS.history_max)
-    expect(attempts.length).toBeLessThanOrEqual(LIMITS.history_max + 1)
+    expect(attempts.length).toBeGreaterThanOrEqual(LIMITS.historyMax)
+    expect(attempts.length).toBeLessThanOrEqual(LIMITS.historyMax + 1)
   })
 
   test('neither input nor reply is told', async () => {

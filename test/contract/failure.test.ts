@@ -93,7 +93,7 @@ describe.each(POOLERS)('a function that throws, with pooler %s', (pooler) => {
     expect(await catchError(failing)).toBe(thrown)
     const { state, attempts } = await once.explain(call)
     expect(state).toBe('retryable')
-    expect(attempts.at(-1)?.failure?.message.length).toBeLessThanOrEqual(LIMITS.error_message_length_max)
+    expect(attempts.at(-1)?.failure?.message.length).toBeLessThanOrEqual(LIMITS.errorMessageLengthMax)
   })
 })
 

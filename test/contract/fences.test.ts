@@ -12,7 +12,7 @@ beforeAll(async () => {
   await once.start()
 })
 
-const HELD = { account: 'acct_1', ttl_ms: 60_000, auto_extend: false }
+const HELD = { account: 'acct_1', ttlMs: 60_000, autoExtend: false }
 
 /** A lock that another holder has got meanwhile. */
 async function staleLock(): Promise<Lock> {
@@ -40,7 +40,7 @@ const calls: [
   [
     'the inbox',
     (client, work) =>
-      inbox(once).once(client, { account: 'acct_1', source: 's', message_id: randomUUID() }, async () =>
+      inbox(once).once(client, { account: 'acct_1', source: 's', messageId: randomUUID() }, async () =>
         work(client),
       ),
   ],

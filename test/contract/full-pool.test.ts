@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 
 describe.each(POOLERS)('a pool of one connection, with pooler %s', (pooler) => {
-  const bounds = { pooler, idle_in_transaction_max_ms: 300, connection_wait_max_ms: 5_000 }
+  const bounds = { pooler, idleInTransactionMaxMs: 300, connectionWaitMaxMs: 5_000 }
 
   test('waiting for the pool inside a transaction is a clear error, and the pool works afterwards', async () => {
     const pool = shop.database.pool({ max: 1 })
@@ -46,8 +46,8 @@ describe.each(POOLERS)('a pool of one connection, with pooler %s', (pooler) => {
   })
 
   test.each([
-    ['idle_in_transaction_max_ms alone', {}],
-    ['transaction_max_ms as well', { transaction_max_ms: 2_000 }],
+    ['idleInTransactionMaxMs alone', {}],
+    ['transactionMaxMs as well', { transactionMaxMs: 2_000 }],
   ])('waiting for the pool before the first query ends as well, bounded by %s', async (_, more) => {
     const pool = shop.database.pool({ max: 1 })
     const once = shop.open({ pool, store: { ...bounds, ...more } })
@@ -93,7 +93,7 @@ describe.each(POOLERS)('a pool of one connection, with pooler %s', (pooler) => {
     const pool = shop.database.pool({ max: 1 })
     const once = shop.open({
       pool,
-      store: { pooler, idle_in_transaction_max_ms: 10_000, connection_wait_max_ms: 500 },
+      store: { pooler, idleInTransactionMaxMs: 10_000, connectionWaitMaxMs: 500 },
     })
     const [outer, inner] = [makeCall(), makeCall()]
     const error = await settleWithin(
@@ -101,7 +101,7 @@ describe.each(POOLERS)('a pool of one connection, with pooler %s', (pooler) => {
       catchError(
         once.transaction(outer, async (tx) => {
           await leaveEffect(tx, outer.key)
-          return await once.transaction(inner, (inner_tx) => leaveEffect(inner_tx, inner.key))
+          return await once.transaction(inner, (innerTx) => leaveEffect(innerTx, inner.key))
         }),
       ),
     )
@@ -122,7 +122,7 @@ describe.each(POOLERS)('a pool of one connection, with pooler %s', (pooler) => {
 
   test('a connection that somebody else keeps is pool_exhausted, and the function never runs', async () => {
     const pool = shop.database.pool({ max: 1 })
-    const once = shop.open({ pool, store: { pooler, connection_wait_max_ms: 300 } })
+    const once = shop.open({ pool, store: { pooler, connectionWaitMaxMs: 300 } })
     await once.start()
     const kept = await pool.connect()
     let runs = 0
@@ -145,8 +145,8 @@ describe.each(POOLERS)('a pool of one connection, with pooler %s', (pooler) => {
 describe('what waits for itself', () => {
   test('the same key inside its own function ends within the bounds', async () => {
     const once = shop.open({
-      store: { idle_in_transaction_max_ms: 300, transaction_max_ms: 1_000 },
-      deadline_ms: 3_000,
+      store: { idleInTransactionMaxMs: 300, transactionMaxMs: 1_000 },
+      deadlineMs: 3_000,
     })
     const call = makeCall()
     const error = await settleWithin(
@@ -166,8 +166,8 @@ describe('what waits for itself', () => {
     const pool = shop.database.pool({ max: 1 })
     const once = shop.open({
       pool,
-      store: { idle_in_transaction_max_ms: 300, transaction_max_ms: 1_000 },
-      deadline_ms: 3_000,
+      store: { idleInTransactionMaxMs: 300, transactionMaxMs: 1_000 },
+      deadlineMs: 3_000,
     })
     const call = makeCall()
     const error = await settleWithin(
@@ -192,13 +192,13 @@ describe('what waits for itself', () => {
     ).toBe('executed')
   })
 
-  test('a call is not tried longer than its deadline_ms', async () => {
+  test('a call is not tried longer than its deadlineMs', async () => {
     const once = shop.open()
     const call = makeCall()
     const error = await settleWithin(
       SOON_MS,
       catchError(
-        once.transaction({ ...call, deadline_ms: 500 }, async (tx) => {
+        once.transaction({ ...call, deadlineMs: 500 }, async (tx) => {
           await leaveEffect(tx, call.key)
           await tx.query('SELECT pg_sleep(3600)')
         }),
@@ -208,8 +208,8 @@ describe('what waits for itself', () => {
     expect(await shop.countEffects(call.key)).toBe(0)
   })
 
-  test('a function that keeps its connection busy is ended by transaction_max_ms', async () => {
-    const once = shop.open({ store: { transaction_max_ms: 500 }, deadline_ms: 3_000 })
+  test('a function that keeps its connection busy is ended by transactionMaxMs', async () => {
+    const once = shop.open({ store: { transactionMaxMs: 500 }, deadlineMs: 3_000 })
     const call = makeCall()
     const error = await settleWithin(
       SOON_MS,

@@ -76,8 +76,8 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     // Longer than anything here takes: whoever waits for the key waits until it is free. And a connection for
     // each: who would wait on the last one of a pool is told "in progress" at once.
     const once = shop.open({
-      store: { pooler, lock_wait_max_ms: 9_000 },
-      pool_options: { max: CALLERS + 2 },
+      store: { pooler, lockWaitMaxMs: 9_000 },
+      poolOptions: { max: CALLERS + 2 },
     })
     const held = makeCall()
     const holder = await beginOutside(shop)
@@ -145,18 +145,18 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     const owned = await Promise.all(
       Array.from({ length: 20 }, async () => {
         const id = { account: 'a', operation: 'o', key: randomUUID() }
-        const fingerprint = { key_id: 'k', digest: Buffer.alloc(32) }
-        const attempt = { attempt_id: randomUUID(), owner: 'test', fingerprint, trace: null }
+        const fingerprint = { keyId: 'k', digest: Buffer.alloc(32) }
+        const attempt = { attemptId: randomUUID(), owner: 'test', fingerprint, trace: null }
         const claimant = { kind: 'handler', ...attempt } as const
-        const claim = { id, claimant, matches: () => true, lease_ms: 60_000, takeover: 'doubt' as const }
+        const claim = { id, claimant, matches: () => true, leaseMs: 60_000, takeover: 'doubt' as const }
         expect((await store.claim(claim)).kind).toBe('run')
-        return { id, fence: 1, attempt_id: claimant.attempt_id }
+        return { id, fence: 1, attemptId: claimant.attemptId }
       }),
     )
     const ends = await Promise.allSettled(
       owned.map((one, i) => {
         const status = i === 3 ? 99_999 : 200
-        return store.complete(one, { status, headers: [], body: null, schema: 1, sealed_by: null }, 1_000)
+        return store.complete(one, { status, headers: [], body: null, schema: 1, sealedBy: null }, 1_000)
       }),
     )
     expect(ends.map(({ status }) => status)).toEqual(
@@ -167,7 +167,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
 
   test('keeps old owners out of it, each by its fence', async () => {
     const [once, other] = [shop.open({ store: { pooler } }), shop.open()]
-    const calls = manyCalls(10).map((call) => ({ ...call, rerunnable: true, lease_ms: 60_000 }))
+    const calls = manyCalls(10).map((call) => ({ ...call, rerunnable: true, leaseMs: 60_000 }))
     const stolen = calls.slice(0, 3)
     const newcomers: Promise<unknown>[] = []
     let letNewOnesEnd = () => {}
@@ -212,7 +212,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
   })
 
   test('runs once each when the answer to a group is lost', async () => {
-    const { proxy, pool } = await openProxy(shop, { pool_options: { max: 1 } })
+    const { proxy, pool } = await openProxy(shop, { poolOptions: { max: 1 } })
     const once = shop.open({ pool, store: { pooler } })
     await once.start()
     const calls = manyCalls()
@@ -222,19 +222,19 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
         await leaveEffect(shop.observer, call.key)
         await everybodyIsAtWork()
         // The next thing on the wire is the group that completes them: it is carried out, and nobody hears of it.
-        proxy.setFault({ kind: 'reset', after_bytes: 1, direction: 'to_client', times: 1 })
+        proxy.setFault({ kind: 'reset', afterBytes: 1, direction: 'to_client', times: 1 })
         return call.key
       }),
     )
     const results = await settleWithin(SOON_MS, Promise.all(all))
-    expect(proxy.stats.connections_reset).toBe(1)
+    expect(proxy.stats.connectionsReset).toBe(1)
     expect(results).toEqual(calls.map(({ key }) => ({ outcome: 'executed', value: key })))
     for (const { key } of calls) expect(await shop.countEffects(key)).toBe(1)
   })
 
   test('goes on over other connections when one has fallen silent', async () => {
     const { proxy, pool } = await openProxy(shop)
-    const once = shop.open({ pool, store: { pooler, statement_max_ms: 30_000 }, deadline_ms: 1_000 })
+    const once = shop.open({ pool, store: { pooler, statementMaxMs: 30_000 }, deadlineMs: 1_000 })
     // Opens one connection, which the first call then takes; all others come after the fault.
     await once.start()
     proxy.setFault({ kind: 'black_hole' })
@@ -246,7 +246,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
       })
     late.catch(() => {})
     await waitUntil('it has taken the connection', () => pool.idleCount === 0)
-    expect(proxy.stats.connections_black_holed).toBe(1)
+    expect(proxy.stats.connectionsBlackHoled).toBe(1)
     proxy.setFault(null)
     await settleWithin(SOON_MS, handleAll(once, manyCalls()))
     expect(told).toBe(false)

@@ -47,16 +47,16 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
 
   test('that never ends keeps nobody in its own process waiting for ever', async () => {
     const once = shop.open({ store: { pooler } })
-    const call = { ...makeCall(), lease_ms: 200, in_progress_max_ms: 400 }
+    const call = { ...makeCall(), leaseMs: 200, inProgressMaxMs: 400 }
     const first = catchError(once.handler(call, () => new Promise(() => {})))
     const joined = await settleWithin(
       SOON_MS,
-      once.handler({ ...call, deadline_ms: 50 }, async () => 1),
+      once.handler({ ...call, deadlineMs: 50 }, async () => 1),
     )
     expect(joined.outcome).toBe('in_progress')
     await waitUntil('the key is told of', async () => {
       // One that waits for the first in this process hears the same as the first.
-      const told = await once.handler({ ...call, deadline_ms: 50 }, async () => 1).catch(() => null)
+      const told = await once.handler({ ...call, deadlineMs: 50 }, async () => 1).catch(() => null)
       return told?.outcome === 'unknown'
     })
     expect(await settleWithin(SOON_MS, first)).toMatchObject({ code: 'outcome_unknown', executed: 'unknown' })
@@ -64,7 +64,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
 
   test('is told to stop when its time is over, not at its next sign of life', async () => {
     const once = shop.open({ store: { pooler } })
-    const call = { ...makeCall(), lease_ms: 60_000, in_progress_max_ms: 300 }
+    const call = { ...makeCall(), leaseMs: 60_000, inProgressMaxMs: 300 }
     const error = await catchError(
       once.handler(call, ({ signal }) => {
         return settleWithin(
@@ -82,8 +82,8 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     const late = shop.open({ pool, store: { pooler } })
     const other = shop.open({ store: { pooler } })
     await late.start()
-    const call = { ...makeCall(), lease_ms: 300, rerunnable: true }
-    proxy.setFault({ kind: 'delay', delay_ms: 1_500, direction: 'to_client' })
+    const call = { ...makeCall(), leaseMs: 300, rerunnable: true }
+    proxy.setFault({ kind: 'delay', delayMs: 1_500, direction: 'to_client' })
     let ran = false
     const told = catchError(
       late.handler(call, async () => {
@@ -105,18 +105,18 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     const once = shop.open({ pool, store: { pooler } })
     const other = shop.open({ store: { pooler } })
     await once.start()
-    const call = { ...makeCall(), lease_ms: 1_500 }
+    const call = { ...makeCall(), leaseMs: 1_500 }
     const result = await settleWithin(
       SOON_MS,
       once.handler(call, async () => {
-        const first = (await other.explain(call)).lease_until!
+        const first = (await other.explain(call)).leaseUntil!
         // The connection that is idle now carries the next sign of life; new ones are sound.
         proxy.setFault({ kind: 'black_hole' })
         await waitUntil('a sign of life is lost', () => pool.idleCount === 0)
         proxy.setFault(null)
         await waitUntil(
           'the lease was extended twice',
-          async () => (await other.explain(call)).lease_until! > first + 1_600,
+          async () => (await other.explain(call)).leaseUntil! > first + 1_600,
         )
         return (await other.handler(call, async () => 'stolen')).outcome
       }),
@@ -159,8 +159,8 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
   // A pooler with two connections is filled by those who wait in it, however large the pool in front of it is.
   const sizes = behindPooler('two connections are two transactions') ? [1, 2] : [1, 2, 5]
   test.each(sizes)('is not held up by as many blocked keys as there are connections: %s', async (size) => {
-    const bounds = { pooler, lock_wait_max_ms: 60_000, statement_max_ms: 60_000 }
-    const once = shop.open({ store: bounds, pool_options: { max: size } })
+    const bounds = { pooler, lockWaitMaxMs: 60_000, statementMaxMs: 60_000 }
+    const once = shop.open({ store: bounds, poolOptions: { max: size } })
     await once.start()
     const held = Array.from({ length: size }, () => makeCall())
     const holder = await beginOutside(shop)
@@ -176,7 +176,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
 
   test('is claimed again over another connection when nobody answers', async () => {
     const { proxy, pool } = await openProxy(shop)
-    const once = shop.open({ pool, store: { pooler, statement_max_ms: 500 } })
+    const once = shop.open({ pool, store: { pooler, statementMaxMs: 500 } })
     await once.start()
     const calls = Array.from({ length: 20 }, () => makeCall())
     proxy.setFault({ kind: 'black_hole', direction: 'to_client' })
@@ -194,8 +194,8 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
 
   test('that could not be claimed for sure gives back what it may have claimed', async () => {
     const { proxy, pool } = await openProxy(shop)
-    const bounds = { pooler, statement_max_ms: 100, connection_wait_max_ms: 200 }
-    const once = shop.open({ pool, store: bounds, deadline_ms: 300 })
+    const bounds = { pooler, statementMaxMs: 100, connectionWaitMaxMs: 200 }
+    const once = shop.open({ pool, store: bounds, deadlineMs: 300 })
     const other = shop.open({ store: { pooler } })
     await once.start()
     const call = makeCall()
@@ -220,7 +220,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
   })
 
   test('whose record is locked and whose lease is over is in progress for others, as with any lock', async () => {
-    const other = shop.open({ store: { pooler, lock_wait_max_ms: 100 } })
+    const other = shop.open({ store: { pooler, lockWaitMaxMs: 100 } })
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
     const gate = makeGate()

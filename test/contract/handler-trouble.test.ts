@@ -20,8 +20,8 @@ beforeAll(async () => {
 afterEach(() => void vi.useRealTimers())
 
 /** Sets the clock of this process, and of nothing else. */
-function shiftClock(by_ms: number): void {
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + by_ms })
+function shiftClock(byMs: number): void {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + byMs })
 }
 
 describe.each(POOLERS)('a handler in trouble, with pooler %s', (pooler) => {
@@ -64,8 +64,8 @@ describe.each(POOLERS)('a handler in trouble, with pooler %s', (pooler) => {
 
   test('runs nothing when its claim cannot be written', async () => {
     const { proxy, pool } = await openProxy(shop)
-    const bounds = { pooler, statement_max_ms: 300, connection_wait_max_ms: 300 }
-    const once = shop.open({ pool, store: bounds, deadline_ms: 500 })
+    const bounds = { pooler, statementMaxMs: 300, connectionWaitMaxMs: 300 }
+    const once = shop.open({ pool, store: bounds, deadlineMs: 500 })
     await once.start()
     const call = makeCall()
     proxy.setFault({ kind: 'reset' })

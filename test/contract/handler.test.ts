@@ -108,22 +108,22 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
 
   test('keeps its lease alive for as long as it works', async () => {
     const [one, other] = [shop.open({ store: { pooler } }), shop.open({ store: { pooler } })]
-    const call = { ...makeCall(), lease_ms: 300 }
+    const call = { ...makeCall(), leaseMs: 300 }
     const result = await one.handler(call, async () => {
-      const first = (await other.explain(call)).lease_until!
+      const first = (await other.explain(call)).leaseUntil!
       // Longer than its lease by far, as the database's clock tells.
       await waitUntil(
         'the lease was extended',
-        async () => (await other.explain(call)).lease_until! > first + 900,
+        async () => (await other.explain(call)).leaseUntil! > first + 900,
       )
       return (await other.handler(call, async () => 'stolen')).outcome
     })
     expect(result).toEqual({ outcome: 'executed', value: 'in_progress' })
   })
 
-  test('stops being kept alive at in_progress_max_ms, and is told so', async () => {
+  test('stops being kept alive at inProgressMaxMs, and is told so', async () => {
     const [one, other] = [shop.open({ store: { pooler } }), shop.open({ store: { pooler } })]
-    const call = { ...makeCall(), lease_ms: 150, in_progress_max_ms: 400, rerunnable: true }
+    const call = { ...makeCall(), leaseMs: 150, inProgressMaxMs: 400, rerunnable: true }
     const first = catchError(
       one.handler(call, async ({ signal }) => {
         await new Promise((resolve) => signal.addEventListener('abort', resolve))
@@ -149,7 +149,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
       const call = { ...makeCall(), rerunnable }
       void one.handler(call, () => new Promise(() => {}))
       await waitUntil('it is claimed', async () => (await other.explain(call)).state === 'in_progress')
-      await one.close({ max_ms: 1 })
+      await one.close({ maxMs: 1 })
       const { outcome } = await other.handler(call, async () => 1)
       expect(outcome).toBe(rerunnable ? 'executed' : 'unknown')
     }
@@ -157,9 +157,9 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
 
   test('whose save fails is unknown to its caller, and a retry learns the truth', async () => {
     const { proxy, pool } = await openProxy(shop)
-    const far = shop.open({ pool, store: { pooler, statement_max_ms: 200, connection_wait_max_ms: 200 } })
+    const far = shop.open({ pool, store: { pooler, statementMaxMs: 200, connectionWaitMaxMs: 200 } })
     const near = shop.open({ store: { pooler } })
-    const call = { ...makeCall(), lease_ms: 300, deadline_ms: 500 }
+    const call = { ...makeCall(), leaseMs: 300, deadlineMs: 500 }
     await far.start()
     const error = await catchError(
       far.handler(call, async () => {

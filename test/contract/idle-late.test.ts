@@ -40,8 +40,8 @@ function openLate() {
   const readOn = () => paused?.resume()
   const once = shop.open({
     pool,
-    store: { pooler: 'none', idle_in_transaction_max_ms: IDLE_MS },
-    crash_point: (point) => {
+    store: { pooler: 'none', idleInTransactionMaxMs: IDLE_MS },
+    crashPoint: (point) => {
       if (point.endsWith('work.after')) readOn()
     },
   })
@@ -205,13 +205,13 @@ test('a transaction that takes longer than the server lets it is told by within 
   const client = await beginLate(late)
   let working = false
   // transaction_timeout is younger than the oldest server that is supported.
-  const timed_out = Object.assign(new Error('too long'), { code: '25P04', severity: 'FATAL' })
+  const timedOut = Object.assign(new Error('too long'), { code: '25P04', severity: 'FATAL' })
   const query = (text: string, values?: unknown[]) =>
-    working ? Promise.reject(timed_out) : client.query(text, values)
+    working ? Promise.reject(timedOut) : client.query(text, values)
   const failing = late.once.within({ query } as pg.PoolClient, makeCall(), async () => {
     working = true
   })
-  expect(await catchError(failing)).toMatchObject({ code: 'deadline_exceeded', cause: timed_out })
+  expect(await catchError(failing)).toMatchObject({ code: 'deadline_exceeded', cause: timedOut })
 })
 
 /** The code of an error, and of those that it names as its cause. */

@@ -18,11 +18,11 @@ async function ignoreError(tx: PostgresTx, key: string): Promise<void> {
 }
 
 function routeOf(once: Onlyonce<PostgresTx>, name: string) {
-  const heal = { is_healed: false }
+  const heal = { isHealed: false }
   const policy = { account: () => 'acct_1', operation: name, protect: 'transaction' } as const
   const route = idempotent(once, policy, async (_, { once: context }) => {
     const { tx, key } = context!
-    if (heal.is_healed) await leaveEffect(tx, key)
+    if (heal.isHealed) await leaveEffect(tx, key)
     else await ignoreError(tx, key)
     return Response.json({}, { status: 201 })
   })
@@ -50,7 +50,7 @@ test('a route that ignores the error of a statement is 500, and nothing was appl
     { first: false, failure: { code: '22012' } },
   ])
   // The key is not lost: corrected code runs under it.
-  heal.is_healed = true
+  heal.isHealed = true
   expect((await send(key)).status).toBe(201)
   expect(await shop.countEffects(key)).toBe(1)
 })

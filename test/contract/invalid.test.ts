@@ -172,7 +172,7 @@ test('an operation frees no key behind a step', async () => {
 })
 
 test('an operation frees no key in whose first step a call may have been made before', async () => {
-  const once = shop.open({ reconcile_after_ms: [60_000] })
+  const once = shop.open({ reconcileAfterMs: [60_000] })
   const call = callOf()
   const { operation: _, ...asked } = call
   let runs = 0
@@ -183,9 +183,9 @@ test('an operation frees no key in whose first step a call may have been made be
       call: () => Promise.reject(new Error('The line is dead.')),
       find: async () => ({ status: 'pending' }),
       dedupes: true,
-      timeout_ms: 1_000,
-      settle_ms: 60_000,
-      key_lifetime_ms: 86_400_000,
+      timeoutMs: 1_000,
+      settleMs: 60_000,
+      keyLifetimeMs: 86_400_000,
     })
     return reply(201, 'done')
   })

@@ -19,7 +19,7 @@ describe.each(POOLERS)('isolation, with pooler %s', (pooler) => {
     ['repeatable read', 'repeatable read'],
     ['serializable', 'serializable'],
   ] as const)('%s is what the function gets', async (isolation, shown) => {
-    const once = shop.open({ store: { pooler }, pool_options: { max: 1 } })
+    const once = shop.open({ store: { pooler }, poolOptions: { max: 1 } })
     const result = await once.transaction(
       { ...makeCall(), ...(isolation === undefined ? {} : { isolation }) },
       async (tx) => (await tx.query('SHOW transaction_isolation')).rows[0]!.transaction_isolation,
@@ -137,7 +137,7 @@ describe.each(POOLERS)('isolation, with pooler %s', (pooler) => {
     const call = makeCall()
     let runs = 0
     const error = await once
-      .transaction({ ...call, isolation: 'repeatable read', deadline_ms: 15_000 }, async (tx) => {
+      .transaction({ ...call, isolation: 'repeatable read', deadlineMs: 15_000 }, async (tx) => {
         runs += 1
         await leaveEffect(tx, call.key)
         await shop.observer.query("UPDATE balances SET amount = amount + 1 WHERE name = 'bob'")

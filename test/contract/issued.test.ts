@@ -18,8 +18,8 @@ const A = 'secret-a-0123456789-0123456789-0123456789'
 const B = 'secret-b-0123456789-0123456789-0123456789'
 const REQUIRED = { issued: 'required' } as const
 const NOW = 1_800_000_000_000
-const JUST_MS = LIMITS.issued_key_lifetime_ms + LIMITS.issued_key_skew_ms + 1
-const LONG_MS = LIMITS.issued_key_lifetime_ms + 3_600_000
+const JUST_MS = LIMITS.issuedKeyLifetimeMs + LIMITS.issuedKeySkewMs + 1
+const LONG_MS = LIMITS.issuedKeyLifetimeMs + 3_600_000
 
 let shop: Shop
 
@@ -104,8 +104,8 @@ describe.each(CASES)('an issued key, in $kind with pooler $pooler', ({ pooler, r
     const once = openAt(clock, { store })
     const call = issuedCall(once)
     await run(once, call, async () => 'done')
-    for (const later_ms of [JUST_MS, LONG_MS]) {
-      clock.now = NOW + later_ms
+    for (const laterMs of [JUST_MS, LONG_MS]) {
+      clock.now = NOW + laterMs
       expect(await run(once, call, async () => 'again')).toEqual({ outcome: 'replayed', value: 'done' })
       expect(await run(once, { ...call, input: 'other' })).toEqual({ outcome: 'key_reused' })
     }
@@ -117,11 +117,11 @@ describe.each(CASES)('an issued key, in $kind with pooler $pooler', ({ pooler, r
     ['key_expired', LONG_MS, 400, false],
   ])(
     'starts nothing new after its expiry and leaves no trace: %s',
-    async (code, later_ms, status, retryable) => {
+    async (code, laterMs, status, retryable) => {
       const clock = { now: NOW }
       const once = openAt(clock, { store })
       const call = issuedCall(once)
-      clock.now = NOW + later_ms
+      clock.now = NOW + laterMs
       expect(await catchError(run(once, call))).toMatchObject({ code, status, retryable })
       expect(await shop.countEffects(call.key)).toBe(0)
       expect(await countRecords(call.key)).toBe(0)
@@ -277,8 +277,8 @@ describe('issuing', () => {
   test('writes nothing and asks nobody: the database may be away', async () => {
     const pool = shop.database.pool({ connectionString: 'postgres://nobody@127.0.0.1:1/nowhere' })
     const once = openAt({ now: NOW }, { pool })
-    const { key, expires_at } = once.issueKey({ account: 'acct_1', operation: 'transfers.create@7' })
-    expect(expires_at).toBe(NOW + LIMITS.issued_key_lifetime_ms)
+    const { key, expiresAt } = once.issueKey({ account: 'acct_1', operation: 'transfers.create@7' })
+    expect(expiresAt).toBe(NOW + LIMITS.issuedKeyLifetimeMs)
     // The version of an operation is in no key.
     const result = await openAt({ now: NOW }).transaction(makeCall({ key }), async () => 1)
     expect(result.outcome).toBe('executed')
@@ -286,17 +286,17 @@ describe('issuing', () => {
 
   test('goes by the clock of the process where none is given', () => {
     const before = Date.now()
-    const { expires_at } = shop.open().issueKey({ account: 'acct_1', operation: 'o', expires_in_ms: 5_000 })
-    expect(expires_at).toBeGreaterThanOrEqual(before + 5_000)
-    expect(expires_at).toBeLessThanOrEqual(Date.now() + 6_000)
+    const { expiresAt } = shop.open().issueKey({ account: 'acct_1', operation: 'o', expiresInMs: 5_000 })
+    expect(expiresAt).toBeGreaterThanOrEqual(before + 5_000)
+    expect(expiresAt).toBeLessThanOrEqual(Date.now() + 6_000)
   })
 
   test.each([
     [{ account: '' }, 'account_invalid'],
     [{ operation: undefined }, 'operation_invalid'],
-    [{ expires_in_ms: 0 }, 'option_invalid'],
-    [{ expires_in_ms: 1.5 }, 'option_invalid'],
-    [{ expires_in_ms: LIMITS.retention_ms }, 'option_invalid'],
+    [{ expiresInMs: 0 }, 'option_invalid'],
+    [{ expiresInMs: 1.5 }, 'option_invalid'],
+    [{ expiresInMs: LIMITS.retentionMs }, 'option_invalid'],
   ])('refuses %j as %s', (changes, code) => {
     const call = { account: 'acct_1', operation: 'transfers.create', ...changes }
     expect(() => shop.open().issueKey(call as never)).toThrow(expect.objectContaining({ code }))

@@ -40,9 +40,9 @@ describe.each(Object.keys(WORLDS))('what a vanished handler has begun, in %s', (
   test.each(Object.entries(nexts))('is not run again by %s of the same name', async (_, next) => {
     const here: World = WORLDS[name]!()
     const { call } = await crash(here)
-    const { lease_ms: _lease, ...plain } = call
+    const { leaseMs: _lease, ...plain } = call
     let runs = 0
-    const met = await next(here.open({ grace_ms: 3_600_000 }), plain as never, () => {
+    const met = await next(here.open({ graceMs: 3_600_000 }), plain as never, () => {
       runs += 1
     })
     expect({ met, runs }).toMatchObject({ met: { outcome: 'unknown' }, runs: 0 })
@@ -79,8 +79,8 @@ test('a handler that follows an operation is looked after as a handler, and no w
   await catchError(here.open().run(before, given as never))
   expect(runs).toBe(1)
   await vanish(here, {}, call)
-  const worker = here.open({ operations: [before] as never, grace_ms: 1 })
-  await completer(worker, { grace_ms: 0 } as never).runOnce()
+  const worker = here.open({ operations: [before] as never, graceMs: 1 })
+  await completer(worker, { graceMs: 0 } as never).runOnce()
   expect(runs).toBe(1)
   await recoverer(worker).runOnce()
   expect((await worker.explain(call)).state).toBe('parked')
@@ -152,7 +152,7 @@ async function vanish(here: World, more: object, call = makeCall({ operation: 'o
   const gate = makeGate()
   here
     .open()
-    .handler({ ...call, ...more, lease_ms: LEASE_MS } as never, async () => {
+    .handler({ ...call, ...more, leaseMs: LEASE_MS } as never, async () => {
       await leaveEffect(shop.observer, call.key)
       await gate.pass()
     })

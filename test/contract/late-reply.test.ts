@@ -38,7 +38,7 @@ const graceOf = async (key: string) => {
 
 /** An owner that stalls: its lease is over, it is at work all the same, and it ends when it is told to. */
 async function stalled(end: () => Promise<unknown> = async () => 'late', rerunnable = false) {
-  const call = { ...makeCall(), lease_ms: 60_000, rerunnable }
+  const call = { ...makeCall(), leaseMs: 60_000, rerunnable }
   const gate = makeGate()
   const told = once
     .handler(call, async () => {
@@ -76,7 +76,7 @@ describe('the late reply of an owner', () => {
     ],
     [
       'allow a retry',
-      (call: never) => operator(other).resolve(call, { ...SIGNED, allow_retry: true }),
+      (call: never) => operator(other).resolve(call, { ...SIGNED, allowRetry: true }),
       'retryable',
     ],
     ['park', (call: never) => operator(other).park(call, SIGNED), 'parked'],
@@ -100,7 +100,7 @@ describe('the late reply of an owner', () => {
   test('is kept although the route has given the handler up', async () => {
     const key = randomUUID()
     const gate = makeGate()
-    const policy = { account: () => 'acct_1', operation: 'orders.create', in_progress_max_ms: 50 }
+    const policy = { account: () => 'acct_1', operation: 'orders.create', inProgressMaxMs: 50 }
     const route = idempotent(once, policy, async () => {
       await gate.pass()
       return Response.json({ late: true }, { status: 201 })
@@ -124,7 +124,7 @@ describe('the late reply of an owner', () => {
     const gate = makeGate()
     const lost = makeGate()
     const observe = { signal: (told: Signal) => void (told.signal === 'lease_lost' && lost.pass()) }
-    const policy = { account: () => 'acct_1', operation: 'orders.decided', in_progress_max_ms: 50 }
+    const policy = { account: () => 'acct_1', operation: 'orders.decided', inProgressMaxMs: 50 }
     const route = idempotent(shop.open({ observe }), policy, async () => {
       await gate.pass()
       return Response.json({ late: true }, { status: 201 })
@@ -154,8 +154,8 @@ describe('the late reply of an owner', () => {
     const policy = {
       account: () => 'acct_1',
       operation: 'orders.beaten',
-      lease_ms: 60,
-      in_progress_max_ms: 100,
+      leaseMs: 60,
+      inProgressMaxMs: 100,
     }
     const route = idempotent(slow, policy, () => new Promise<Response>(() => {}))
     const key = randomUUID()
@@ -168,11 +168,11 @@ describe('the late reply of an owner', () => {
     expect((await slow.explain(id)).why).toContain('handler_timed_out')
   })
 
-  test('is waited for as long as grace_ms says, before anybody looks', async () => {
+  test('is waited for as long as graceMs says, before anybody looks', async () => {
     const key = randomUUID()
     const gate = makeGate()
-    const patient = shop.open({ grace_ms: 77_000 })
-    const policy = { account: () => 'acct_1', operation: 'orders.grace', in_progress_max_ms: 50 }
+    const patient = shop.open({ graceMs: 77_000 })
+    const policy = { account: () => 'acct_1', operation: 'orders.grace', inProgressMaxMs: 50 }
     const route = idempotent(patient, policy, async () => {
       await gate.pass()
       return new Response()

@@ -20,19 +20,19 @@ describe('a list option that is no list', () => {
     ['methods', () => route({ methods: 'POST' })],
     ['methods', () => route({ methods: { POST: true } })],
     ['header', () => route({ header: 7 })],
-    ['reply_headers', () => route({ reply_headers: 'location' })],
-    ['reply_headers', () => route({ reply_headers: 7 })],
+    ['replyHeaders', () => route({ replyHeaders: 'location' })],
+    ['replyHeaders', () => route({ replyHeaders: 7 })],
     ['include', () => route({ fingerprint: { include: '/amount' } })],
     ['exclude', () => route({ fingerprint: { exclude: '/meta' } })],
     ['operations', () => door({ operations: made })],
     ['operations', () => door({ operations: 'orders.create' })],
-    ['reconcile_after_ms', () => door({ reconcile_after_ms: 1_000 })],
+    ['reconcileAfterMs', () => door({ reconcileAfterMs: 1_000 })],
     ['operations', () => startWorkers(once, { operations: any(made) })],
     ['workers', () => startWorkers(once, { workers: any('reaper') })],
     ['states', () => listRequestOf({ account: 'acme', states: any('parked') })],
     ['types', () => to('payment.captured')],
-    ['rules', () => limit({ points: 1, per_ms: 1_000 })],
-    ['retry_after_ms', () => webhooks(once, any({ retry_after_ms: 1_000 }))],
+    ['rules', () => limit({ points: 1, perMs: 1_000 })],
+    ['retryAfterMs', () => webhooks(once, any({ retryAfterMs: 1_000 }))],
   ])('%s says so', (name, give) => {
     let thrown: unknown
     try {
@@ -47,6 +47,6 @@ describe('a list option that is no list', () => {
   it('shows how a single value is written', () => {
     expect(() => route({ methods: 'POST' })).toThrow(`orders.create: methods is a list: ['POST'].`)
     expect(() => to('payment.captured')).toThrow(`types of destination mail is a list: ['payment.captured'].`)
-    expect(() => door({ reconcile_after_ms: 1_000 })).toThrow('reconcile_after_ms is a list: [1000].')
+    expect(() => door({ reconcileAfterMs: 1_000 })).toThrow('reconcileAfterMs is a list: [1000].')
   })
 })

@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 
 const newResource = () => `ledger/${++count}`
-const LONG = { account: 'acct_1', ttl_ms: 60_000 }
+const LONG = { account: 'acct_1', ttlMs: 60_000 }
 
 async function rowOf(resource: string) {
   const { rows } = await shop.observer.query(
@@ -38,11 +38,11 @@ async function untilOver(resource: string): Promise<void> {
 }
 
 /** Waits until a time is past by the database's clock, such as that of the first ttl, and as much more. */
-async function untilPast(held_until: string, more_ms = 0): Promise<void> {
+async function untilPast(heldUntil: string, moreMs = 0): Promise<void> {
   await waitUntil('that time is past', async () => {
     const { rows } = await shop.observer.query(
       `SELECT $1::timestamptz + $2::int * interval '1 ms' < clock_timestamp() AS past`,
-      [held_until, more_ms],
+      [heldUntil, moreMs],
     )
     return rows[0].past
   })
@@ -57,8 +57,8 @@ describe('a lock', () => {
     expect(lock.lost.aborted).toBe(false)
     const error = await catchError(other.acquire(resource, LONG))
     expect(error).toMatchObject({ code: 'lock_held', status: 409, retryable: true })
-    expect(error.retry_after_ms).toBeGreaterThan(50_000)
-    expect(error.retry_after_ms).toBeLessThanOrEqual(60_000)
+    expect(error.retryAfterMs).toBeGreaterThan(50_000)
+    expect(error.retryAfterMs).toBeLessThanOrEqual(60_000)
   })
 
   test('belongs to its account: the same resource of another is another lock', async () => {
@@ -73,7 +73,7 @@ describe('a lock', () => {
     const first = await locks(shop.open()).acquire(resource, LONG)
     expect(await first.release()).toBe(true)
     const again = shop.open()
-    const second = await locks(again).acquire(resource, { ...LONG, ttl_ms: 20, auto_extend: false })
+    const second = await locks(again).acquire(resource, { ...LONG, ttlMs: 20, autoExtend: false })
     await again.close()
     await untilOver(resource)
     const third = await locks(shop.open()).acquire(resource, LONG)
@@ -83,7 +83,7 @@ describe('a lock', () => {
   test('is given back by its holder alone', async () => {
     const resource = newResource()
     const held = locks(shop.open())
-    const former = await held.acquire(resource, { ...LONG, ttl_ms: 20, auto_extend: false })
+    const former = await held.acquire(resource, { ...LONG, ttlMs: 20, autoExtend: false })
     await untilOver(resource)
     const present = await held.acquire(resource, LONG)
     expect(await former.release()).toBe(false)
@@ -96,7 +96,7 @@ describe('a lock', () => {
   test('is kept alive until it is released, and never longer than it may', async () => {
     const resource = newResource()
     const held = locks(shop.open())
-    const lock = await held.acquire(resource, { ...LONG, ttl_ms: 600, hold_max_ms: 2_400 })
+    const lock = await held.acquire(resource, { ...LONG, ttlMs: 600, holdMaxMs: 2_400 })
     // Three of them.
     await untilPast((await rowOf(resource)).held_until, 2 * 600)
     expect(lock.lost.aborted).toBe(false)
@@ -110,10 +110,10 @@ describe('a lock', () => {
   test('can be extended by hand', async () => {
     const resource = newResource()
     const held = locks(shop.open())
-    const lock = await held.acquire(resource, { ...LONG, ttl_ms: 300, auto_extend: false })
-    const { held_until } = await rowOf(resource)
+    const lock = await held.acquire(resource, { ...LONG, ttlMs: 300, autoExtend: false })
+    const { held_until: heldUntil } = await rowOf(resource)
     await lock.extend(60_000)
-    await untilPast(held_until)
+    await untilPast(heldUntil)
     expect(lock.lost.aborted).toBe(false)
     expect(await catchError(held.acquire(resource, LONG))).toMatchObject({ code: 'lock_held' })
     await lock.release()
@@ -123,7 +123,7 @@ describe('a lock', () => {
 
   test('that another has got meanwhile is told as lost', async () => {
     const resource = newResource()
-    const lock = await locks(shop.open()).acquire(resource, { ...LONG, ttl_ms: 300 })
+    const lock = await locks(shop.open()).acquire(resource, { ...LONG, ttlMs: 300 })
     await shop.observer.query(
       `UPDATE onlyonce.locks SET token = token + 1, holder = gen_random_uuid(), held_until = now() + interval '1 hour'
        WHERE resource = $1`,
@@ -139,7 +139,7 @@ describe('a lock', () => {
     const { proxy, pool } = await openProxy(shop)
     const lock = await locks(shop.open({ pool, observe: heard })).acquire(newResource(), {
       ...LONG,
-      ttl_ms: 200,
+      ttlMs: 200,
     })
     proxy.setFault({ kind: 'reset' })
     await waitUntil('it is told', () => lock.lost.aborted)
@@ -151,8 +151,8 @@ describe('a lock', () => {
     const resource = newResource()
     const held = locks(shop.open())
     const first = await held.acquire(resource, LONG)
-    const waiting = held.acquire(resource, { ...LONG, wait_ms: 30_000 })
-    expect(await catchError(held.acquire(resource, { ...LONG, wait_ms: 30 }))).toMatchObject({
+    const waiting = held.acquire(resource, { ...LONG, waitMs: 30_000 })
+    expect(await catchError(held.acquire(resource, { ...LONG, waitMs: 30 }))).toMatchObject({
       code: 'lock_held',
     })
     await first.release()
@@ -183,7 +183,7 @@ describe('an answer that was lost on its way', () => {
     const once = shop.open({ pool })
     await once.start()
     // The server has done what it was asked for, and its answer is cut off.
-    proxy.setFault({ kind: 'reset', direction: 'to_client', after_bytes: 10, times: 1 })
+    proxy.setFault({ kind: 'reset', direction: 'to_client', afterBytes: 10, times: 1 })
     expect((await locks(once).acquire(newResource(), LONG)).token).toBe(1)
   })
 })
@@ -191,11 +191,11 @@ describe('an answer that was lost on its way', () => {
 describe('two signs of life that overtake each other', () => {
   test('leave the longer one, for the database and for the holder', async () => {
     const resource = newResource()
-    const lock = await locks(shop.open()).acquire(resource, { ...LONG, ttl_ms: 600 })
-    const { held_until } = await rowOf(resource)
+    const lock = await locks(shop.open()).acquire(resource, { ...LONG, ttlMs: 600 })
+    const { held_until: heldUntil } = await rowOf(resource)
     await lock.extend(60_000)
     await lock.extend(1)
-    await untilPast(held_until)
+    await untilPast(heldUntil)
     expect(lock.lost.aborted).toBe(false)
     const { rows } = await shop.observer.query(
       `SELECT held_until > now() + interval '30 seconds' AS long FROM onlyonce.locks WHERE resource = $1`,
@@ -209,12 +209,12 @@ describe('assertFence', () => {
   test('lets nobody else get the lock before the transaction has ended, though its ttl is over', async () => {
     const resource = newResource()
     const held = locks(shop.open())
-    const lock = await held.acquire(resource, { ...LONG, ttl_ms: 50, auto_extend: false })
+    const lock = await held.acquire(resource, { ...LONG, ttlMs: 50, autoExtend: false })
     const client = await beginCaller(shop)
     await assertFence(client, lock)
     await untilOver(resource)
     expect(await catchError(held.acquire(resource, LONG))).toMatchObject({ code: 'lock_held' })
-    const waiting = held.acquire(resource, { ...LONG, wait_ms: 30_000 })
+    const waiting = held.acquire(resource, { ...LONG, waitMs: 30_000 })
     expect((await rowOf(resource)).token).toBe(1)
     await client.query('COMMIT')
     expect((await waiting).token).toBe(2)
@@ -223,7 +223,7 @@ describe('assertFence', () => {
   test('does not keep the lock from being extended, however long the transaction takes', async () => {
     const resource = newResource()
     const held = locks(shop.open())
-    const lock = await held.acquire(resource, { ...LONG, ttl_ms: 600 })
+    const lock = await held.acquire(resource, { ...LONG, ttlMs: 600 })
     const client = await beginCaller(shop)
     await assertFence(client, lock)
     await untilPast((await rowOf(resource)).held_until, 2 * 600)
@@ -250,7 +250,7 @@ describe('assertFence', () => {
   test('rejects a late writer, and its transaction cannot commit whatever it does', async () => {
     const resource = newResource()
     const held = locks(shop.open())
-    const late = await held.acquire(resource, { ...LONG, ttl_ms: 20, auto_extend: false })
+    const late = await held.acquire(resource, { ...LONG, ttlMs: 20, autoExtend: false })
     await untilOver(resource)
     const present = await held.acquire(resource, LONG)
     const client = await beginCaller(shop)
@@ -273,7 +273,7 @@ describe('assertFence', () => {
   test('works inside a protected transaction, which a late writer leaves without effect', async () => {
     const resource = newResource()
     const once = shop.open()
-    const lock = await locks(once).acquire(resource, { ...LONG, ttl_ms: 20, auto_extend: false })
+    const lock = await locks(once).acquire(resource, { ...LONG, ttlMs: 20, autoExtend: false })
     const call = makeCall()
     const work = async (tx: Parameters<typeof assertFence>[0]) => {
       await tx.query(`INSERT INTO effects (note) VALUES ('guarded')`)
@@ -298,12 +298,12 @@ describe('assertFence', () => {
 
 describe('what is refused', () => {
   test.each([
-    [{ account: 'acct_1' }, 'ttl_ms'],
-    [{ account: 'acct_1', ttl_ms: 0 }, 'ttl_ms'],
-    [{ account: 'acct_1', ttl_ms: Number.POSITIVE_INFINITY }, 'ttl_ms'],
-    [{ ttl_ms: 1 }, 'account'],
-    [{ ...LONG, wait_ms: -1 }, 'wait_ms'],
-    [{ ...LONG, hold_max_ms: 0 }, 'hold_max_ms'],
+    [{ account: 'acct_1' }, 'ttlMs'],
+    [{ account: 'acct_1', ttlMs: 0 }, 'ttlMs'],
+    [{ account: 'acct_1', ttlMs: Number.POSITIVE_INFINITY }, 'ttlMs'],
+    [{ ttlMs: 1 }, 'account'],
+    [{ ...LONG, waitMs: -1 }, 'waitMs'],
+    [{ ...LONG, holdMaxMs: 0 }, 'holdMaxMs'],
     [{ ...LONG, ttl: 5 }, 'no option ttl'],
   ])('%j', async (options, why) => {
     await expect(locks(shop.open()).acquire('r', options as never)).rejects.toThrow(why)

@@ -23,10 +23,10 @@ function changed(change: (url: URL) => void): string {
   return url.href
 }
 
-function openAt(connection_string: string, observe?: Parameters<typeof onlyonce>[0]['observe']) {
-  const store = postgres({ connection_string, connection_wait_max_ms: 2_000 })
+function openAt(connectionString: string, observe?: Parameters<typeof onlyonce>[0]['observe']) {
+  const store = postgres({ connectionString, connectionWaitMaxMs: 2_000 })
   const once = onlyonce({ store, secret: SECRET, ...(observe !== undefined && { observe }) })
-  cleanUpLater(() => once.close({ max_ms: 100 }))
+  cleanUpLater(() => once.close({ maxMs: 100 }))
   return once
 }
 
@@ -126,8 +126,8 @@ test('where nobody observes, the reason is a warning of the process, once', asyn
 
 test('an address that is none is refused at once, and not repeated', () => {
   const wrong = `postgres://user:${PASSWORD}@host:port:5/x`
-  const make = () => postgres({ connection_string: wrong })
-  expect(make).toThrow(/connection_string is no address of a database/)
+  const make = () => postgres({ connectionString: wrong })
+  expect(make).toThrow(/connectionString is no address of a database/)
   expect(make).not.toThrow(PASSWORD)
 })
 
@@ -139,8 +139,8 @@ test.each([
   'mysql://user@host/x',
   'http://host',
   undefined,
-])('an address of something else is refused at once: %s', (connection_string) => {
-  const make = () => postgres({ connection_string: connection_string as string })
+])('an address of something else is refused at once: %s', (connectionString) => {
+  const make = () => postgres({ connectionString: connectionString as string })
   expect(make).toThrow(expect.objectContaining({ code: 'option_invalid' }))
 })
 
@@ -150,13 +150,13 @@ test.each([
   'postgresql:///d?host=/tmp',
   '/tmp d',
   'socket:/tmp?db=d',
-])('an address of a server is taken: %s', (connection_string) => {
-  expect(() => postgres({ connection_string })).not.toThrow()
+])('an address of a server is taken: %s', (connectionString) => {
+  expect(() => postgres({ connectionString })).not.toThrow()
 })
 
-test.each([0, -1, 1.5, Number.NaN, '5'])('a pool of %s connections is refused', (pool_size) => {
-  const make = () => postgres({ connection_string: 'postgres://u@h/d', pool_size: pool_size as number })
-  expect(make).toThrow(/pool_size must be a whole number from 1/)
+test.each([0, -1, 1.5, Number.NaN, '5'])('a pool of %s connections is refused', (poolSize) => {
+  const make = () => postgres({ connectionString: 'postgres://u@h/d', poolSize: poolSize as number })
+  expect(make).toThrow(/poolSize must be a whole number from 1/)
 })
 
 test('missing files of migrations are told as such', async () => {
@@ -189,7 +189,7 @@ test('a client over HTTP hears none of it', async () => {
       method: 'POST',
       route: '/orders',
       path: '/orders',
-      path_params: {},
+      pathParams: {},
       query: '',
       account: 'acct_1',
       header: (name: string) => (name.toLowerCase() === 'idempotency-key' ? 'a-key-that-is-long' : undefined),

@@ -67,7 +67,7 @@ describe.each(POOLERS)('a start without a key that records name, with pooler %s'
     expect(await readList()).toEqual(['fingerprint default', 'reply b'])
   })
 
-  const other_bytes = (id: string) => ({ current: id, keys: { [id]: bytes('other') } })
+  const otherBytes = (id: string) => ({ current: id, keys: { [id]: bytes('other') } })
 
   test.each([
     ['secret', 'fingerprint a'],
@@ -77,7 +77,7 @@ describe.each(POOLERS)('a start without a key that records name, with pooler %s'
     async (option, listed) => {
       const call = makeCall()
       await shop.open({ store, [option]: ring('a') }).transaction(call, async () => 1)
-      const changed = shop.open({ store, [option]: other_bytes('a') })
+      const changed = shop.open({ store, [option]: otherBytes('a') })
       let runs = 0
       expect(await catchError(changed.transaction(call, async () => ++runs))).toMatchObject({
         code: 'key_ring_incomplete',
@@ -100,7 +100,7 @@ describe.each(POOLERS)('a start without a key that records name, with pooler %s'
     await shop.open({ store, secret: ring('a') }).transaction(makeCall(), async () => 1)
     await shop.observer.query('UPDATE onlyonce.key_ids SET digest = NULL')
     await shop.open({ store, secret: ring('a') }).start()
-    expect(await catchError(shop.open({ store, secret: other_bytes('a') }).start())).toMatchObject({
+    expect(await catchError(shop.open({ store, secret: otherBytes('a') }).start())).toMatchObject({
       code: 'key_ring_incomplete',
     })
   })
@@ -141,7 +141,7 @@ describe.each(POOLERS)('a start without a key that records name, with pooler %s'
          fingerprint_key_id, created_at, changed_at, lease_until)
       SELECT 'a', 'o', n, 'in_progress', 1, gen_random_uuid(), 'owner', now(), '', 'b', now(), now(), now()
       FROM generate_series(1, 50000) AS n`)
-    const hasty = shop.open({ store: { ...store, key_check_max_ms: 1 }, secret: ring('b') })
+    const hasty = shop.open({ store: { ...store, keyCheckMaxMs: 1 }, secret: ring('b') })
     expect(await catchError(hasty.start())).toMatchObject({
       code: 'key_ring_incomplete',
       message: expect.stringMatching(/"a".*in 1 ms/),
@@ -165,7 +165,7 @@ describe('a usual start', () => {
     await settleWithin(20_000, shop.open(options).start())
     expect(await read()).toEqual(before)
     expect(before).toHaveLength(2)
-    const lacking = shop.open({ ...options, secret: ring('c'), store: { lock_wait_max_ms: 50 } })
+    const lacking = shop.open({ ...options, secret: ring('c'), store: { lockWaitMaxMs: 50 } })
     expect(await catchError(lacking.start())).toMatchObject({ code: 'store_unavailable' })
   })
 
@@ -176,7 +176,7 @@ describe('a usual start', () => {
   ])('may be made by twenty at once, %s', async (_, kinds) => {
     await shop.open({ secret: ring('old1'), encryption: ring('old2') }).start()
     const doors = Array.from({ length: 20 }, (_, i) =>
-      shop.open({ ...kinds[i % kinds.length]!, pool_options: { max: 2 } }),
+      shop.open({ ...kinds[i % kinds.length]!, poolOptions: { max: 2 } }),
     )
     await Promise.all(doors.map((once) => once.start()))
     expect((await readList()).filter((key) => key.includes('old'))).toEqual([])

@@ -229,8 +229,8 @@ describe.each(POOLERS)('misuse of tx, with pooler %s', (pooler) => {
         ({ outcome }) => outcome,
         () => 'failed',
       )
-    const was_done = await lost
-    expect(await shop.countEffects(call.key)).toBe(was_done && told === 'executed' ? 1 : 0)
+    const wasDone = await lost
+    expect(await shop.countEffects(call.key)).toBe(wasDone && told === 'executed' ? 1 : 0)
     expect((await once.explain(call)).state === 'completed').toBe(told === 'executed')
   })
 

@@ -26,7 +26,7 @@ async function roleWith(rights: string): Promise<string> {
     GRANT ${rights} ON ALL TABLES IN SCHEMA onlyonce TO ${role};
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA onlyonce TO ${role}`)
   cleanUpLater(async () => void (await shop.observer.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)))
-  const url = new URL(shop.database.server_url)
+  const url = new URL(shop.database.serverUrl)
   Object.assign(url, { username: role, password })
   return url.href
 }
@@ -39,7 +39,7 @@ async function openAs(url: string, options: Partial<Parameters<typeof onlyonce>[
     ...options,
     store: postgres({ pool, pooler: POOLER }),
   })
-  cleanUpLater(() => once.close({ max_ms: 1_000 }))
+  cleanUpLater(() => once.close({ maxMs: 1_000 }))
   return once
 }
 
@@ -60,11 +60,11 @@ const isThere = async (key: string) =>
 
 test('a role that may not delete is told so once, and everything but pruning goes on', async () => {
   const key = await leaveExpired()
-  const quick = LIMITS as { reap_every_ms: number }
-  const before = quick.reap_every_ms
-  quick.reap_every_ms = 5
+  const quick = LIMITS as { reapEveryMs: number }
+  const before = quick.reapEveryMs
+  quick.reapEveryMs = 5
   onTestFinished(() => {
-    quick.reap_every_ms = before
+    quick.reapEveryMs = before
   })
   const heard = makeRecorder()
   const once = await openAs(await roleWithoutDelete(), { background: true, observe: heard })

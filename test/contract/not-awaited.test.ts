@@ -39,7 +39,7 @@ const CALLS: Readonly<
 > = {
   'inbox.once': [
     (tx, note) =>
-      inbox(once).once(tx, { account, source: 's', message_id: note }, async () => {
+      inbox(once).once(tx, { account, source: 's', messageId: note }, async () => {
         await new Promise(setImmediate)
         await leaveEffect(tx, note)
         await tx.query('SELECT 1')
@@ -112,7 +112,7 @@ describe.each(Object.entries(CALLS))('%s that is not awaited', (_, [call, count]
 test('a decision and a fence that are not awaited are part of the transaction', async () => {
   const unknown = makeCall()
   await catchError(once.transaction(unknown, (tx) => tx.query('SELECT 1; COMMIT; SELECT 2')))
-  const lock = await locks(once).acquire('ledger', { account, ttl_ms: 60_000, auto_extend: false })
+  const lock = await locks(once).acquire('ledger', { account, ttlMs: 60_000, autoExtend: false })
   const calls: Promise<unknown>[] = []
   await once.transaction(makeCall(), async (tx) => {
     const reply = { status: 200, headers: {}, body: '{}' }
@@ -124,12 +124,12 @@ test('a decision and a fence that are not awaited are part of the transaction', 
 })
 
 test('a call that never ends ends its transaction when the time is over, and nothing is written', async () => {
-  const door = shop.open({ store: { transaction_max_ms: 300 } })
+  const door = shop.open({ store: { transactionMaxMs: 300 } })
   const { key, ...call } = makeCall()
   const running = door.transaction({ ...call, key }, async (tx) => {
     const on = tx as unknown as Tx
     inbox(door)
-      .once(on, { account, source: 's', message_id: key }, () => new Promise(() => {}))
+      .once(on, { account, source: 's', messageId: key }, () => new Promise(() => {}))
       .catch(() => {})
   })
   const error = await settleWithin(20_000, catchError(running))

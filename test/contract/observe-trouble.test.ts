@@ -22,9 +22,9 @@ beforeAll(async () => {
 })
 
 test('a lost lease is told once, by whoever notices first', async () => {
-  const [heard, other_heard] = [makeRecorder(), makeRecorder()]
-  const [one, other] = [shop.open({ observe: heard }), shop.open({ observe: other_heard })]
-  const call = { ...makeCall(), lease_ms: 150, rerunnable: true }
+  const [heard, otherHeard] = [makeRecorder(), makeRecorder()]
+  const [one, other] = [shop.open({ observe: heard }), shop.open({ observe: otherHeard })]
+  const call = { ...makeCall(), leaseMs: 150, rerunnable: true }
   const first = one.handler(call, async ({ signal }) => {
     // A beat may come between the end of the lease and the claim: then once more.
     await waitUntil('it was taken over', async () => {
@@ -42,7 +42,7 @@ test('a lost lease is told once, by whoever notices first', async () => {
     'call_ended failed lease_lost',
   ])
   expect(heard.of('lease_lost')[0]?.fence).toBe(1)
-  expect(other_heard.story(call.key).slice(-4)).toEqual([
+  expect(otherHeard.story(call.key).slice(-4)).toEqual([
     'call_started',
     'zombie_key',
     'reserved failed_retry',
@@ -69,7 +69,7 @@ test('a heartbeat that meets our own completed record is no lost lease', async (
     },
   })
   const once = onlyonce({ store: slow, secret: SECRET, observe: heard })
-  const call = { ...makeCall(), lease_ms: 3 }
+  const call = { ...makeCall(), leaseMs: 3 }
   expect(await once.handler(call, async () => 1)).toEqual({ outcome: 'executed', value: 1 })
   expect(heard.story(call.key)).toEqual(['call_started', 'reserved created', 'call_ended executed'])
 })
@@ -128,13 +128,13 @@ test('a collision is an error of the store, and one reservation', async () => {
 test('a store that is away is told by step and code, also where it was tried again', async () => {
   const heard = makeRecorder()
   const { proxy, pool } = await openProxy(shop)
-  const bounds = { statement_max_ms: 200, connection_wait_max_ms: 200 }
+  const bounds = { statementMaxMs: 200, connectionWaitMaxMs: 200 }
   const once = shop.open({ pool, store: bounds, observe: heard })
   await once.start()
   const [looked, claimed, saved] = [makeCall(), makeCall(), makeCall()]
-  const deadline_ms = 300
+  const deadlineMs = 300
   await catchError(
-    once.handler({ ...saved, deadline_ms }, async () => {
+    once.handler({ ...saved, deadlineMs }, async () => {
       proxy.setFault({ kind: 'black_hole' })
     }),
   )
@@ -144,13 +144,13 @@ test('a store that is away is told by step and code, also where it was tried aga
     'store_error complete store_unavailable',
   ])
   expect(heard.story(saved.key).at(-1)).toBe('call_ended failed outcome_unknown')
-  await catchError(once.transaction({ ...looked, deadline_ms }, async () => 1))
+  await catchError(once.transaction({ ...looked, deadlineMs }, async () => 1))
   expect(heard.story(looked.key)).toEqual([
     'call_started',
     expect.stringMatching(/^store_error look /),
     expect.stringMatching(/^call_ended failed (?:store_unavailable|pool_exhausted)$/),
   ])
-  await catchError(once.handler({ ...claimed, deadline_ms }, async () => 1))
+  await catchError(once.handler({ ...claimed, deadlineMs }, async () => 1))
   expect(heard.story(claimed.key)[1]).toMatch(/^store_error claim /)
   expect(heard.story(claimed.key)).not.toContain('reserved created')
 })

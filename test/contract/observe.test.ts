@@ -65,7 +65,7 @@ describe.each(Object.entries(PROTECTIONS))('%s tells', (protection, run) => {
     expect(heard.of('call_ended').map(({ fence }) => fence)).toEqual([1, 1, null])
     for (const ended of heard.of('call_ended')) {
       expect(ended).toMatchObject({ protection, id, failure: null, joined: false })
-      expect(ended.duration_ms).toBeGreaterThan(0)
+      expect(ended.durationMs).toBeGreaterThan(0)
     }
   })
 

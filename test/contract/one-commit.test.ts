@@ -12,7 +12,7 @@ let server: DurableServer
 beforeAll(async () => {
   // A server of one's own, where nobody else writes: transaction ids are counted by the server, not the database.
   server = await startDurableServer({ autovacuum: 'off', synchronous_commit: 'off' })
-  await withClient(server.server_url, (client) =>
+  await withClient(server.serverUrl, (client) =>
     client.query('CREATE TABLE effects (id bigserial PRIMARY KEY, note text NOT NULL)'),
   )
 })
@@ -23,7 +23,7 @@ beforeAll(async () => {
  */
 async function countWriters(work: () => Promise<void>): Promise<number> {
   const readId = () =>
-    withClient(server.server_url, async (client) => {
+    withClient(server.serverUrl, async (client) => {
       const { rows } = await client.query('SELECT pg_current_xact_id()::text::bigint AS id')
       return Number(rows[0].id)
     })
@@ -37,8 +37,8 @@ async function countWriters(work: () => Promise<void>): Promise<number> {
  * database, because to wait is to commit there as well.
  */
 async function readCommits(): Promise<{ commits: number; rollbacks: number }> {
-  const datname = new URL(server.server_url).pathname.slice(1)
-  return await withClient(addressWithin(server.server_url, 'template1'), async (client) => {
+  const datname = new URL(server.serverUrl).pathname.slice(1)
+  return await withClient(addressWithin(server.serverUrl, 'template1'), async (client) => {
     await waitUntil('nobody else is connected', async () => {
       const { rows } = await client.query(
         `SELECT count(*)::int AS count FROM pg_stat_activity
@@ -80,7 +80,7 @@ describe.each(POOLERS)('commits, with pooler %s', (pooler) => {
       for (const result of results) expect(result.outcome).toBe('executed')
     }
     expect(await countWriters(run)).toBe(CALLS)
-    const ids = await withClient(server.server_url, async (client) => {
+    const ids = await withClient(server.serverUrl, async (client) => {
       const { rows } = await client.query(
         'SELECT count(DISTINCT xmin::text)::int AS count FROM effects WHERE note = $1',
         [note],

@@ -50,7 +50,7 @@ describe('the list', () => {
     const found = await all({})
     expect(found).toHaveLength(30)
     expect(new Set(found.map(({ state }) => state))).toEqual(new Set(['in_progress', 'unknown', 'parked']))
-    const times = found.map(({ attempted_at }) => attempted_at)
+    const times = found.map(({ attemptedAt }) => attemptedAt)
     expect(times).toEqual([...times].sort((a, b) => a - b))
   })
 
@@ -66,9 +66,9 @@ describe('the list', () => {
       state: 'unknown',
       failure: { code: 'boom', message: 'it broke' },
       version: '2',
-      recovery_point: 'charged',
+      recoveryPoint: 'charged',
       looks: 3,
-      waits_for: expect.stringMatching(/^call-/),
+      waitsFor: expect.stringMatching(/^call-/),
     })
     const completed = await operator(shop.open()).list({ states: ['completed'], account: 'acct_1', limit: 1 })
     expect(JSON.stringify(completed)).not.toContain('secret')
@@ -78,9 +78,9 @@ describe('the list', () => {
   })
 
   test('is narrowed by account, operation, state and age, and shows no other account', async () => {
-    const of_account = await all({ account: 'acct_1' })
-    expect(new Set(of_account.map(({ account }) => account))).toEqual(new Set(['acct_1']))
-    expect(of_account.length).toBeLessThan(30)
+    const ofAccount = await all({ account: 'acct_1' })
+    expect(new Set(ofAccount.map(({ account }) => account))).toEqual(new Set(['acct_1']))
+    expect(ofAccount.length).toBeLessThan(30)
     expect(await all({ account: 'acct_9' })).toEqual([])
     expect(new Set((await all({ operation: 'op.1' })).map(({ operation }) => operation))).toEqual(
       new Set(['op.1']),
@@ -89,7 +89,7 @@ describe('the list', () => {
     expect(await all({ states: ['retryable', 'completed'], account: 'acct_0', limit: 500 })).toHaveLength(
       1010,
     )
-    const old = await all({ older_than_ms: 2 * 3_600_000 })
+    const old = await all({ olderThanMs: 2 * 3_600_000 })
     expect(old.length).toBeGreaterThan(0)
     expect(old.length).toBeLessThan(30)
   })
@@ -116,9 +116,9 @@ describe('the list', () => {
     expect(plan).not.toContain('Seq Scan')
     // 1 for the first name, 1 for each name behind it, 1 for the key under each: never one for each record.
     const read = [...plan.matchAll(/Index.* Scan .*actual rows=([\d.]+) loops=(\d+)/g)]
-    const rows_read = read.reduce((sum, [, count, loops]) => sum + Number(count) * Number(loops), 0)
+    const rowsRead = read.reduce((sum, [, count, loops]) => sum + Number(count) * Number(loops), 0)
     expect(read.length).toBeGreaterThanOrEqual(3)
-    expect(rows_read).toBeLessThan(10)
+    expect(rowsRead).toBeLessThan(10)
     expect(
       (await operator(shop.open()).list({ account: 'acct_1', key: 'key-completed-1' })).records,
     ).toHaveLength(1)
@@ -132,7 +132,7 @@ describe('the list', () => {
     [{ states: [] }, 'states'],
     [{ limit: 0 }, 'limit'],
     [{ limit: 501 }, 'limit'],
-    [{ older_than_ms: -1 }, 'older_than_ms'],
+    [{ olderThanMs: -1 }, 'olderThanMs'],
     [{ cursor: 'nonsense' }, 'cursor'],
     [{ cursor: Buffer.from('["1 OR 1=1","a","b","c"]').toString('base64url') }, 'cursor'],
     [{ page: 2 }, 'no option page'],

@@ -64,7 +64,7 @@ describe('a decision in a transaction of the caller', () => {
     ['resolve', (call, signed) => operator(once).resolve(call, { ...signed, reply: REPLY }), 'completed'],
     [
       'allow_retry',
-      (call, signed) => operator(once).resolve(call, { ...signed, allow_retry: true }),
+      (call, signed) => operator(once).resolve(call, { ...signed, allowRetry: true }),
       'retryable',
     ],
     ['park', (call, signed) => operator(once).park(call, signed), 'parked'],
@@ -137,7 +137,7 @@ describe('giving up', () => {
     const call = await retryableCall()
     const before = calls
     const given = await operator(once).giveUp(call, { ...SIGNED, reply: REPLY })
-    expect(given).toEqual({ given_up: true, state: 'retryable' })
+    expect(given).toEqual({ givenUp: true, state: 'retryable' })
     away = false
     expect(await run(call)).toEqual({ ...GIVEN_UP, status: 422 })
     expect(calls).toBe(before)
@@ -172,13 +172,13 @@ describe('giving up', () => {
       [done, 'completed'],
       [makeCall(), 'none'],
     ] as const) {
-      expect(await desk.giveUp(call, { ...SIGNED, reply: REPLY })).toEqual({ given_up: false, state })
+      expect(await desk.giveUp(call, { ...SIGNED, reply: REPLY })).toEqual({ givenUp: false, state })
       expect(await stateOf(call)).toBe(state)
     }
     const running = makeCall()
     await once.handler(running, async () => {
       const given = await desk.giveUp(running, { ...SIGNED, reply: REPLY })
-      expect(given).toEqual({ given_up: false, state: 'in_progress' })
+      expect(given).toEqual({ givenUp: false, state: 'in_progress' })
       return 'done'
     })
   })
@@ -192,9 +192,9 @@ describe('giving up', () => {
         operator(once).giveUp(call, { ...SIGNED, reply: REPLY }),
         run(call),
       ])
-      if (given.given_up) expect(came).toEqual({ ...GIVEN_UP, status: 422 })
+      if (given.givenUp) expect(came).toEqual({ ...GIVEN_UP, status: 422 })
       else expect(came).toMatchObject({ outcome: 'executed', value: { done: true } })
-      expect(calls - before).toBe(given.given_up ? 0 : 1)
+      expect(calls - before).toBe(given.givenUp ? 0 : 1)
     }
   })
 

@@ -105,7 +105,7 @@ describe('resolving', () => {
 
   test.each(['unknown', 'parked'])('%s by allowing a retry: it runs once more', async (state) => {
     const call = state === 'unknown' ? await unknownCall() : await parkedCall()
-    await operator(once).resolve(call, { ...SIGNED, allow_retry: true })
+    await operator(once).resolve(call, { ...SIGNED, allowRetry: true })
     expect((await operator(once).show(call)).state).toBe('retryable')
     expect(await retry(call)).toEqual({ outcome: 'executed', value: 'ran again' })
     expect(await retry(call)).toEqual({ outcome: 'replayed', value: 'ran again' })
@@ -114,20 +114,20 @@ describe('resolving', () => {
   })
 
   test('keeps the record as long as its operation said, or as the operator says', async () => {
-    const day_ms = 86_400_000
-    const kept = async (retention_ms?: number) => {
+    const dayMs = 86_400_000
+    const kept = async (retentionMs?: number) => {
       const call = await unknownCall()
       await shop.observer.query('UPDATE onlyonce.records SET retention_ms = $1 WHERE key = $2', [
-        5 * day_ms,
+        5 * dayMs,
         call.key,
       ])
-      const options = { ...SIGNED, allow_retry: true, ...(retention_ms && { retention_ms }) } as const
+      const options = { ...SIGNED, allowRetry: true, ...(retentionMs && { retentionMs }) } as const
       await operator(once).resolve(call, options)
       const { record } = await operator(once).show(call)
-      return record!.expires_at! - record!.changed_at
+      return record!.expiresAt! - record!.changedAt
     }
-    expect(Math.round((await kept()) / day_ms)).toBe(5)
-    expect(Math.round((await kept(2 * day_ms)) / day_ms)).toBe(2)
+    expect(Math.round((await kept()) / dayMs)).toBe(5)
+    expect(Math.round((await kept(2 * dayMs)) / dayMs)).toBe(2)
   })
 
   test('is refused for what is in progress, finished or not there, and says what to do', async () => {
@@ -142,7 +142,7 @@ describe('resolving', () => {
     const desk = operator(once)
     for (const call of [running, makeCall()]) {
       for (const decide of [
-        () => desk.resolve(call, { ...SIGNED, allow_retry: true }),
+        () => desk.resolve(call, { ...SIGNED, allowRetry: true }),
         () => desk.park(call, SIGNED),
         () => desk.unpark(call, SIGNED),
       ]) {
@@ -187,7 +187,7 @@ describe('parking', () => {
     expect((await retry(call)).outcome).toBe('unknown')
     expect(await catchError(operator(once).unpark(call, SIGNED))).toMatchObject({ code: 'not_resolvable' })
 
-    await operator(once).resolve(call, { ...SIGNED, allow_retry: true })
+    await operator(once).resolve(call, { ...SIGNED, allowRetry: true })
     expect(await rowOf(call)).toMatchObject({ state: 'retryable', waits_for: null, look_at: null })
   })
 
@@ -212,7 +212,7 @@ describe('the audit', () => {
       [3, 'cy', 'resolve', 'unknown', 'completed'],
     ])
     expect(audit[2]!.why).toBe('paid with [card number]')
-    expect(audit.every(({ fence, at }) => fence === record!.fence && at <= record!.changed_at + 1_000)).toBe(
+    expect(audit.every(({ fence, at }) => fence === record!.fence && at <= record!.changedAt + 1_000)).toBe(
       true,
     )
     expect(attempts.at(-1)).toMatchObject({ outcome: 'completed' })
@@ -265,7 +265,7 @@ describe('two operators', () => {
       const call = await unknownCall()
       const outcomes = await Promise.allSettled([
         desks[0].resolve(call, { by: 'ann', why: 'w', reply: REPLY }),
-        desks[1].resolve(call, { by: 'bob', why: 'w', allow_retry: true }),
+        desks[1].resolve(call, { by: 'bob', why: 'w', allowRetry: true }),
       ])
       const lost = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason.code] : []))
       expect(lost).toHaveLength(1)
@@ -289,7 +289,7 @@ describe('two operators', () => {
 
   test('that decide upon a page of yesterday are told', async () => {
     const call = await unknownCall()
-    const decision = { ...SIGNED, allow_retry: true, fence: 99 } as const
+    const decision = { ...SIGNED, allowRetry: true, fence: 99 } as const
     expect(await catchError(operator(once).resolve(call, decision))).toMatchObject({ code: 'record_changed' })
     await operator(once).resolve(call, { ...decision, fence: 1 })
   })
@@ -297,8 +297,8 @@ describe('two operators', () => {
 
 describe('what is refused', () => {
   test.each<readonly [unknown, string]>([
-    [{ ...SIGNED }, 'either reply or allow_retry'],
-    [{ ...SIGNED, allow_retry: true, reply: REPLY }, 'either reply or allow_retry'],
+    [{ ...SIGNED }, 'either reply or allowRetry'],
+    [{ ...SIGNED, allowRetry: true, reply: REPLY }, 'either reply or allowRetry'],
     [{ ...SIGNED, reply: { status: 99 } }, 'status'],
     [{ ...SIGNED, reply: { status: 200, body: 5 } }, 'body'],
     [{ ...SIGNED, reply: { status: 200, body: 'paid' } }, 'is not JSON'],
@@ -307,7 +307,7 @@ describe('what is refused', () => {
       (name) => [{ ...SIGNED, reply: { status: 200, headers: { [name]: 'a' } } }, name] as const,
     ),
     [{ ...SIGNED, reply: { status: 200, headers: { location: 'a\r\nb: c' } } }, 'location'],
-    [{ ...SIGNED, allow_retry: true, retention_ms: 0 }, 'retention_ms'],
+    [{ ...SIGNED, allowRetry: true, retentionMs: 0 }, 'retentionMs'],
   ])('%j', async (resolution, why) => {
     const call = await unknownCall()
     await expect(operator(once).resolve(call, resolution as never)).rejects.toThrow(why)

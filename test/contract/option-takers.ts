@@ -5,7 +5,7 @@ import * as root from '../../src/index.ts'
 import { receiveWebhook, signWebhook, verifyWebhook, webhooks } from '../../src/webhooks/index.ts'
 
 const secret = 'a secret of at least thirty-two bytes'
-export const STRAY = { unheard_of: 1 }
+export const STRAY = { unheardOf: 1 }
 export const pool = new pg.Pool({ connectionString: 'postgres://nobody@127.0.0.1:1/nothing' })
 export const once = root.onlyonce({ store: root.postgres({ pool }), secret })
 export const account = () => 'acme'
@@ -75,10 +75,10 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
   './limits': {
     admissionOf: (door) => any(door.admissionOf)({ allowed: false, name: 'live' }, STRAY),
     limitHeaders: (door) => any(door.limitHeaders)({ allowed: false, name: 'live' }, STRAY),
-    overload: (door) => any(door.overload)({ in_flight_max: 1, lag_max_ms: 1, ...STRAY }),
-    rateLimit: (door) => any(door.rateLimit)({ pool, name: 'live', points: 1, per_ms: 1, ...STRAY }),
+    overload: (door) => any(door.overload)({ inFlightMax: 1, lagMaxMs: 1, ...STRAY }),
+    rateLimit: (door) => any(door.rateLimit)({ pool, name: 'live', points: 1, perMs: 1, ...STRAY }),
     velocityLimit: (door) =>
-      any(door.velocityLimit)({ pool, name: 'card', secret, rules: [{ points: 1, per_ms: 1 }], ...STRAY }),
+      any(door.velocityLimit)({ pool, name: 'card', secret, rules: [{ points: 1, perMs: 1 }], ...STRAY }),
   },
   './webhooks': {
     isPublicAddress: NO_OPTIONS,
@@ -147,7 +147,7 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
     {
       list: () => root.operator(once).list(any(STRAY)),
       show: () => root.operator(once).show(call, any(STRAY)),
-      resolve: () => root.operator(once).resolve(call, any({ ...signature, allow_retry: true, ...STRAY })),
+      resolve: () => root.operator(once).resolve(call, any({ ...signature, allowRetry: true, ...STRAY })),
       giveUp: () => root.operator(once).giveUp(call, any({ ...signature, reply: { status: 409 }, ...STRAY })),
       park: () => root.operator(once).park(call, any({ ...signature, ...STRAY })),
       unpark: () => root.operator(once).unpark(call, any({ ...signature, ...STRAY })),
@@ -156,7 +156,7 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
   locks: [
     root.locks(once),
     {
-      acquire: () => root.locks(once).acquire('ledger', any({ account: 'acme', ttl_ms: 1_000, ...STRAY })),
+      acquire: () => root.locks(once).acquire('ledger', any({ account: 'acme', ttlMs: 1_000, ...STRAY })),
     },
   ],
   outbox: [
@@ -179,7 +179,7 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
           .inbox(once)
           .once(
             pool as never,
-            any({ account: 'acme', source: 's', message_id: 'm', ...STRAY }),
+            any({ account: 'acme', source: 's', messageId: 'm', ...STRAY }),
             async () => 1,
           ),
     },

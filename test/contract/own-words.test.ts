@@ -42,7 +42,7 @@ test('a start that looks for the records of a key leaves no warning in the log o
   const pool = shop.database.pool({ max: 2 })
   const notices: (string | undefined)[] = []
   pool.on('connect', (client) => client.on('notice', ({ message }) => notices.push(message)))
-  await shop.open({ secret: ring('warned_b'), pool, store: { lock_wait_max_ms: 1_234 } }).start()
+  await shop.open({ secret: ring('warned_b'), pool, store: { lockWaitMaxMs: 1_234 } }).start()
   expect(notices).toEqual([])
 })
 

@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest'
 import { describe as tell } from '../../src/explain-text.ts'
 
-const facts = { reply_status: null, failure: null, settled_by: null, given_up: false, recovery_point: null }
-const in_doubt = { step: 'charged', key: 'k', generation: 0, since: 0 }
+const facts = { replyStatus: null, failure: null, settledBy: null, givenUp: false, recoveryPoint: null }
+const inDoubt = { step: 'charged', key: 'k', generation: 0, since: 0 }
 
 it.each([
   ['handler', null],
   ['operation', null],
-  ['operation', in_doubt],
+  ['operation', inDoubt],
 ] as const)('next of a parked %s names a decision for either outcome', (kind, doubt) => {
   const failure = { code: 'c', message: 'm' }
   const record = { state: 'parked', kind, decided: false, failure, fence: 1 } as never
-  const { next } = tell(record, { ...facts, in_doubt: doubt }, 1)
+  const { next } = tell(record, { ...facts, inDoubt: doubt }, 1)
   expect(next).toMatch(/allow_retry: true/)
   expect(next).toMatch(/resolve with the reply|addEvidence/)
 })

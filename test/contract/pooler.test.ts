@@ -19,7 +19,7 @@ test('no named statement, no setting, no lock stays in the session', async () =>
     channels: (await pool.query('SELECT pg_listening_channels()')).rows,
   })
   const before = await read()
-  const once = shop.open({ pool, store: { pooler: 'transaction', lock_wait_max_ms: 1_234 } })
+  const once = shop.open({ pool, store: { pooler: 'transaction', lockWaitMaxMs: 1_234 } })
   for (const isolation of ['read committed', 'repeatable read', 'serializable'] as const) {
     for (const exclusive of [false, true]) {
       const call = { ...makeCall(), isolation, exclusive }

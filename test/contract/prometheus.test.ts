@@ -19,7 +19,7 @@ async function linesOf(registry: Registry, name: string): Promise<string[]> {
 
 test('the text of the registry after known calls', async () => {
   const registry = new Registry()
-  const once = shop.open({ observe: prometheus({ registry }), stuck_check_every_ms: 10 })
+  const once = shop.open({ observe: prometheus({ registry }), stuckCheckEveryMs: 10 })
   const call = makeCall()
   const labels = '{operation="transfers.create",protection="transaction"}'
   for (const _ of [1, 2, 3]) await once.transaction(call, async () => 1)

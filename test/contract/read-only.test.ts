@@ -56,14 +56,14 @@ describe('on a database that only reads', () => {
   })
 
   test.each([note, ask])('an operation is told so: %o', async (called) => {
-    const call = { account: 'acct_1', key: makeCall().key, input: { note: 'never' }, deadline_ms: 1_500 }
+    const call = { account: 'acct_1', key: makeCall().key, input: { note: 'never' }, deadlineMs: 1_500 }
     // The server has refused the claim, so this request has begun nothing.
     const told = { ...AWAY, executed: 'not_by_this_request' }
     expect(await catchError(once.run(called, call))).toMatchObject(told)
   })
 
   test('an operation that is to be taken over is told so, and stays as it is', async () => {
-    const call = { account: 'acct_1', key: makeCall().key, input: { note: 'never' }, deadline_ms: 1_500 }
+    const call = { account: 'acct_1', key: makeCall().key, input: { note: 'never' }, deadlineMs: 1_500 }
     let away = true
     const take = operation('notes.take', async (op) => {
       if (away) throw notExecuted()
@@ -129,7 +129,7 @@ function routes(): readonly Route[] {
     path,
     prefix: '',
     order: 'layer_first',
-    policy: { deadline_ms: 1_500, ...policy },
+    policy: { deadlineMs: 1_500, ...policy },
     handle,
   })
   const done = { do: 'json', status: 201, value: {} } as const

@@ -55,7 +55,7 @@ describe('the reaper', () => {
   test('deletes finished records past their retention, and tells how many', async () => {
     const heard = makeRecorder()
     const ids = [...(await fill('completed', 25)), ...(await fill('retryable', 5))]
-    const worker = reaper(shop.open({ observe: heard }), { mode: 'delete', batch_max: 10 })
+    const worker = reaper(shop.open({ observe: heard }), { mode: 'delete', batchMax: 10 })
     expect(await worker.runOnce()).toEqual({ done: 10, more: true })
     expect(await drain(worker)).toBe(20)
     expect(await statesOf(ids)).toEqual({})
@@ -78,9 +78,9 @@ describe('the reaper', () => {
     const ids = [...(await fill('retryable', 2, young)), ...(await fill('completed', 2, young))]
     await drain(reaper(shop.open(), { mode: 'delete' }))
     expect(await statesOf(ids)).toEqual({ completed: 2, retryable: 2 })
-    expect(LIMITS.finished_kept_min_ms).toBeGreaterThan(LIMITS.transaction_max_ms + LIMITS.settle_max_ms)
+    expect(LIMITS.finishedKeptMinMs).toBeGreaterThan(LIMITS.transactionMaxMs + LIMITS.settleMaxMs)
     // Where transactions may take longer than that, so does the reaper.
-    const patient = { settle_max_ms: 1_800_000, transaction_max_ms: 1_800_000 }
+    const patient = { settleMaxMs: 1_800_000, transactionMaxMs: 1_800_000 }
     const older = await fill('retryable', 2, { changed: '50 minutes', expired: '40 minutes' })
     await drain(reaper(shop.open({ store: patient }), { mode: 'delete' }))
     expect(await statesOf(older)).toEqual({ retryable: 2 })
@@ -162,7 +162,7 @@ describe('the reaper', () => {
     const heard = makeRecorder()
     const ids = await fill('completed', 500)
     const workers = Array.from({ length: 4 }, () =>
-      reaper(shop.open({ observe: heard, pool_options: { max: 3 } }), { mode: 'delete', batch_max: 50 }),
+      reaper(shop.open({ observe: heard, poolOptions: { max: 3 } }), { mode: 'delete', batchMax: 50 }),
     )
     const done = await Promise.all(workers.map(drain))
     for (const worker of workers) await drain(worker)
@@ -187,7 +187,7 @@ describe('the reaper', () => {
       CREATE TRIGGER dawdle BEFORE DELETE ON onlyonce.records FOR EACH ROW EXECUTE FUNCTION dawdle()`)
     const heard = makeRecorder()
     const once = shop.open({ observe: heard })
-    const worker = reaper(once, { mode: 'delete', batch_max: 40 })
+    const worker = reaper(once, { mode: 'delete', batchMax: 40 })
     try {
       expect(await worker.runOnce()).toEqual({ done: 0, more: true })
       expect(await worker.runOnce()).toEqual({ done: 20, more: true })
@@ -211,9 +211,9 @@ describe('the reaper', () => {
   test('works in the loop, and ends with what it works for', async () => {
     const heard = makeRecorder()
     const once = shop.open({ observe: heard })
-    startWorkers(once, { workers: [reaper(once, { mode: 'delete', every_ms: 5 })] })
+    startWorkers(once, { workers: [reaper(once, { mode: 'delete', everyMs: 5 })] })
     const call = makeCall()
-    await once.handler({ ...call, retention_ms: 1 }, async () => 1)
+    await once.handler({ ...call, retentionMs: 1 }, async () => 1)
     const [due] = await fill('completed', 1)
     await waitUntil('the due one is gone', async () => (await statesOf([due!])).completed === undefined)
     expect(await statesOf([call])).toEqual({ completed: 1 })
@@ -225,10 +225,10 @@ describe('the reaper', () => {
   test('goes by the clock of the memory store too', async () => {
     let now = 1_000_000
     const once = onlyonce({ store: memory({ clock: () => now }), secret: SECRET })
-    const call = { ...makeCall(), retention_ms: 5 }
+    const call = { ...makeCall(), retentionMs: 5 }
     await once.handler(call, async () => 1)
     const worker = reaper(once, { mode: 'delete' })
-    now += LIMITS.finished_kept_min_ms - 1
+    now += LIMITS.finishedKeptMinMs - 1
     expect(await worker.runOnce()).toEqual({ done: 0, more: false })
     now += 1
     expect(await worker.runOnce()).toEqual({ done: 1, more: false })
@@ -238,9 +238,9 @@ describe('the reaper', () => {
   test.each([
     [{}, 'mode'],
     [{ mode: 'purge' }, 'mode'],
-    [{ mode: 'delete', batch_max: 0 }, 'batch_max'],
-    [{ mode: 'delete', every_ms: 0 }, 'every_ms'],
-    [{ mode: 'delete', kept_min_ms: 1 }, 'no option kept_min_ms'],
+    [{ mode: 'delete', batchMax: 0 }, 'batchMax'],
+    [{ mode: 'delete', everyMs: 0 }, 'everyMs'],
+    [{ mode: 'delete', keptMinMs: 1 }, 'no option keptMinMs'],
   ])('refuses %j', (options, why) => {
     const once = onlyonce({ store: memory(), secret: SECRET })
     expect(() => reaper(once, options as never)).toThrow(why)

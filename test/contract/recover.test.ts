@@ -33,10 +33,10 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
   test('is parked by the next retry as well, and until its grace is over the retry hears when', async () => {
     const here = world()
     const { call } = await crash(here)
-    const patient = here.open({ grace_ms: 3_600_000 })
+    const patient = here.open({ graceMs: 3_600_000 })
     const met = await patient.handler(call, async () => 'twice')
     if (met.outcome !== 'unknown') throw new Error(`It met ${met.outcome}.`)
-    expect(met.retry_after_ms).toBeGreaterThan(3_000_000)
+    expect(met.retryAfterMs).toBeGreaterThan(3_000_000)
     await here.hurry(call.key)
     expect(await patient.handler(call, async () => 'twice')).toMatchObject({ outcome: 'parked' })
   })
@@ -51,14 +51,14 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
       asked.push(context)
       return { status: 'found', value: { id: 'order_1' } }
     }
-    const { call, told, answer, derived_key } = await crash(here, { recover: { 'orders.create': recover } })
+    const { call, told, answer, derivedKey } = await crash(here, { recover: { 'orders.create': recover } })
     const other = here.open({ recover: { 'orders.create': recover } })
     await look(other)
     const retry = await other.handler(call, async () => 'twice')
     expect(retry).toEqual({ outcome: 'replayed', value: { id: 'order_1' } })
     const { account, operation, key } = call
-    expect(asked).toEqual([{ account, operation, key, derived_key }])
-    expect(derived_key).toHaveLength(43)
+    expect(asked).toEqual([{ account, operation, key, derivedKey }])
+    expect(derivedKey).toHaveLength(43)
     answer()
     expect(await told).toEqual({ code: 'lease_lost' })
   })
@@ -72,14 +72,14 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     const other = here.open({
       recover: { 'orders.create': recover },
       observe: heard,
-      reconcile_after_ms: [50_000, 50_000],
+      reconcileAfterMs: [50_000, 50_000],
     })
     for (let looks = 1; looks <= 2; looks += 1) {
       await recoverer(other).runOnce()
       const met = await other.handler(call, async () => 'twice')
       if (met.outcome !== 'unknown') throw new Error(`It met ${met.outcome}.`)
-      expect(met.retry_after_ms).toBeGreaterThan(40_000)
-      expect((await other.explain(call)).look_at).not.toBeNull()
+      expect(met.retryAfterMs).toBeGreaterThan(40_000)
+      expect((await other.explain(call)).lookAt).not.toBeNull()
       await here.hurry(call.key)
     }
     expect(await other.handler(call, async () => 'again')).toEqual({ outcome: 'executed', value: 'again' })
@@ -104,7 +104,7 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     const other = here.open({
       recover: { 'orders.create': recover },
       observe: heard,
-      reconcile_after_ms: [1, 1, 1],
+      reconcileAfterMs: [1, 1, 1],
     })
     for (let looks = 1; looks <= 4; looks += 1) {
       await recoverer(other).runOnce()
@@ -144,7 +144,7 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     await recoverer(two).runOnce()
     const met = await two.handler(call, async () => 'twice')
     if (met.outcome !== 'unknown') throw new Error(`It met ${met.outcome}.`)
-    expect(met.retry_after_ms).toBeGreaterThan(LIMITS.recover_max_ms)
+    expect(met.retryAfterMs).toBeGreaterThan(LIMITS.recoverMaxMs)
     gate.open()
     await looking
     expect(asked).toBe(1)
@@ -177,7 +177,7 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
   test('becomes retryable where it may run again, without its client', async () => {
     const here = world()
     const owner = here.open()
-    const call = { ...makeCall(), lease_ms: LEASE_MS, rerunnable: true }
+    const call = { ...makeCall(), leaseMs: LEASE_MS, rerunnable: true }
     const gate = makeGate()
     const told = owner.handler(call, () => gate.pass()).catch((error) => error.code)
     await gate.reached
@@ -194,12 +194,12 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
 describe('recover', () => {
   test('of a route answers with the reply that it gives', async () => {
     const here = WORLDS.postgres!()
-    const recover: Recover = ({ derived_key }) => ({
+    const recover: Recover = ({ derivedKey }) => ({
       status: 'found',
       reply: {
         status: 201,
         headers: { 'content-type': 'application/json' },
-        body: `{"id":"${derived_key}"}`,
+        body: `{"id":"${derivedKey}"}`,
       },
     })
     const gate = makeGate()
@@ -207,9 +207,9 @@ describe('recover', () => {
     const routeOf = (once: Onlyonce<never>) =>
       idempotent(
         once,
-        { account: () => 'acct_1', operation: 'orders.create', lease_ms: LEASE_MS, recover },
+        { account: () => 'acct_1', operation: 'orders.create', leaseMs: LEASE_MS, recover },
         async (_, { once: context }) => {
-          seen.push(context!.derived_key)
+          seen.push(context!.derivedKey)
           await gate.pass()
           return new Response(null, { status: 204 })
         },
@@ -257,7 +257,7 @@ describe('recover', () => {
     const { call } = await crash(here, { recover: { 'orders.create': recover } })
     const other = here.open({ recover: { 'orders.create': recover } })
     const met = await settleWithin(
-      LIMITS.recover_max_ms * 3,
+      LIMITS.recoverMaxMs * 3,
       other.handler(call, async () => 'twice'),
     )
     expect(met).toMatchObject({ outcome: 'unknown' })

@@ -49,8 +49,8 @@ const REFUSED: readonly (readonly [name: string, changes: object, code: ErrorCod
   ['a function in the input', { input: { amount: () => 5 } }, 'input_not_serializable'],
   ['a symbol in the input', { input: { amount: Symbol('5') } }, 'input_not_serializable'],
   ['a cycle in the input', { input: makeCycle() }, 'input_not_serializable'],
-  ['retention_ms of 0', { retention_ms: 0 }, 'option_invalid'],
-  ['deadline_ms that is no number', { deadline_ms: Number.NaN }, 'option_invalid'],
+  ['retentionMs of 0', { retentionMs: 0 }, 'option_invalid'],
+  ['deadlineMs that is no number', { deadlineMs: Number.NaN }, 'option_invalid'],
 ]
 
 describe('refused before anything runs', () => {
@@ -112,10 +112,10 @@ describe('options are checked at the door', () => {
     ],
     ['no store', () => onlyonce({ secret: SECRET } as never), 'option_invalid'],
     ['no pool', () => postgres({}), 'option_invalid'],
-    ['two ways to connect', () => postgres({ pool, connection_string: 'x' }), 'option_invalid'],
+    ['two ways to connect', () => postgres({ pool, connectionString: 'x' }), 'option_invalid'],
     ['an option that does not exist', () => postgres({ pool, lockWait: 1 } as never), 'option_invalid'],
     ['a pooler that does not exist', () => postgres({ pool, pooler: 'session' as never }), 'option_invalid'],
-    ['a negative bound', () => postgres({ pool, lock_wait_max_ms: -1 }), 'option_invalid'],
+    ['a negative bound', () => postgres({ pool, lockWaitMaxMs: -1 }), 'option_invalid'],
     ['a schema that is not a name', () => postgres({ pool, schema: 'a"; DROP' }), 'option_invalid'],
   ])('%s', (_, make, code) => {
     expect(make).toThrow(expect.objectContaining({ code }))

@@ -99,7 +99,7 @@ test('a member named __proto__ stays a member', async () => {
 })
 
 test('a record past its retention still replays until it is removed', async () => {
-  const once = shop.open({ retention_ms: 1 })
+  const once = shop.open({ retentionMs: 1 })
   const call = makeCall()
   await once.transaction(call, async () => 'first')
   expect(await once.transaction(call, async () => 'second')).toEqual({ outcome: 'replayed', value: 'first' })

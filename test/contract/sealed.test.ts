@@ -81,8 +81,8 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
     expect(await rotated.transaction(old, async () => '')).toEqual({ outcome: 'replayed', value: 'by a' })
     await rotated.transaction(fresh, async () => 'by b')
     expect([await keyOf(old), await keyOf(fresh)]).toEqual(['a', 'b'])
-    const not_yet = shop.open({ store, encryption: { current: 'a', keys: { a: A, b: B } } })
-    expect(await not_yet.transaction(fresh, async () => '')).toEqual({ outcome: 'replayed', value: 'by b' })
+    const notYet = shop.open({ store, encryption: { current: 'a', keys: { a: A, b: B } } })
+    expect(await notYet.transaction(fresh, async () => '')).toEqual({ outcome: 'replayed', value: 'by b' })
   })
 
   test('turned on later, it leaves what is plain as it is', async () => {
@@ -173,12 +173,12 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
     const { proxy, pool } = await openProxy(shop)
     const once = shop.open({ pool, store, encryption: ONLY_A })
     await once.start()
-    proxy.setFault({ kind: 'cut_at_commit', when: 'after', server_closes: 'after_answer', times: 1 })
+    proxy.setFault({ kind: 'cut_at_commit', when: 'after', serverCloses: 'after_answer', times: 1 })
     expect(await once.transaction(makeCall(), async () => VALUE)).toEqual({
       outcome: 'executed',
       value: VALUE,
     })
-    expect(proxy.stats.commits_cut.after).toBe(1)
+    expect(proxy.stats.commitsCut.after).toBe(1)
   })
 })
 

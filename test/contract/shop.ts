@@ -15,8 +15,8 @@ export const SECRET = 'the-secret-of-the-contract-tests-0123456789'
 
 export interface OpenOptions extends Omit<Partial<OnlyonceOptions<PostgresTx>>, 'store'> {
   readonly pool?: pg.Pool
-  readonly pool_options?: pg.PoolConfig
-  readonly store?: Omit<PostgresOptions, 'pool' | 'connection_string'>
+  readonly poolOptions?: pg.PoolConfig
+  readonly store?: Omit<PostgresOptions, 'pool' | 'connectionString'>
 }
 
 /** A database with a table to have effects on, and doors to it. */
@@ -42,19 +42,19 @@ export async function openShop(): Promise<Shop> {
     database,
     observer,
     open(options = {}) {
-      const { pool, pool_options, store, ...rest } = options
+      const { pool, poolOptions, store, ...rest } = options
       const once = onlyonce({
         secret: SECRET,
         // Tests count statements, and let time pass: what runs beside them is started by those that are about it.
         background: false,
         store: postgres({
-          pool: pool ?? database.pool({ max: 10, ...pool_options }),
+          pool: pool ?? database.pool({ max: 10, ...poolOptions }),
           pooler: POOLER,
           ...store,
         }),
         ...rest,
       })
-      cleanUpLater(() => once.close({ max_ms: 1_000 }))
+      cleanUpLater(() => once.close({ maxMs: 1_000 }))
       return once
     },
     async countEffects(note) {
@@ -77,11 +77,11 @@ export async function openShop(): Promise<Shop> {
 /** A proxy between the product and its database, and a pool for the product that leads through it. */
 export async function openProxy(
   shop: Shop,
-  options: { seed?: number; place?: Place; pool_options?: pg.PoolConfig } = {},
+  options: { seed?: number; place?: Place; poolOptions?: pg.PoolConfig } = {},
 ): Promise<Omit<ProxiedDatabase, 'url'> & { pool: pg.Pool }> {
-  const { pool_options, ...rest } = options
+  const { poolOptions, ...rest } = options
   const { url, ...proxied } = await proxyTo(shop.database, { seed: 1, ...rest })
-  const pool = shop.database.pool({ connectionString: url, max: 4, ...pool_options })
+  const pool = shop.database.pool({ connectionString: url, max: 4, ...poolOptions })
   return { ...proxied, pool }
 }
 
@@ -181,10 +181,10 @@ export async function catchError(promise: Promise<unknown>): Promise<any> {
 }
 
 /** Turns a promise that never settles into a failure of the test that says so. */
-export async function settleWithin<T>(max_ms: number, promise: Promise<T>): Promise<T> {
+export async function settleWithin<T>(maxMs: number, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`Not settled within ${max_ms} ms.`)), max_ms)
+    timer = setTimeout(() => reject(new Error(`Not settled within ${maxMs} ms.`)), maxMs)
   })
   try {
     return await Promise.race([promise, late])

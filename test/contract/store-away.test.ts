@@ -15,7 +15,7 @@ import {
 
 const SOON_MS = 20_000
 /** Long enough for a start on a busy machine, which has to succeed first. */
-const BOUNDS = { statement_max_ms: 1_500, connection_wait_max_ms: 1_500 }
+const BOUNDS = { statementMaxMs: 1_500, connectionWaitMaxMs: 1_500 }
 let shop: Shop
 
 beforeAll(async () => {
@@ -33,7 +33,7 @@ function makeLog() {
 test('a database that falls silent is one line with the reason, and one when it is back', async () => {
   const { proxy, pool, heal } = await openProxy(shop)
   const { lines, observer } = makeLog()
-  const once = shop.open({ pool, store: BOUNDS, observe: observer, deadline_ms: 2_000 })
+  const once = shop.open({ pool, store: BOUNDS, observe: observer, deadlineMs: 2_000 })
   await once.start()
   proxy.setFault({ kind: 'black_hole' })
   const calls = Array.from({ length: 6 }, () => catchError(once.transaction(makeCall(), async () => 1)))
@@ -69,11 +69,11 @@ test('a server that accepts connections and never answers is silent from the sta
 })
 
 test('the background loop finds a silent database without a request, and does not tell it again', async () => {
-  const quick = LIMITS as { background_every_ms: number }
-  const before = quick.background_every_ms
-  quick.background_every_ms = 20
+  const quick = LIMITS as { backgroundEveryMs: number }
+  const before = quick.backgroundEveryMs
+  quick.backgroundEveryMs = 20
   onTestFinished(() => {
-    quick.background_every_ms = before
+    quick.backgroundEveryMs = before
   })
   const { proxy, pool } = await openProxy(shop)
   const [{ lines, observer }, heard] = [makeLog(), makeRecorder()]
@@ -93,10 +93,10 @@ test.each([
 ] as const)('connections that the network answers with %s have another reason', async (kind, reason) => {
   const { proxy, pool } = await openProxy(shop)
   const heard = makeRecorder()
-  const once = shop.open({ pool, observe: heard, deadline_ms: 500 })
+  const once = shop.open({ pool, observe: heard, deadlineMs: 500 })
   await once.start()
   proxy.setFault({ kind: 'reset' })
-  await proxy.waitFor(({ connections_open }) => connections_open === 0)
+  await proxy.waitFor(({ connectionsOpen }) => connectionsOpen === 0)
   proxy.setFault({ kind })
   await settleWithin(SOON_MS, catchError(once.transaction(makeCall(), async () => 1)))
   expect(heard.of('store_away')[0]?.reason).toMatch(reason)
@@ -106,7 +106,7 @@ test.each([
 test('a pool whose connections other code holds is no silent database', async () => {
   const pool = shop.database.pool({ max: 2 })
   const heard = makeRecorder()
-  const once = shop.open({ pool, store: BOUNDS, observe: heard, deadline_ms: 500 })
+  const once = shop.open({ pool, store: BOUNDS, observe: heard, deadlineMs: 500 })
   await once.start()
   const held = await Promise.all([pool.connect(), pool.connect()])
   await settleWithin(SOON_MS, catchError(once.transaction(makeCall(), async () => 1)))

@@ -25,7 +25,7 @@ describe.each(WAYS)('a database that cannot be reached $place, with pooler $pool
     const shop = await openShop()
     const { proxy, pool, heal } = await openProxy(shop, { place })
     proxy.setFault({ kind: 'refuse' })
-    const once = shop.open({ pool, store: { pooler, connection_wait_max_ms: 1_000 } })
+    const once = shop.open({ pool, store: { pooler, connectionWaitMaxMs: 1_000 } })
     const call = makeCall()
     let runs = 0
     const error = await settleWithin(SOON_MS, catchError(once.transaction(call, async () => ++runs)))
@@ -45,12 +45,12 @@ describe.each(WAYS)('a database that cannot be reached $place, with pooler $pool
   test('later: nothing runs; when it is back, the same door goes on', async () => {
     const shop = await openShop()
     const { proxy, pool, heal } = await openProxy(shop, { place })
-    const once = shop.open({ pool, store: { pooler, statement_max_ms: 2_000 } })
+    const once = shop.open({ pool, store: { pooler, statementMaxMs: 2_000 } })
     const [done, call] = [makeCall(), makeCall()]
     await once.transaction(done, async () => 'done')
     // All that are open are cut, and new ones are turned away.
     proxy.setFault({ kind: 'reset' })
-    await proxy.waitFor(({ connections_open }) => connections_open === 0)
+    await proxy.waitFor(({ connectionsOpen }) => connectionsOpen === 0)
     proxy.setFault({ kind: 'refuse' })
     let runs = 0
     for (const request of [done, call]) {
@@ -68,8 +68,8 @@ describe.each(WAYS)('a database that cannot be reached $place, with pooler $pool
     const { proxy, pool, heal } = await openProxy(shop, { place })
     const once = shop.open({
       pool,
-      store: { pooler, statement_max_ms: 500, connection_wait_max_ms: 500 },
-      deadline_ms: 5_000,
+      store: { pooler, statementMaxMs: 500, connectionWaitMaxMs: 500 },
+      deadlineMs: 5_000,
     })
     await once.start()
     proxy.setFault({ kind: 'black_hole' })
@@ -104,7 +104,7 @@ describe.each(WAYS)('a database that cannot be reached $place, with pooler $pool
         await leaveEffect(tx, call.key)
         if (runs === 1) {
           proxy.setFault({ kind: 'reset' })
-          await proxy.waitFor(({ connections_open }) => connections_open === 0)
+          await proxy.waitFor(({ connectionsOpen }) => connectionsOpen === 0)
           proxy.setFault(null)
         }
         await leaveEffect(tx, call.key)
@@ -122,12 +122,12 @@ test('a server that is killed and comes back: what was told is still true', asyn
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
   const once = onlyonce({
-    store: postgres({ pool, pooler: POOLER, statement_max_ms: 2_000 }),
+    store: postgres({ pool, pooler: POOLER, statementMaxMs: 2_000 }),
     secret: SECRET,
-    deadline_ms: 10_000,
+    deadlineMs: 10_000,
   })
   cleanUpLater(async () => {
-    await once.close({ max_ms: 1_000 })
+    await once.close({ maxMs: 1_000 })
     await pool.end()
   })
   const [done, call] = [makeCall(), makeCall()]

@@ -34,20 +34,20 @@ describe('stuck records', () => {
   test('are those that nobody has finished for an hour, by state', async () => {
     const stuck = await shop.open().stuck()
     expect(stuck).toEqual({
-      in_progress: { count: 3, oldest_age_ms: expect.any(Number) },
-      unknown: { count: 2, oldest_age_ms: expect.any(Number) },
-      parked: { count: 1, oldest_age_ms: expect.any(Number) },
+      in_progress: { count: 3, oldestAgeMs: expect.any(Number) },
+      unknown: { count: 2, oldestAgeMs: expect.any(Number) },
+      parked: { count: 1, oldestAgeMs: expect.any(Number) },
     })
-    expect(stuck.parked.oldest_age_ms).toBeGreaterThanOrEqual(2 * HOUR_MS)
-    expect(stuck.parked.oldest_age_ms).toBeLessThan(3 * HOUR_MS)
+    expect(stuck.parked.oldestAgeMs).toBeGreaterThanOrEqual(2 * HOUR_MS)
+    expect(stuck.parked.oldestAgeMs).toBeLessThan(3 * HOUR_MS)
   })
 
   test('are counted from the age that one asks for', async () => {
-    const once = shop.open({ stuck_after_ms: 3 * HOUR_MS })
-    const none = { count: 0, oldest_age_ms: 0 }
+    const once = shop.open({ stuckAfterMs: 3 * HOUR_MS })
+    const none = { count: 0, oldestAgeMs: 0 }
     expect(await once.stuck()).toEqual({ in_progress: none, unknown: none, parked: none })
-    expect((await once.stuck({ older_than_ms: 1 })).in_progress.count).toBe(6)
-    expect(await catchError(once.stuck({ older_than_ms: 0 }))).toMatchObject({ code: 'option_invalid' })
+    expect((await once.stuck({ olderThanMs: 1 })).in_progress.count).toBe(6)
+    expect(await catchError(once.stuck({ olderThanMs: 0 }))).toMatchObject({ code: 'option_invalid' })
   })
 
   test('are found by their index, not by reading the table', async () => {
@@ -67,18 +67,18 @@ describe('the alarm', () => {
       warn: () => {},
       error: (fields: object) => void lines.push(fields),
     }
-    const once = shop.open({ observe: [heard, logTo(logger)], stuck_check_every_ms: 10 })
+    const once = shop.open({ observe: [heard, logTo(logger)], stuckCheckEveryMs: 10 })
     await once.start()
     await waitUntil('it has told three times', () => heard.of('stuck').length >= 3)
     await once.close()
-    expect(heard.of('stuck')[0]).toMatchObject({ older_than_ms: HOUR_MS, stuck: { unknown: { count: 2 } } })
+    expect(heard.of('stuck')[0]).toMatchObject({ olderThanMs: HOUR_MS, stuck: { unknown: { count: 2 } } })
     expect(lines[0]).toMatchObject({ signal: 'stuck', in_progress: 3, unknown: 2, parked: 1 })
   })
 
   test('goes on when the database is away for a while', async () => {
     const heard = makeRecorder()
     const { proxy, pool } = await openProxy(shop)
-    const once = shop.open({ pool, observe: heard, stuck_check_every_ms: 5 })
+    const once = shop.open({ pool, observe: heard, stuckCheckEveryMs: 5 })
     await once.start()
     proxy.setFault({ kind: 'reset' })
     await waitUntil('it has failed', () => heard.of('store_error').some(({ step }) => step === 'stuck'))
@@ -87,7 +87,7 @@ describe('the alarm', () => {
     await waitUntil('it tells again', () => heard.of('stuck').length > before)
   })
 
-  test.each(['stuck_after_ms', 'stuck_check_every_ms'])('refuses a %s that is none', (name) => {
+  test.each(['stuckAfterMs', 'stuckCheckEveryMs'])('refuses a %s that is none', (name) => {
     expect(() => onlyonce({ store: memory(), secret: SECRET, [name]: 0 })).toThrow(name)
   })
 })

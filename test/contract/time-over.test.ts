@@ -8,8 +8,8 @@ import { SECRET } from './shop.ts'
 test('a handler whose client is told that its time is over is told so by its signal', async () => {
   const once = onlyonce({ store: memory(), secret: SECRET })
   const signals: AbortSignal[] = []
-  const send = async (in_progress_max_ms: number) => {
-    const options = { account: () => 'acct_1', operation: 'things.create', lease_ms: 60, in_progress_max_ms }
+  const send = async (inProgressMaxMs: number) => {
+    const options = { account: () => 'acct_1', operation: 'things.create', leaseMs: 60, inProgressMaxMs }
     const route = idempotent(once, options, (_, { once }) => {
       signals.push(once!.signal)
       return new Promise<Response>(() => {})

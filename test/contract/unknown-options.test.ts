@@ -36,7 +36,7 @@ function refusal(give: () => unknown): Promise<unknown> {
 
 const REFUSED = {
   code: 'option_invalid',
-  message: expect.stringMatching(/ has no option unheard_of\. (?:Did you mean|Its options are) /),
+  message: expect.stringMatching(/ has no option unheardOf\. (?:Did you mean|Its options are) /),
 }
 
 function publicMethods(object: object): string[] {
@@ -103,7 +103,7 @@ describe.each(['express', 'node', 'fetch', 'hono'])('idempotent() of %s', (adapt
 
 it.each([
   ['fingerprint', { fingerprint: STRAY }],
-  ['concurrency', { concurrency: { wait_ms: 1, ...STRAY } }],
+  ['concurrency', { concurrency: { waitMs: 1, ...STRAY } }],
 ])('%s of a route refuses an unknown option', async (_, policy) => {
   const { idempotent } = await import('../../src/adapters/express/index.ts')
   expect(await refusal(() => idempotent(once, any({ account, ...policy })))).toMatchObject(REFUSED)

@@ -107,7 +107,7 @@ describe.each(POOLERS)('a value that cannot be stored, with pooler %s', (pooler)
     const error = await catchError(
       once.transaction(call, async (tx) => {
         await leaveEffect(tx, call.key)
-        return 'x'.repeat(LIMITS.reply_size_max_bytes)
+        return 'x'.repeat(LIMITS.replySizeMaxBytes)
       }),
     )
     expect(error).toBeInstanceOf(OnlyonceError)
@@ -117,14 +117,14 @@ describe.each(POOLERS)('a value that cannot be stored, with pooler %s', (pooler)
 
   test('the size counts bytes, not characters', async () => {
     const once = shop.open({ store: { pooler } })
-    const value = '東'.repeat(LIMITS.reply_size_max_bytes / 2)
+    const value = '東'.repeat(LIMITS.replySizeMaxBytes / 2)
     expect((await catchError(once.transaction(makeCall(), async () => value))).code).toBe('value_too_large')
   })
 
   test('a value just within the limit is stored and replayed', async () => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
-    const value = 'x'.repeat(LIMITS.reply_size_max_bytes - 1_024)
+    const value = 'x'.repeat(LIMITS.replySizeMaxBytes - 1_024)
     expect(await once.transaction(call, async () => value)).toEqual({ outcome: 'executed', value })
     expect(await once.transaction(call, async () => '')).toEqual({ outcome: 'replayed', value })
   })

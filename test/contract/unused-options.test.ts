@@ -27,9 +27,9 @@ const CALLS: Readonly<Record<string, [string, (once: Door) => Promise<unknown>]>
     'once.handler(): exclusive concerns transactions',
     (once) => once.handler({ ...makeCall(), exclusive: true } as never, work),
   ],
-  'lease_ms of a transaction': [
-    'once.transaction(): lease_ms concerns handlers and durable operations',
-    (once) => once.transaction({ ...makeCall(), lease_ms: 1 } as never, work),
+  'leaseMs of a transaction': [
+    'once.transaction(): leaseMs concerns handlers and durable operations',
+    (once) => once.transaction({ ...makeCall(), leaseMs: 1 } as never, work),
   ],
   'isolation of work within a transaction': [
     'once.within(): isolation concerns transactions',
@@ -69,12 +69,12 @@ describe('an option that a route makes no use of', () => {
   test('is refused by a route of Fastify, and taken as a default of its plugin', async () => {
     const app = fastify()
     cleanUpLater(() => app.close())
-    await app.register(idempotency, { once: open(), account, exclusive: true, lease_ms: 5_000 })
+    await app.register(idempotency, { once: open(), account, exclusive: true, leaseMs: 5_000 })
     const handle = async () => ({})
     app.post('/handled', { preHandler: idempotent() }, handle)
     app.post('/transacted', { preHandler: idempotent({ protect: 'transaction' }) }, handle)
     const late = () =>
-      app.post('/late', { preHandler: idempotent({ protect: 'transaction', lease_ms: 1_000 }) }, handle)
-    expect(late).toThrow('POST /late: lease_ms concerns handlers and durable operations')
+      app.post('/late', { preHandler: idempotent({ protect: 'transaction', leaseMs: 1_000 }) }, handle)
+    expect(late).toThrow('POST /late: leaseMs concerns handlers and durable operations')
   })
 })

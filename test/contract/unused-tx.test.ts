@@ -72,7 +72,7 @@ test.each(['INSERT INTO effects (note) VALUES ($1)', 'SELECT $1::text'])(
   'a statement on tx is enough, also one that only reads: %s',
   async (text) => {
     const { observe, heard } = recorder()
-    const once = shop.open({ observe, strict_tx: true })
+    const once = shop.open({ observe, strictTx: true })
     const call = makeCall()
     await once.transaction(call, async (tx) => void (await tx.query(text, [call.key])))
     expect(await once.transaction(call, async () => 1)).toMatchObject({ outcome: 'replayed' })
@@ -81,15 +81,15 @@ test.each(['INSERT INTO effects (note) VALUES ($1)', 'SELECT $1::text'])(
 )
 
 const STRICT: Readonly<
-  Record<string, [Partial<OnlyonceOptions<never>>, { strict_tx?: boolean; exclusive?: boolean }]>
+  Record<string, [Partial<OnlyonceOptions<never>>, { strictTx?: boolean; exclusive?: boolean }]>
 > = {
-  'of the call': [{}, { strict_tx: true }],
-  'of the call, exclusive': [{}, { strict_tx: true, exclusive: true }],
-  'of onlyonce()': [{ strict_tx: true }, {}],
+  'of the call': [{}, { strictTx: true }],
+  'of the call, exclusive': [{}, { strictTx: true, exclusive: true }],
+  'of onlyonce()': [{ strictTx: true }, {}],
 }
 
 test.each(Object.entries(STRICT))(
-  'with strict_tx %s the record is unknown, and nothing runs again',
+  'with strictTx %s the record is unknown, and nothing runs again',
   async (_, [options, more]) => {
     const { observe, heard } = recorder()
     const once = shop.open({ ...options, observe } as never)
@@ -111,8 +111,8 @@ test.each(Object.entries(STRICT))(
   },
 )
 
-test('it is looked at after the grace_ms of the front door', async () => {
-  const once = shop.open({ strict_tx: true, grace_ms: 77_000, observe: recorder().observe })
+test('it is looked at after the graceMs of the front door', async () => {
+  const once = shop.open({ strictTx: true, graceMs: 77_000, observe: recorder().observe })
   const call = makeCall()
   await catchError(once.transaction(call, () => elsewhere(call.key)))
   const text =
@@ -121,18 +121,18 @@ test('it is looked at after the grace_ms of the front door', async () => {
 })
 
 test('a call may say that it is not strict', async () => {
-  const once = shop.open({ strict_tx: true, observe: recorder().observe })
+  const once = shop.open({ strictTx: true, observe: recorder().observe })
   const call = makeCall()
-  expect((await once.transaction({ ...call, strict_tx: false }, async () => 1)).outcome).toBe('executed')
+  expect((await once.transaction({ ...call, strictTx: false }, async () => 1)).outcome).toBe('executed')
 })
 
-test('strict_tx needs no connection for its verdict: a pool that is full makes nothing retryable', async () => {
+test('strictTx needs no connection for its verdict: a pool that is full makes nothing retryable', async () => {
   const pool = shop.database.pool({ max: 1 })
-  const once = shop.open({ pool, observe: recorder().observe, store: { connection_wait_max_ms: 300 } })
+  const once = shop.open({ pool, observe: recorder().observe, store: { connectionWaitMaxMs: 300 } })
   await once.start()
   const call = makeCall()
   let held: { release(): void } | null = null
-  const ran = once.transaction({ ...call, strict_tx: true }, async () => {
+  const ran = once.transaction({ ...call, strictTx: true }, async () => {
     held = await pool.connect()
     await elsewhere(call.key)
     // The record is written as soon as there is a connection again.
@@ -143,7 +143,7 @@ test('strict_tx needs no connection for its verdict: a pool that is full makes n
 })
 
 test('work that throws before it has used tx is rolled back, as ever', async () => {
-  const once = shop.open({ strict_tx: true })
+  const once = shop.open({ strictTx: true })
   const call = makeCall()
   const refused = once.transaction(call, async () => {
     throw new Error('not like this')
@@ -158,7 +158,7 @@ test('a route that writes on a pool of its own is 500 transaction_unused, and it
     account: () => 'acct_1',
     operation: 'unused.route',
     protect: 'transaction',
-    strict_tx: true,
+    strictTx: true,
   } as const
   const server = createServer(
     idempotent(once, policy, async (request, response) => {
@@ -189,15 +189,14 @@ test('a route that writes on a pool of its own is 500 transaction_unused, and it
   expect(await shop.countEffects(key)).toBe(1)
 })
 
-test('strict_tx is refused where there is no transaction', () => {
-  const make = () =>
-    idempotent(shop.open(), { account: () => 'a', operation: 'o', strict_tx: true }, () => {})
-  expect(make).toThrow(/strict_tx concerns transactions \(protect: 'transaction'/)
+test('strictTx is refused where there is no transaction', () => {
+  const make = () => idempotent(shop.open(), { account: () => 'a', operation: 'o', strictTx: true }, () => {})
+  expect(make).toThrow(/strictTx concerns transactions \(protect: 'transaction'/)
 })
 
 test('the memory store has no tx to use, and says nothing', async () => {
   const { observe, heard } = recorder()
-  const once = onlyonce({ store: memory(), secret: SECRET, observe, strict_tx: true })
+  const once = onlyonce({ store: memory(), secret: SECRET, observe, strictTx: true })
   expect((await once.transaction(makeCall(), async () => 1)).outcome).toBe('executed')
   expect(heard).toEqual([])
   await once.close()

@@ -29,7 +29,7 @@ async function holdKey(call: ReturnType<typeof makeCall>) {
 
 describe.each(POOLERS)('a duplicate of an open transaction, with pooler %s', (pooler) => {
   test('waits, and replays what the winner commits late', async () => {
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 20_000 } })
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 20_000 } })
     const call = makeCall()
     const winner = await holdKey(call)
     const duplicate = once.transaction(call, async (tx) => {
@@ -43,7 +43,7 @@ describe.each(POOLERS)('a duplicate of an open transaction, with pooler %s', (po
   })
 
   test('waits, and executes when the winner rolls back', async () => {
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 20_000 } })
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 20_000 } })
     const call = makeCall()
     const winner = await holdKey(call)
     const duplicate = once.transaction(call, async (tx) => {
@@ -57,7 +57,7 @@ describe.each(POOLERS)('a duplicate of an open transaction, with pooler %s', (po
   })
 
   test('with another input it waits, and is told key_reused', async () => {
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 20_000 } })
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 20_000 } })
     const call = makeCall()
     const winner = await holdKey(call)
     const duplicate = once.transaction({ ...call, input: 'other' }, (tx) => leaveEffect(tx, call.key))
@@ -67,17 +67,17 @@ describe.each(POOLERS)('a duplicate of an open transaction, with pooler %s', (po
     expect(await shop.countEffects(call.key)).toBe(1)
   })
 
-  test('is told in_progress after lock_wait_max_ms, and replays later', async () => {
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 200 } })
+  test('is told in_progress after lockWaitMaxMs, and replays later', async () => {
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 200 } })
     const call = makeCall()
     const winner = await holdKey(call)
-    const started_at = performance.now()
+    const startedAt = performance.now()
     const duplicate = await once.transaction(call, async (tx) => {
       await leaveEffect(tx, call.key)
     })
-    expect(duplicate).toEqual({ outcome: 'in_progress', retry_after_ms: expect.any(Number) })
-    expect('retry_after_ms' in duplicate && duplicate.retry_after_ms).toBeGreaterThan(0)
-    expect(performance.now() - started_at).toBeLessThan(10_000)
+    expect(duplicate).toEqual({ outcome: 'in_progress', retryAfterMs: expect.any(Number) })
+    expect('retryAfterMs' in duplicate && duplicate.retryAfterMs).toBeGreaterThan(0)
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
     await winner.query('COMMIT')
     expect(await once.transaction(call, async () => '')).toEqual({ outcome: 'replayed', value: 'the winner' })
     expect(await shop.countEffects(call.key)).toBe(1)
@@ -91,7 +91,7 @@ describe.each(POOLERS)('a duplicate of an open transaction, with pooler %s', (po
     async (_, translate) => {
       const [one, two] = [
         shop.open({ store: { pooler } }),
-        shop.open({ store: { pooler, lock_wait_max_ms: 200 } }),
+        shop.open({ store: { pooler, lockWaitMaxMs: 200 } }),
       ]
       const call = makeCall()
       const gate = makeGate()
@@ -111,7 +111,7 @@ describe.each(POOLERS)('a duplicate of an open transaction, with pooler %s', (po
           })
         })
         .finally(gate.open)
-      expect(duplicate).toEqual({ outcome: 'in_progress', retry_after_ms: expect.any(Number) })
+      expect(duplicate).toEqual({ outcome: 'in_progress', retryAfterMs: expect.any(Number) })
       expect((await winner).outcome).toBe('executed')
       expect(await two.transaction(call, async () => '')).toEqual({
         outcome: 'replayed',
@@ -122,7 +122,7 @@ describe.each(POOLERS)('a duplicate of an open transaction, with pooler %s', (po
   )
 
   test('is told in_progress when somebody unknown holds a row of the user too long', async () => {
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 200 } })
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 200 } })
     const call = makeCall()
     const holder = await beginOutside(shop)
     await holder.query("SELECT 1 FROM balances WHERE name = 'bob' FOR UPDATE")
@@ -130,14 +130,14 @@ describe.each(POOLERS)('a duplicate of an open transaction, with pooler %s', (po
       await leaveEffect(tx, call.key)
       await tx.query("UPDATE balances SET amount = amount - 1 WHERE name = 'bob'")
     })
-    expect(blocked).toEqual({ outcome: 'in_progress', retry_after_ms: expect.any(Number) })
+    expect(blocked).toEqual({ outcome: 'in_progress', retryAfterMs: expect.any(Number) })
     expect(await shop.countEffects(call.key)).toBe(0)
     await holder.query('ROLLBACK')
     expect((await once.transaction(call, (tx) => leaveEffect(tx, call.key))).outcome).toBe('executed')
   })
 
   test('bystanders go on in a pool of two connections', async () => {
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 25_000 }, pool_options: { max: 2 } })
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 25_000 }, poolOptions: { max: 2 } })
     const call = makeCall()
     const winner = await holdKey(call)
     let waiting = true
@@ -168,7 +168,7 @@ describe.each(POOLERS)('a duplicate of an open transaction, with pooler %s', (po
   })
 
   test('bystanders go on when there are more duplicates than connections', async () => {
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 25_000 }, pool_options: { max: 2 } })
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 25_000 }, poolOptions: { max: 2 } })
     const calls = Array.from({ length: 5 }, () => makeCall())
     const winners = await Promise.all(calls.map(holdKey))
     const duplicates = calls.map((call) => once.transaction(call, (tx) => leaveEffect(tx, call.key)))

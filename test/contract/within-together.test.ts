@@ -63,7 +63,7 @@ describe('calls through different objects over one connection', () => {
   const around = (on: Handle) => ({ query: on.query.bind(on) }) as Handle
   type Call = (on: Handle, note: string, work: () => Promise<unknown>) => Promise<unknown>
   const receive: Call = (on, note, work) =>
-    inbox(once).once(on, { account: 'acct_1', source: 'objects', message_id: note }, work)
+    inbox(once).once(on, { account: 'acct_1', source: 'objects', messageId: note }, work)
   const within: Call = (on, note, work) =>
     once.within(on, makeCall({ key: note }), async () => void (await work()))
 
@@ -128,7 +128,7 @@ describe('calls through different objects over one connection', () => {
   })
 
   test('carry a fence that is asserted through another object than the call', async () => {
-    const options = { account: 'acct_1', ttl_ms: 60_000, auto_extend: false }
+    const options = { account: 'acct_1', ttlMs: 60_000, autoExtend: false }
     const lock = await locks(once).acquire(`ledger/${makeCall().key}`, options)
     const { resource } = lock
     await shop.observer.query('UPDATE onlyonce.locks SET held_until = now() WHERE resource = $1', [resource])

@@ -47,15 +47,15 @@ describe.each(POOLERS)('the transaction of a caller is never aborted, with poole
   })
 
   test('when another transaction with the key stays open too long', async () => {
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 200 } })
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 200 } })
     const call = makeCall()
     const winner = await beginCaller(shop)
     await once.within(winner, call, async () => 'the winner')
     const client = await begin()
     let runs = 0
     const result = await once.within(client, call, async () => ++runs)
-    expect(result).toEqual({ outcome: 'in_progress', retry_after_ms: expect.any(Number) })
-    expect('retry_after_ms' in result && result.retry_after_ms).toBeGreaterThan(0)
+    expect(result).toEqual({ outcome: 'in_progress', retryAfterMs: expect.any(Number) })
+    expect('retryAfterMs' in result && result.retryAfterMs).toBeGreaterThan(0)
     expect(runs).toBe(0)
     await expectUnharmed(client, makeCall().key)
     await winner.query('COMMIT')
@@ -66,7 +66,7 @@ describe.each(POOLERS)('the transaction of a caller is never aborted, with poole
     ['COMMIT', { outcome: 'replayed', value: 'the winner' }],
     ['ROLLBACK', { outcome: 'executed', value: 'the duplicate' }],
   ])('when another transaction with the key ends in time, by %s', async (end, expected) => {
-    const once = shop.open({ store: { pooler, lock_wait_max_ms: 20_000 } })
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 20_000 } })
     const call = makeCall()
     const winner = await beginCaller(shop)
     await once.within(winner, call, async () => 'the winner')
@@ -134,15 +134,15 @@ describe.each(POOLERS)('the transaction of a caller is never aborted, with poole
 })
 
 describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('a caller at %s', (isolation) => {
-  const begin_text = `BEGIN ISOLATION LEVEL ${isolation}`
+  const beginText = `BEGIN ISOLATION LEVEL ${isolation}`
 
   test('executes and replays', async () => {
     const once = shop.open()
     const call = makeCall()
-    const client = await beginCaller(shop, begin_text)
+    const client = await beginCaller(shop, beginText)
     await once.within(client, call, () => leaveEffect(client, call.key))
     await client.query('COMMIT')
-    await client.query(begin_text)
+    await client.query(beginText)
     expect((await once.within(client, call, () => leaveEffect(client, call.key))).outcome).toBe('replayed')
     await client.query('COMMIT')
     expect(await shop.countEffects(call.key)).toBe(1)
@@ -151,7 +151,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('a caller at %s', (isolation)
   test('whose snapshot is older than the winner gets the serialization failure as its own', async () => {
     const once = shop.open()
     const call = makeCall()
-    const client = await beginCaller(shop, begin_text)
+    const client = await beginCaller(shop, beginText)
     await client.query('SELECT count(*) FROM effects')
     await once.transaction(call, async () => 'the winner')
     let runs = 0
@@ -160,7 +160,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('a caller at %s', (isolation)
     expect(runs).toBe(0)
     await client.query('ROLLBACK')
     // As for any serialization failure: the caller runs its transaction again.
-    await client.query(begin_text)
+    await client.query(beginText)
     expect(await once.within(client, call, async () => ++runs)).toEqual({
       outcome: 'replayed',
       value: 'the winner',

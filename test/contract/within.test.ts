@@ -133,7 +133,7 @@ describe.each(POOLERS)('within a transaction of the caller, with pooler %s', (po
   })
 
   test('it joins a protected transaction as well', async () => {
-    const once = shop.open({ store: { pooler }, pool_options: { max: 1 } })
+    const once = shop.open({ store: { pooler }, poolOptions: { max: 1 } })
     const [outer, inner] = [makeCall(), makeCall({ operation: 'fees.create' })]
     const work = () =>
       once.transaction(outer, async (tx) => {

@@ -14,7 +14,7 @@ export interface World {
 }
 
 export const closing = (once: Onlyonce<never>) => {
-  onTestFinished(() => once.close({ max_ms: 100 }))
+  onTestFinished(() => once.close({ maxMs: 100 }))
   return once
 }
 
@@ -29,7 +29,7 @@ export const worldsOf = (shop: () => Shop): Readonly<Record<string, () => World>
       open: (options = {}) => {
         const pool = shop().database.pool({ max: 4 })
         const store = postgres({ pool, pooler: POOLER }) as never
-        return closing(onlyonce({ secret: SECRET, background: false, grace_ms: 1, ...options, store }))
+        return closing(onlyonce({ secret: SECRET, background: false, graceMs: 1, ...options, store }))
       },
       endLease: set(
         `lease_until = clock_timestamp() - interval '1 second', attempted_at = attempted_at - interval '1 minute'`,
@@ -42,7 +42,7 @@ export const worldsOf = (shop: () => Shop): Readonly<Record<string, () => World>
     const store = memory({ clock: () => now }) as never
     return {
       open: (options = {}) =>
-        closing(onlyonce({ secret: SECRET, background: false, grace_ms: 1, ...options, store })),
+        closing(onlyonce({ secret: SECRET, background: false, graceMs: 1, ...options, store })),
       endLease: async () => {
         now += LEASE_MS + 10
       },
@@ -56,17 +56,17 @@ export const worldsOf = (shop: () => Shop): Readonly<Record<string, () => World>
 /** A handler whose process has stopped in the middle; `answer` lets it go on. */
 export async function crash(world: World, options: Given = {}) {
   const owner = world.open(options)
-  const call = { ...makeCall({ operation: 'orders.create' }), lease_ms: LEASE_MS }
+  const call = { ...makeCall({ operation: 'orders.create' }), leaseMs: LEASE_MS }
   const gate = makeGate()
-  let derived_key = ''
+  let derivedKey = ''
   const told = owner
     .handler(call, async (context) => {
-      derived_key = context.derived_key
+      derivedKey = context.derivedKey
       await gate.pass()
       return 'late'
     })
     .catch((error) => ({ code: error.code }))
   await gate.reached
   await world.endLease(call.key)
-  return { call, told, answer: gate.open, derived_key }
+  return { call, told, answer: gate.open, derivedKey }
 }

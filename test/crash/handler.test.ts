@@ -38,7 +38,7 @@ describe('a process killed anywhere in a handler', () => {
     const { crashes } = await crashEverywhere({
       program: PROGRAM,
       points: POINTS,
-      run_env: (site) => ({ ...database.environment, RUN: runOf(site) }),
+      runEnv: (site) => ({ ...database.environment, RUN: runOf(site) }),
       afterEach: (site) => expectHonesty(database, runOf(site)),
     })
     console.log(`killed at ${crashes.length} places: ${crashes.map((site) => runOf(site)).join(', ')}`)

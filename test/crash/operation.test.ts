@@ -76,8 +76,8 @@ async function expectRecovery(RUN: string): Promise<void> {
     else if (name !== 'early') expect(times(`${reference} settled`)).toBe(done)
     // Those outside hear of it, at least once.
     const told = await pool.query('SELECT FROM told WHERE reference = $1', [reference])
-    const has_event = name !== 'saga' && name !== 'early'
-    expect(told.rows.length > 0).toBe(has_event && done === 1)
+    const hasEvent = name !== 'saga' && name !== 'early'
+    expect(told.rows.length > 0).toBe(hasEvent && done === 1)
     for (const step of ['created', 'noted']) expect(times(`${reference} ${step}`)).toBeLessThanOrEqual(1)
   }
 }
@@ -87,10 +87,10 @@ describe('a process killed anywhere in an operation', () => {
     const { crashes } = await crashEverywhere({
       program: PROGRAM,
       points: POINTS,
-      crash_at: POINTS,
+      crashAt: POINTS,
       // A lease is renewed before a call when the machine is slow, too; and the relay has a test of its own.
-      occurrences_max: (point) => (/extend|relay/.test(point) ? 1 : 2),
-      run_env: (site) => environment(runOf(site)),
+      occurrencesMax: (point) => (/extend|relay/.test(point) ? 1 : 2),
+      runEnv: (site) => environment(runOf(site)),
       afterEach: (site) => expectRecovery(runOf(site)),
     })
     console.log(`killed at ${crashes.length} places: ${crashes.map((site) => runOf(site)).join(', ')}`)
@@ -104,8 +104,8 @@ describe('a process killed anywhere in an operation', () => {
       const { crashes } = await crashEverywhere({
         program: PROGRAM,
         points: SETTLE_POINTS,
-        crash_at: SETTLE_POINTS,
-        run_env: (site) => {
+        crashAt: SETTLE_POINTS,
+        runEnv: (site) => {
           proxy.setFault({ kind: 'cut_at_commit', when, times: 1 })
           return { ...environment(RUN(site)), DATABASE_URL: url }
         },

@@ -41,8 +41,8 @@ describe('a process killed between any two of look, recover and write', () => {
     const { crashes } = await crashEverywhere({
       program: PROGRAM,
       points: POINTS,
-      occurrences_max: 2,
-      run_env: (site) => ({ ...database.environment, RUN: runOf(site) }),
+      occurrencesMax: 2,
+      runEnv: (site) => ({ ...database.environment, RUN: runOf(site) }),
       afterEach: (site) => expectSettled(database, runOf(site)),
     })
     console.log(`killed at ${crashes.length} places: ${crashes.map((site) => runOf(site)).join(', ')}`)

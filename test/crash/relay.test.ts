@@ -45,8 +45,8 @@ describe('a process killed anywhere in a relay', () => {
       program: PROGRAM,
       points: POINTS,
       // Jobs and destinations go on side by side, so how often a point is reached differs from run to run.
-      occurrences_max: 1,
-      run_env: (site) => ({ ...database.environment, RUN: runOf(site) }),
+      occurrencesMax: 1,
+      runEnv: (site) => ({ ...database.environment, RUN: runOf(site) }),
       afterEach: (site) => expectDelivery(database, runOf(site)),
     })
     console.log(`killed at ${crashes.length} places: ${crashes.map((site) => runOf(site)).join(', ')}`)

@@ -65,7 +65,7 @@ describe('a process killed anywhere in a transaction', () => {
     const { crashes } = await crashEverywhere({
       program: PROGRAM,
       points: POINTS,
-      run_env: (site) => ({ ...database.environment, RUN: runOf(site) }),
+      runEnv: (site) => ({ ...database.environment, RUN: runOf(site) }),
       afterEach: (site) => expectRecovery(database, runOf(site)),
     })
     console.log(`killed at ${crashes.length} places: ${crashes.map((site) => runOf(site)).join(', ')}`)
@@ -80,8 +80,8 @@ describe('a process killed anywhere in a transaction', () => {
       const { crashes } = await crashEverywhere({
         program: PROGRAM,
         points: SETTLE_POINTS,
-        crash_at: SETTLE_POINTS,
-        run_env: (site) => {
+        crashAt: SETTLE_POINTS,
+        runEnv: (site) => {
           proxy.setFault({ kind: 'cut_at_commit', when, times: 1 })
           return { ...database.environment, DATABASE_URL: url, RUN: RUN(site) }
         },

@@ -46,10 +46,10 @@ it('a process killed anywhere around a decision about a call makes one payment',
   const { crashes } = await crashEverywhere({
     program: PROGRAM,
     points: POINTS,
-    crash_at: POINTS,
+    crashAt: POINTS,
     // The first call is that which is void by the end; all questions are about it, before and after the second.
-    occurrences_max: () => 2,
-    run_env: (site) => environment(runOf(site)),
+    occurrencesMax: () => 2,
+    runEnv: (site) => environment(runOf(site)),
     afterEach: (site) => expectOnePayment(runOf(site)),
   })
   console.log(`killed at ${crashes.length} places: ${crashes.map((site) => runOf(site)).join(', ')}`)

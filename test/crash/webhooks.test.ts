@@ -23,14 +23,14 @@ it('a process killed anywhere between an event and its receiver loses no webhook
     store: postgres({ pool: database.pool(), pooler: POOLER }),
     secret: 's'.repeat(32),
   })
-  const hooks = webhooks(once, { allow_private: true })
+  const hooks = webhooks(once, { allowPrivate: true })
   const office = relay(once, { destinations: { webhooks: hooks.destination } })
   await office.runOnce()
   const { crashes } = await crashEverywhere({
     program: PROGRAM,
     points: POINTS,
-    occurrences_max: 1,
-    run_env: (site) => ({
+    occurrencesMax: 1,
+    runEnv: (site) => ({
       ...database.environment,
       RUN: runOf(site),
       POINTS: POINTS.join(),

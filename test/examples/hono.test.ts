@@ -13,10 +13,10 @@ const PROGRAM = fileURLToPath(new URL('../../examples/hono/server.ts', import.me
 
 type Send = (path: string, init: RequestInit) => Response | Promise<Response>
 
-async function post(send: Send, path: string, body: unknown, key: string | null, api_key = 'demo-acme') {
+async function post(send: Send, path: string, body: unknown, key: string | null, apiKey = 'demo-acme') {
   const headers = {
     'content-type': 'application/json',
-    authorization: `Bearer ${api_key}`,
+    authorization: `Bearer ${apiKey}`,
     ...(key !== null && { 'idempotency-key': key }),
   }
   const response = await send(path, { method: 'POST', headers, body: JSON.stringify(body) })

@@ -37,11 +37,11 @@ describe.each(['express', 'fastify'])('the orders of examples/nest on %s', (plat
     if (service.exitCode === null && service.signalCode === null) service.kill('SIGKILL')
   })
 
-  async function post(path: string, body: unknown, key: string, api_key = 'demo-acme') {
+  async function post(path: string, body: unknown, key: string, apiKey = 'demo-acme') {
     const response = await fetch(address + path, {
       method: 'POST',
       headers: {
-        Authorization: `Bearer ${api_key}`,
+        Authorization: `Bearer ${apiKey}`,
         'Content-Type': 'application/json',
         'Idempotency-Key': key,
       },

@@ -22,8 +22,8 @@ beforeAll(async () => {
   cleanUpLater(() => once.close())
 })
 
-async function capture(id: string, amount: number, key: string, api_key = 'demo-acme') {
-  const headers = { 'Idempotency-Key': key, Authorization: `Bearer ${api_key}` }
+async function capture(id: string, amount: number, key: string, apiKey = 'demo-acme') {
+  const headers = { 'Idempotency-Key': key, Authorization: `Bearer ${apiKey}` }
   const init = { method: 'POST', headers, body: JSON.stringify({ amount }) }
   const request = new Request(`http://localhost/payments/${id}/capture`, init)
   const response = await route.POST(request, { params: Promise.resolve({ id }) })

@@ -28,7 +28,7 @@ test('examples/outbox: an order is packed once and thanked for, though the answe
   cleanUpLater(close)
 
   const sent: string[] = []
-  const worker = makeRelay(once, `http://127.0.0.1:${port}/`, async (_, order_id) => void sent.push(order_id))
+  const worker = makeRelay(once, `http://127.0.0.1:${port}/`, async (_, orderId) => void sent.push(orderId))
   const key = crypto.randomUUID()
   const first = await takeOrder(once, 'acme', key, 'tea')
   const again = await takeOrder(once, 'acme', key, 'tea')

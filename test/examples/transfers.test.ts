@@ -18,7 +18,7 @@ let database: FreshDatabase
 let folder: string
 let service: ChildProcess
 let address: string
-let printed_curl: string
+let printedCurl: string
 
 beforeAll(async () => {
   database = await freshDatabase()
@@ -31,10 +31,10 @@ beforeAll(async () => {
   })
   for await (const line of createInterface({ input: service.stdout! })) {
     if (line.startsWith('Listening on ')) address = line.slice('Listening on '.length)
-    if (line.includes('curl -i ')) printed_curl = line
-    if (printed_curl !== undefined) break
+    if (line.includes('curl -i ')) printedCurl = line
+    if (printedCurl !== undefined) break
   }
-  if (printed_curl === undefined) throw new Error('The service ended before it printed its address.')
+  if (printedCurl === undefined) throw new Error('The service ended before it printed its address.')
 })
 
 afterAll(async () => {
@@ -51,20 +51,20 @@ interface Seen {
   readonly text: string
 }
 
-async function call(path: string, init: RequestInit = {}, api_key = 'demo-acme'): Promise<Seen> {
-  const headers = { Authorization: `Bearer ${api_key}`, ...init.headers }
+async function call(path: string, init: RequestInit = {}, apiKey = 'demo-acme'): Promise<Seen> {
+  const headers = { Authorization: `Bearer ${apiKey}`, ...init.headers }
   const response = await fetch(address + path, { ...init, headers })
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-function post(body: unknown, key: string | null = randomUUID(), api_key?: string): Promise<Seen> {
+function post(body: unknown, key: string | null = randomUUID(), apiKey?: string): Promise<Seen> {
   const headers: Record<string, string> = key === null ? {} : { 'Idempotency-Key': key }
   const text = typeof body === 'string' ? body : JSON.stringify(body)
-  return call('/transfers', { method: 'POST', headers, body: text }, api_key)
+  return call('/transfers', { method: 'POST', headers, body: text }, apiKey)
 }
 
-async function balances(api_key?: string): Promise<Record<string, number>> {
-  const rows = JSON.parse((await call('/accounts', {}, api_key)).text) as { name: string; balance: string }[]
+async function balances(apiKey?: string): Promise<Record<string, number>> {
+  const rows = JSON.parse((await call('/accounts', {}, apiKey)).text) as { name: string; balance: string }[]
   return Object.fromEntries(rows.map(({ name, balance }) => [name, Number(balance)]))
 }
 
@@ -72,7 +72,7 @@ const codeOf = ({ text }: Seen) => (JSON.parse(text) as { code: string }).code
 
 test('what it prints works, and a retry gets the same bytes', async () => {
   const [, url, key, body] =
-    /curl -i (\S+) .*'Idempotency-Key: (\S+)' .*-d '(.*)'/.exec(printed_curl)?.map(String) ?? []
+    /curl -i (\S+) .*'Idempotency-Key: (\S+)' .*-d '(.*)'/.exec(printedCurl)?.map(String) ?? []
   expect(url).toBe(`${address}/transfers`)
   const before = await balances()
   const first = await post(body, key)

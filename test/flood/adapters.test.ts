@@ -93,7 +93,7 @@ async function untilServed(name: string, path: string): Promise<void> {
 
 function floodOne(port: number, over: AbortSignal): Promise<Flooded> {
   const ask = (nth: number) => askFor(FLOOD_ROUTES[nth % FLOOD_ROUTES.length]!)
-  return flood({ port, connections: CONNECTIONS, over, answer_max_ms: ANSWER_MAX_MS, ask })
+  return flood({ port, connections: CONNECTIONS, over, answerMaxMs: ANSWER_MAX_MS, ask })
 }
 
 function askFor(path: string) {

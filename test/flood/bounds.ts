@@ -2,12 +2,12 @@
 export const BOUNDS = {
   store: {
     // The pool's own time-out is the same, as it is by default.
-    connection_wait_max_ms: 500,
-    statement_max_ms: 700,
-    transaction_max_ms: 1_500,
-    settle_max_ms: 1_500,
+    connectionWaitMaxMs: 500,
+    statementMaxMs: 700,
+    transactionMaxMs: 1_500,
+    settleMaxMs: 1_500,
   },
-  route: { deadline_ms: 2_500 },
+  route: { deadlineMs: 2_500 },
 } as const
 
 export const POOL_SIZE = 4

@@ -5,9 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 export interface Answered {
   readonly status: number
   readonly type: string
-  readonly retry_after: string | null
+  readonly retryAfter: string | null
   readonly text: string
-  readonly after_ms: number
+  readonly afterMs: number
 }
 
 /** What became of all requests. */
@@ -25,9 +25,9 @@ export interface FloodOptions {
   /** No further request is sent once it is aborted. */
   readonly over: AbortSignal
   /** How long a request may be under way. */
-  readonly answer_max_ms: number
+  readonly answerMaxMs: number
   /** A pause of a connection between two requests: without one, refusals alone would take all of the machine. */
-  readonly pause_ms?: number
+  readonly pauseMs?: number
   ask(nth: number): Ask
 }
 
@@ -44,18 +44,18 @@ type End = Answered | 'closed' | 'unanswered'
  * Keeps many connections busy until it is told to stop, and tells what became of every single request.
  *
  * @example
- * const { answers } = await flood({ port, connections: 30, over: AbortSignal.timeout(2_000), answer_max_ms: 5_000, ask })
+ * const { answers } = await flood({ port, connections: 30, over: AbortSignal.timeout(2_000), answerMaxMs: 5_000, ask })
  */
 export async function flood(options: FloodOptions): Promise<Flooded> {
-  const { port, connections, over, answer_max_ms, pause_ms = 20, ask } = options
+  const { port, connections, over, answerMaxMs, pauseMs = 20, ask } = options
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const ends: End[] = []
   let asked = 0
   const one = async () => {
     while (!over.aborted) {
       asked += 1
-      ends.push(await send(port, ask(asked), answer_max_ms, agent))
-      await pause(pause_ms)
+      ends.push(await send(port, ask(asked), answerMaxMs, agent))
+      await pause(pauseMs)
     }
   }
   try {
@@ -71,7 +71,7 @@ export async function flood(options: FloodOptions): Promise<Flooded> {
 }
 
 /** One request, brought to its end in bounded time. */
-export function send(port: number, asked: Ask, answer_max_ms: number, agent?: Agent): Promise<End> {
+export function send(port: number, asked: Ask, answerMaxMs: number, agent?: Agent): Promise<End> {
   const { path, method = 'POST', headers = {}, body } = asked
   const begun = performance.now()
   const options: RequestOptions = { host: '127.0.0.1', port, path, method, ...(agent && { agent }) }
@@ -87,7 +87,7 @@ export function send(port: number, asked: Ask, answer_max_ms: number, agent?: Ag
     const timer = setTimeout(() => {
       resolve('unanswered')
       sent.destroy()
-    }, answer_max_ms)
+    }, answerMaxMs)
     const end = (what: End) => {
       clearTimeout(timer)
       resolve(what)
@@ -105,7 +105,7 @@ export function send(port: number, asked: Ask, answer_max_ms: number, agent?: Ag
   })
 }
 
-function answeredBy({ statusCode, headers }: IncomingMessage, text: string, after_ms: number): Answered {
-  const { 'content-type': type = '', 'retry-after': retry_after = null } = headers
-  return { status: statusCode!, type, retry_after, text, after_ms }
+function answeredBy({ statusCode, headers }: IncomingMessage, text: string, afterMs: number): Answered {
+  const { 'content-type': type = '', 'retry-after': retryAfter = null } = headers
+  return { status: statusCode!, type, retryAfter, text, afterMs }
 }

@@ -55,8 +55,8 @@ beforeAll(async () => {
   const ask = (nth: number) => withKey(nth % 2 === 0 ? good : WRONG[(nth >> 1) % WRONG.length]!)
   const strangers = Array.from({ length: STRANGERS }, (_, nth) => speakNoHttp(nth, over))
   const { port } = gateway
-  const pause_ms = 50
-  flooded = await flood({ port, connections: CONNECTIONS, over, answer_max_ms: ANSWER_MAX_MS, pause_ms, ask })
+  const pauseMs = 50
+  flooded = await flood({ port, connections: CONNECTIONS, over, answerMaxMs: ANSWER_MAX_MS, pauseMs, ask })
   await Promise.all(strangers)
 }, 60_000)
 
@@ -82,7 +82,7 @@ function isOfTheProtocol({ status, type, text }: Answered): boolean {
 }
 
 function withKey(asked: Ask): Ask {
-  return { ...asked, headers: { ...asked.headers, authorization: `Bearer ${gateway.api_key}` } }
+  return { ...asked, headers: { ...asked.headers, authorization: `Bearer ${gateway.apiKey}` } }
 }
 
 /** Half a request, none at all, one that is cut off in its body, and bytes by chance: again and again. */

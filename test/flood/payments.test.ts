@@ -25,7 +25,7 @@ const ANSWER_MAX_MS = 45_000
 let api: ServiceProcess
 let worker: ServiceProcess
 let gateway: GatewayProcess
-let api_key: string
+let apiKey: string
 let payments: Flooded
 let probes: Flooded
 
@@ -36,9 +36,9 @@ beforeAll(async () => {
   const env = { GATEWAY_URL: gateway.url, LIMITS_WAIT_MS: '250', OVERLOAD_QUEUE_MS: '200' }
   api = await startServiceProcess({ database: server, role: 'api', env })
   worker = await startServiceProcess({ database: server, role: 'worker', env })
-  api_key = await makeKey(server.url)
+  apiKey = await makeKey(server.url)
   const over = new AbortController()
-  const paying = floodWith(PAYERS, over.signal, () => payment(api_key))
+  const paying = floodWith(PAYERS, over.signal, () => payment(apiKey))
   await waitUntil('a payment was made', async () => (await gateway.journal()).length > 0)
   server.stall()
   const ended = new AbortController()
@@ -79,7 +79,7 @@ describe('a payment service whose PostgreSQL is stopped for 12.5 s', () => {
 
   test('is ready again, and takes payments', async () => {
     await waitUntil('it is ready', async () => (await ask({ path: '/readyz', method: 'GET' })).status === 200)
-    await waitUntil('it takes a payment', async () => (await ask(payment(api_key))).status === 201)
+    await waitUntil('it takes a payment', async () => (await ask(payment(apiKey))).status === 201)
   })
 
   test('ends as it was told to, both of it', async () => {
@@ -107,9 +107,9 @@ function floodWith(
   connections: number,
   over: AbortSignal,
   next: () => Ask,
-  pause_ms = 1_000,
+  pauseMs = 1_000,
 ): Promise<Flooded> {
-  return flood({ port: portOf(api), connections, over, answer_max_ms: ANSWER_MAX_MS, pause_ms, ask: next })
+  return flood({ port: portOf(api), connections, over, answerMaxMs: ANSWER_MAX_MS, pauseMs, ask: next })
 }
 
 async function makeKey(connectionString: string): Promise<string> {

@@ -1,18 +1,18 @@
 /** The time of the gateway: that of the machine, and whatever a test has put on top. */
 export class Clock {
-  #advanced_ms: number
+  #advancedMs: number
   readonly #sleepers = new Set<() => void>()
 
-  constructor(advanced_ms: number) {
-    this.#advanced_ms = advanced_ms
+  constructor(advancedMs: number) {
+    this.#advancedMs = advancedMs
   }
 
   now(): number {
-    return Date.now() + this.#advanced_ms
+    return Date.now() + this.#advancedMs
   }
 
   advance(ms: number): void {
-    this.#advanced_ms += ms
+    this.#advancedMs += ms
     for (const wakeIfDue of [...this.#sleepers]) wakeIfDue()
   }
 
@@ -23,9 +23,9 @@ export class Clock {
       let timer: NodeJS.Timeout
       const wakeIfDue = () => {
         clearTimeout(timer)
-        const left_ms = due - this.now()
-        if (left_ms > 0) {
-          timer = setTimeout(wakeIfDue, left_ms)
+        const leftMs = due - this.now()
+        if (leftMs > 0) {
+          timer = setTimeout(wakeIfDue, leftMs)
           return
         }
         this.#sleepers.delete(wakeIfDue)

@@ -88,7 +88,7 @@ describe('a gateway', () => {
   })
 
   it('forgets keys after their time, by its own clock', async () => {
-    const { gateway, client } = await openGateway({ key_lifetime_ms: 3_600_000 })
+    const { gateway, client } = await openGateway({ keyLifetimeMs: 3_600_000 })
     await client.charge(TEA, { key: KEY })
     await gateway.advance(3_500_000)
     await client.charge(TEA, { key: KEY })
@@ -265,7 +265,7 @@ describe('the webhooks of a gateway', () => {
 
   it('tell what was done; late, twice or not at all when told so', async () => {
     const { received, url } = await openReceiver()
-    const { gateway, client } = await openGateway({ webhook_url: url })
+    const { gateway, client } = await openGateway({ webhookUrl: url })
     const keys = () => received.map(({ key }) => key).sort()
     const charge = await client.charge(TEA, { key: 'a' })
     await waitUntil('it was told', () => received.length === 1)

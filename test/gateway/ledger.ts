@@ -12,13 +12,13 @@ export type Decision =
 
 /** Who has paid what, by key and by id. Knows no file and no socket: the journal is read into it, and written from it. */
 export class Ledger {
-  readonly #by_key = new Map<string, Entry>()
+  readonly #byKey = new Map<string, Entry>()
   readonly #charges = new Map<string, Entry>()
   readonly #refunded = new Set<string>()
-  readonly #options: { readonly dedupe: boolean; readonly key_lifetime_ms: number }
+  readonly #options: { readonly dedupe: boolean; readonly keyLifetimeMs: number }
 
   constructor(
-    options: { readonly dedupe: boolean; readonly key_lifetime_ms: number },
+    options: { readonly dedupe: boolean; readonly keyLifetimeMs: number },
     entries: readonly Entry[],
   ) {
     this.#options = options
@@ -29,7 +29,7 @@ export class Ledger {
     return this.#charges.get(id)
   }
 
-  decide(order: Order, now: number, lag_ms: number): Decision {
+  decide(order: Order, now: number, lagMs: number): Decision {
     const known = this.#options.dedupe ? this.byKey(order.key, now) : null
     if (known !== null) {
       return isSame(known, order) ? { decision: 'replay', entry: known } : { decision: 'mismatch' }
@@ -40,20 +40,20 @@ export class Ledger {
       ...order,
       id,
       status: this.#isDeclined(order) ? 'declined' : 'succeeded',
-      visible_at: now + lag_ms,
+      visible_at: now + lagMs,
     }
     return { decision: 'do', entry }
   }
 
   /** What is remembered under a key. */
   byKey(key: string, now: number): Entry | null {
-    const entry = this.#by_key.get(key)
-    if (entry === undefined || now - entry.at > this.#options.key_lifetime_ms) return null
+    const entry = this.#byKey.get(key)
+    if (entry === undefined || now - entry.at > this.#options.keyLifetimeMs) return null
     return entry
   }
 
   keep(entry: Entry): void {
-    this.#by_key.set(entry.key, entry)
+    this.#byKey.set(entry.key, entry)
     if (entry.kind === 'charge') this.#charges.set(entry.id, entry)
     else if (entry.status === 'succeeded') this.#refunded.add(entry.reference)
   }

@@ -44,11 +44,11 @@ function refundOf(key: string, body: Record<string, unknown>, ledger: Ledger): O
 
 export async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
   const chunks: Buffer[] = []
-  let size_bytes = 0
+  let sizeBytes = 0
   for await (const chunk of request) {
     chunks.push(chunk)
-    size_bytes += chunk.length
-    if (size_bytes > BODY_MAX_BYTES) throw new Refused(413, 'body_too_large')
+    sizeBytes += chunk.length
+    if (sizeBytes > BODY_MAX_BYTES) throw new Refused(413, 'body_too_large')
   }
   try {
     const value = JSON.parse(Buffer.concat(chunks).toString())

@@ -39,14 +39,14 @@ export interface Gateway {
  * Starts a gateway. It ends with this process at the latest.
  *
  * @example
- * const gateway = await startGateway({ key_lifetime_ms: 60_000 })
+ * const gateway = await startGateway({ keyLifetimeMs: 60_000 })
  * await gateway.control({ fault: 'lose', at: 'after', key })
  */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const folder = await mkdtemp(join(tmpdir(), 'onlyonce-gateway-'))
   const journal = join(folder, 'journal.jsonl')
-  let advanced_ms = 0
-  const startAt = (port: number) => start(JSON.stringify({ ...options, journal, advanced_ms }), port)
+  let advancedMs = 0
+  const startAt = (port: number) => start(JSON.stringify({ ...options, journal, advancedMs }), port)
   let { child, port } = await startAnywhere(startAt)
   const url = `http://127.0.0.1:${port}`
   const ended = async () => {
@@ -64,7 +64,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     state: () => ask(`${url}/control`),
     async advance(ms) {
       await control({ advance_ms: ms })
-      advanced_ms += ms
+      advancedMs += ms
     },
     async restart() {
       await kill()

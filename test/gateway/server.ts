@@ -11,7 +11,7 @@ import type { Control, Entry, GatewayOptions, KillPoint, Lookup, State, Target }
 export interface ServerOptions extends GatewayOptions {
   readonly journal: string
   /** How far its clock was advanced before it was started again. */
-  readonly advanced_ms: number
+  readonly advancedMs: number
 }
 
 /** A payment processor that does as it is told, also when it is told to misbehave. */
@@ -28,14 +28,14 @@ export class GatewayServer {
 
   constructor({
     dedupe = true,
-    key_lifetime_ms = Number.POSITIVE_INFINITY,
-    webhook_url,
+    keyLifetimeMs = Number.POSITIVE_INFINITY,
+    webhookUrl,
     ...options
   }: ServerOptions) {
-    this.#clock = new Clock(options.advanced_ms)
+    this.#clock = new Clock(options.advancedMs)
     this.#journal = new Journal(options.journal)
-    this.#ledger = new Ledger({ dedupe, key_lifetime_ms }, this.#journal.entries)
-    this.#webhooks = new Webhooks(webhook_url, this.#faults, this.#clock)
+    this.#ledger = new Ledger({ dedupe, keyLifetimeMs }, this.#journal.entries)
+    this.#webhooks = new Webhooks(webhookUrl, this.#faults, this.#clock)
   }
 
   /** Keeps idle connections open: one that is closed while a request is on its way would be a fault that nobody asked for. */
@@ -69,15 +69,15 @@ export class GatewayServer {
   }
 
   async #order(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const arrived_at = this.#clock.now()
+    const arrivedAt = this.#clock.now()
     this.#received[request.url === '/charges' ? 'charge' : 'refund'] += 1
     const order = await readOrder(request, this.#ledger)
     const { kind, key } = order
-    await this.#waitAt('before', kind, key, arrived_at)
+    await this.#waitAt('before', kind, key, arrivedAt)
     if (this.#refuse(kind, key, response)) return
     const entry = await this.#carryOut(order)
     if (entry === null) return refuse(response, 409, 'key_reused')
-    await this.#waitAt('after', kind, key, arrived_at)
+    await this.#waitAt('after', kind, key, arrivedAt)
     const fault = this.#faults.take(['truncate'], kind, key)
     const failure = this.#faults.take(['lose', 'error'], kind, key, 'after')
     if (failure?.fault === 'lose') response.destroy()
@@ -88,9 +88,9 @@ export class GatewayServer {
 
   /** The entry that answers an order, on disk; null when its key belongs to another order. */
   async #carryOut(order: Order): Promise<Entry | null> {
-    const lag_ms = this.#faults.take(['lag'], order.kind, order.key)?.ms ?? 0
+    const lagMs = this.#faults.take(['lag'], order.kind, order.key)?.ms ?? 0
     // Nothing is awaited between the decision and what is kept of it: two orders with one key are one after the other.
-    const decided = this.#ledger.decide(order, this.#clock.now(), lag_ms)
+    const decided = this.#ledger.decide(order, this.#clock.now(), lagMs)
     if (decided.decision === 'mismatch') return null
     const { entry } = decided
     if (decided.decision === 'replay') {
@@ -126,10 +126,10 @@ export class GatewayServer {
   }
 
   /** Delays count from when the request came: a clock that is put forward meanwhile has gone on for it, too. */
-  async #waitAt(at: 'before' | 'after', target: Target, key: string, arrived_at: number): Promise<void> {
+  async #waitAt(at: 'before' | 'after', target: Target, key: string, arrivedAt: number): Promise<void> {
     const fault = this.#faults.take(['delay', 'hold'], target, key, at)
     if (fault === null) return
-    if (fault.fault === 'delay') await this.#clock.sleep(arrived_at + fault.ms - this.#clock.now())
+    if (fault.fault === 'delay') await this.#clock.sleep(arrivedAt + fault.ms - this.#clock.now())
     else await new Promise<void>((release) => this.#held.push({ key, release }))
   }
 

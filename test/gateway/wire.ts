@@ -119,7 +119,7 @@ export interface GatewayOptions {
   /** Whether a key that was seen has no second effect. Default: true. */
   readonly dedupe?: boolean
   /** How long a key is remembered, by the gateway's clock. Default: for ever. */
-  readonly key_lifetime_ms?: number
+  readonly keyLifetimeMs?: number
   /** Where each charge and refund is announced. */
-  readonly webhook_url?: string
+  readonly webhookUrl?: string
 }

@@ -30,7 +30,7 @@ it('a request whose deadline passes while it is asked about does not begin', asy
   }
   for (const protect of ['handler', 'transaction'] as const) {
     const shop = await openShop()
-    const route = await openRoute(shop, { protect, deadline_header: 'X-Deadline', admit })
+    const route = await openRoute(shop, { protect, deadlineHeader: 'X-Deadline', admit })
     const late = await route.send({ 'X-Deadline': new Date(deadline).toISOString() })
     expect(late.status).toBe(504)
     expect(await late.json()).toMatchObject({ code: 'deadline_exceeded', retryable: true })
@@ -45,7 +45,7 @@ it('who waits for another waits no longer than until its own deadline', async ()
   const gate = makeGate()
   const once = shop.open()
   const [key, account] = [randomUUID(), () => 'acct_1:test']
-  const policy = { account, operation: 'a', deadline_header: 'X-Deadline', concurrency: { wait_ms: 20_000 } }
+  const policy = { account, operation: 'a', deadlineHeader: 'X-Deadline', concurrency: { waitMs: 20_000 } }
   const route = idempotent(once, policy, async () => {
     await gate.pass()
     return new Response(null, { status: 201 })
@@ -72,7 +72,7 @@ it('a question that is never answered is given up, and what it says later is not
     new Promise<Admission>((_, reject) => {
       fail = reject
     })
-  const route = await openRoute(shop, { deadline_ms: 100, admit })
+  const route = await openRoute(shop, { deadlineMs: 100, admit })
   const late = await route.send()
   expect(late.status).toBe(504)
   expect(await late.json()).toMatchObject({ code: 'deadline_exceeded' })

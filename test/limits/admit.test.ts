@@ -13,9 +13,9 @@ it('a fresh key does not get around a velocity limit, and a replay is no try', a
     pool,
     name: 'card',
     secret: SECRET,
-    rules: [{ points: 2, per_ms: 60_000 }],
+    rules: [{ points: 2, perMs: 60_000 }],
     pooler: POOLER,
-    wait_max_ms: 10_000,
+    waitMaxMs: 10_000,
   })
   let runs = 0
   const heard = makeRecorder()
@@ -71,7 +71,7 @@ it('who waited for another is asked about before it runs in its place', async ()
     {
       account: () => 'acct_1:test',
       operation: 'payments.create',
-      concurrency: { wait_ms: 20_000 },
+      concurrency: { waitMs: 20_000 },
       final: { 503: 'retry' },
       admit: () => (++asked === 1 ? { admit: true } : { admit: false, code: 'overloaded' }),
     },

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { admissionOf, limitHeaders, type Verdict } from '../../src/limits/index.ts'
 import { isNeverKept } from '../../src/protect/never-kept.ts'
 
-const WINDOW = { name: 'live', limit: 100, per_ms: 1_000, reset_ms: 640, counted: true }
+const WINDOW = { name: 'live', limit: 100, perMs: 1_000, resetMs: 640, counted: true }
 const ALLOWED: Verdict = { ...WINDOW, allowed: true, remaining: 42 }
-const REFUSED: Verdict = { ...WINDOW, allowed: false, remaining: 0, reset_ms: 1_040, retry_after_ms: 1_040 }
+const REFUSED: Verdict = { ...WINDOW, allowed: false, remaining: 0, resetMs: 1_040, retryAfterMs: 1_040 }
 
 describe('the headers of a limit', () => {
   it('are those of the draft, as structured fields', () => {
@@ -43,7 +43,7 @@ it('a verdict becomes an admission', () => {
     code: 'velocity_limited',
     status: 429,
     detail: 'Wait.',
-    retry_after_ms: 1_040,
+    retryAfterMs: 1_040,
     headers: limitHeaders(REFUSED, { reason: 'card' }),
   })
 })
@@ -54,6 +54,6 @@ it('a limit that refuses because it cannot count says so, and not that it was to
     admit: false,
     code: 'limits_unavailable',
     status: 503,
-    retry_after_ms: 1_040,
+    retryAfterMs: 1_040,
   })
 })

@@ -14,7 +14,7 @@ afterEach(() => vi.useRealTimers())
 
 let names = 0
 /** Far longer than a loaded machine keeps a request waiting: a verdict is to come from the database. */
-const PATIENT = { wait_max_ms: 10_000, pooler: POOLER }
+const PATIENT = { waitMaxMs: 10_000, pooler: POOLER }
 
 /** The same limit twice, on pools of their own, as two processes have it. */
 function both(options: Omit<RateLimitOptions, 'pool' | 'name'>) {
@@ -24,7 +24,7 @@ function both(options: Omit<RateLimitOptions, 'pool' | 'name'>) {
 
 describe('a rate limit', () => {
   it('lets exactly its points pass, whoever asks at the same time', async () => {
-    const [one, two] = both({ points: 50, per_ms: 60_000 })
+    const [one, two] = both({ points: 50, perMs: 60_000 })
     const asked = Array.from({ length: 200 }, (_, n) => (n % 2 === 0 ? one! : two!).take('acct_1'))
     const verdicts = await Promise.all(asked)
     const allowed = verdicts.filter((verdict) => verdict.allowed)
@@ -42,7 +42,7 @@ describe('a rate limit', () => {
   })
 
   it('takes back the points of a request that began nothing, once', async () => {
-    const [one, two] = both({ points: 2, per_ms: 60_000 })
+    const [one, two] = both({ points: 2, perMs: 60_000 })
     const [began, nothing] = [await one!.take('acct_1'), await one!.take('acct_1')]
     const refused = await one!.take('acct_1')
     expect([began.allowed, nothing.allowed, refused.allowed]).toEqual([true, true, false])
@@ -54,10 +54,10 @@ describe('a rate limit', () => {
   it('does so also where transactions are serializable, and those of two processes collide', async () => {
     const name = `limit_${++names}`
     const told: unknown[] = []
-    const on_trouble = (error: unknown) => void told.push(error)
+    const onTrouble = (error: unknown) => void told.push(error)
     const limits = Array.from({ length: 3 }, () => {
       const pool = database.direct({ max: 2, options: '-c default_transaction_isolation=serializable' })
-      return rateLimit({ pool, name, points: 20, per_ms: 60_000, wait_max_ms: 10_000, on_trouble })
+      return rateLimit({ pool, name, points: 20, perMs: 60_000, waitMaxMs: 10_000, onTrouble })
     })
     let allowed = 0
     for (let round = 0; round < 10; round += 1) {
@@ -74,9 +74,9 @@ describe('a rate limit', () => {
       pool,
       name: `limit_${++names}`,
       points: 20,
-      per_ms: 60_000,
-      wait_max_ms: 20_000,
-      on_trouble: (error) => void told.push(error),
+      perMs: 60_000,
+      waitMaxMs: 20_000,
+      onTrouble: (error) => void told.push(error),
     })
     expect(await limit.take('acct_1')).toMatchObject({ remaining: 19 })
     const other = await database.direct({ max: 1 }).connect()
@@ -100,21 +100,21 @@ describe('a rate limit', () => {
   })
 
   it('begins anew when its window ends, and not before', async () => {
-    const [one, two] = both({ points: 3, per_ms: 400 })
+    const [one, two] = both({ points: 3, perMs: 400 })
     for (const left of [2, 1, 0]) {
       expect(await one!.take('acct_1')).toMatchObject({ allowed: true, remaining: left })
     }
     const refused = await two!.take('acct_1')
     if (refused.allowed) throw new Error('A fourth one has passed.')
-    expect(refused.retry_after_ms).toBeGreaterThan(0)
-    expect(refused.retry_after_ms).toBeLessThanOrEqual(400)
+    expect(refused.retryAfterMs).toBeGreaterThan(0)
+    expect(refused.retryAfterMs).toBeLessThanOrEqual(400)
     await waitUntil('the window has ended', async () => (await two!.peek('acct_1')).remaining === 3)
     await waitUntil('a take is allowed again', async () => (await two!.take('acct_1')).allowed)
     expect((await one!.peek('acct_1')).remaining).toBe(2)
   })
 
   it('takes nothing for a try that it refuses', async () => {
-    const [one, two] = both({ points: 5, per_ms: 60_000 })
+    const [one, two] = both({ points: 5, perMs: 60_000 })
     await one!.take('acct_1', 3)
     const before = await one!.peek('acct_1')
     for (let tries = 0; tries < 5; tries += 1) {
@@ -122,26 +122,26 @@ describe('a rate limit', () => {
     }
     const after = await two!.peek('acct_1')
     expect([before.remaining, after.remaining]).toEqual([2, 2])
-    expect(after.reset_ms).toBeLessThanOrEqual(before.reset_ms)
+    expect(after.resetMs).toBeLessThanOrEqual(before.resetMs)
     expect(await one!.take('acct_1', 2)).toMatchObject({ allowed: true, remaining: 0 })
   })
 
   it('goes by the clock of the database, whatever that of a process says', async () => {
-    const [one, two] = both({ points: 2, per_ms: 60_000 })
+    const [one, two] = both({ points: 2, perMs: 60_000 })
     await one!.take('acct_1')
     vi.useFakeTimers({ toFake: ['Date'] })
     for (const day of [1, -1]) {
       vi.setSystemTime(performance.timeOrigin + day * 86_400_000)
-      const { remaining, reset_ms } = await two!.peek('acct_1')
+      const { remaining, resetMs } = await two!.peek('acct_1')
       expect(remaining).toBe(1)
-      expect(reset_ms).toBeLessThanOrEqual(60_000)
+      expect(resetMs).toBeLessThanOrEqual(60_000)
     }
     expect((await two!.take('acct_1')).allowed).toBe(true)
     expect((await two!.take('acct_1')).allowed).toBe(false)
   })
 
   it('keeps accounts apart, whatever they are called', async () => {
-    const [one, two] = both({ points: 1, per_ms: 60_000 })
+    const [one, two] = both({ points: 1, perMs: 60_000 })
     const accounts = ['a', 'A', 'a ', "a'; --", 'ä', '\0', '\ud800', '\ud801', 'x'.repeat(10_000), '🧾']
     for (const account of accounts) expect((await one!.take(account)).allowed).toBe(true)
     for (const account of accounts) expect((await two!.take(account)).allowed).toBe(false)
@@ -149,7 +149,7 @@ describe('a rate limit', () => {
   })
 
   it('forgets an account when it is told to', async () => {
-    const [one, two] = both({ points: 1, per_ms: 60_000 })
+    const [one, two] = both({ points: 1, perMs: 60_000 })
     await one!.take('acct_1')
     expect((await one!.take('acct_1')).allowed).toBe(false)
     await one!.forget('acct_1')
@@ -161,7 +161,7 @@ describe('a rate limit', () => {
   it('can be started by many processes at once, in a schema that is not there', async () => {
     for (const schema of ['limits_1', 'limits_2', 'limits_3']) {
       const limits = Array.from({ length: 12 }, (_, n) =>
-        rateLimit({ pool: pools[n % 2]!, name: 'start', schema, points: 5, per_ms: 60_000, ...PATIENT }),
+        rateLimit({ pool: pools[n % 2]!, name: 'start', schema, points: 5, perMs: 60_000, ...PATIENT }),
       )
       await Promise.all(limits.map((limit) => limit.start()))
       const verdicts = await Promise.all(limits.map((limit) => limit.take('acct_1')))
@@ -176,17 +176,17 @@ describe('a rate limit', () => {
     ['a schema that is none', { schema: 'a"b' }],
     ['no points', { points: 0 }],
     ['half a point', { points: 0.5 }],
-    ['no time', { per_ms: 0 }],
-    ['a year', { per_ms: 365 * 86_400_000 }],
-    ['another wish for errors', { on_error: 'retry' }],
-    ['no time to wait', { wait_max_ms: 0 }],
+    ['no time', { perMs: 0 }],
+    ['a year', { perMs: 365 * 86_400_000 }],
+    ['another wish for errors', { onError: 'retry' }],
+    ['no time to wait', { waitMaxMs: 0 }],
   ])('is refused where it makes no sense: %s', (_, changes) => {
-    const options = { pool: pools[0]!, name: 'a', points: 1, per_ms: 1_000, ...changes } as RateLimitOptions
+    const options = { pool: pools[0]!, name: 'a', points: 1, perMs: 1_000, ...changes } as RateLimitOptions
     expect(() => rateLimit(options)).toThrow(expect.objectContaining({ code: 'option_invalid' }))
   })
 
   it('is never asked for more than it has', async () => {
-    const [one] = both({ points: 5, per_ms: 60_000 })
+    const [one] = both({ points: 5, perMs: 60_000 })
     for (const points of [6, 0, -1, 1.5, Number.NaN]) {
       await expect(one!.take('acct_1', points)).rejects.toMatchObject({ code: 'option_invalid' })
     }

@@ -18,23 +18,23 @@ let names = 0
 const both = (...rules: Rule[]) => {
   const name = `velocity_${++names}`
   return pools.map((pool) =>
-    velocityLimit({ pool, name, rules, secret: SECRET, wait_max_ms: 10_000, pooler: POOLER }),
+    velocityLimit({ pool, name, rules, secret: SECRET, waitMaxMs: 10_000, pooler: POOLER }),
   )
 }
 
 describe('a velocity limit', () => {
   it('holds all its rules at once, and a refused try takes of none', async () => {
-    const [one, two] = both({ points: 4, per_ms: DAY }, { points: 3, per_ms: MINUTE })
+    const [one, two] = both({ points: 4, perMs: DAY }, { points: 3, perMs: MINUTE })
     for (const remaining of [2, 1, 0]) {
-      expect(await one!.take('acct_1', 'pm_1')).toMatchObject({ allowed: true, remaining, per_ms: MINUTE })
+      expect(await one!.take('acct_1', 'pm_1')).toMatchObject({ allowed: true, remaining, perMs: MINUTE })
     }
     const burst = await two!.take('acct_1', 'pm_1')
-    expect(burst).toMatchObject({ allowed: false, limit: 3, per_ms: MINUTE })
+    expect(burst).toMatchObject({ allowed: false, limit: 3, perMs: MINUTE })
     expect((await one!.peek('acct_1', 'pm_1')).map(({ remaining }) => remaining)).toEqual([0, 1])
   })
 
   it('gives back what shorter windows gave where a longer one refuses', async () => {
-    const [one, two] = both({ points: 8, per_ms: MINUTE }, { points: 5, per_ms: DAY })
+    const [one, two] = both({ points: 8, perMs: MINUTE }, { points: 5, perMs: DAY })
     const asked = Array.from({ length: 100 }, (_, n) => (n % 2 === 0 ? one! : two!).take('acct_1', 'pm_1'))
     const verdicts = await Promise.all(asked)
     expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(5)
@@ -48,7 +48,7 @@ describe('a velocity limit', () => {
   })
 
   it('takes back a try that came to nothing: once, and in every window', async () => {
-    const [one, two] = both({ points: 2, per_ms: MINUTE }, { points: 5, per_ms: DAY })
+    const [one, two] = both({ points: 2, perMs: MINUTE }, { points: 5, perMs: DAY })
     const left = async () => (await two!.peek('acct_1', 'pm_1')).map(({ remaining }) => remaining)
     const [tried, nothing] = [await one!.take('acct_1', 'pm_1'), await one!.take('acct_1', 'pm_1')]
     const refused = await one!.take('acct_1', 'pm_1')
@@ -63,18 +63,18 @@ describe('a velocity limit', () => {
   })
 
   it('does not block longer because of tries while it blocks', async () => {
-    const [one] = both({ points: 1, per_ms: 500 }, { points: 100, per_ms: DAY })
+    const [one] = both({ points: 1, perMs: 500 }, { points: 100, perMs: DAY })
     await one!.take('acct_1', 'pm_1')
     const first = await one!.take('acct_1', 'pm_1')
     const last = await one!.take('acct_1', 'pm_1')
     if (first.allowed || last.allowed) throw new Error('A second one has passed.')
-    expect(last.retry_after_ms).toBeLessThanOrEqual(first.retry_after_ms)
+    expect(last.retryAfterMs).toBeLessThanOrEqual(first.retryAfterMs)
     await waitUntil('the block ends', async () => (await one!.take('acct_1', 'pm_1')).allowed, 3_000)
     expect((await one!.peek('acct_1', 'pm_1'))[1]!.remaining).toBe(98)
   })
 
   it('keeps accounts and subjects apart, and no subject in plain', async () => {
-    const [one] = both({ points: 1, per_ms: DAY })
+    const [one] = both({ points: 1, perMs: DAY })
     const subjects = [
       ['acct_1', 'pm_card_visa'],
       ['acct_2', 'pm_card_visa'],
@@ -90,8 +90,8 @@ describe('a velocity limit', () => {
   })
 
   it('counts anew under another secret', async () => {
-    const options = { pool: pools[0]!, name: 'secret', rules: [{ points: 1, per_ms: DAY }], pooler: POOLER }
-    const patient = { ...options, wait_max_ms: 10_000 }
+    const options = { pool: pools[0]!, name: 'secret', rules: [{ points: 1, perMs: DAY }], pooler: POOLER }
+    const patient = { ...options, waitMaxMs: 10_000 }
     expect((await velocityLimit({ ...patient, secret: SECRET }).take('a', 'b')).allowed).toBe(true)
     expect((await velocityLimit({ ...patient, secret: SECRET }).take('a', 'b')).allowed).toBe(false)
     expect((await velocityLimit({ ...patient, secret: `${SECRET}!` }).take('a', 'b')).allowed).toBe(true)
@@ -110,9 +110,9 @@ describe('a velocity limit', () => {
   })
 })
 
-function openWindows(prefix: string, per_ms: number): Windows {
+function openWindows(prefix: string, perMs: number): Windows {
   const place = { pool: pools[0]!, schema: 'onlyonce', table: 'velocity_limits', named: false } as const
-  return new Windows({ ...place, prefix, points: 3, per_ms, wait_max_ms: 10_000 })
+  return new Windows({ ...place, prefix, points: 3, perMs, waitMaxMs: 10_000 })
 }
 
 it('windows that ended long ago are removed, and no others', async () => {
@@ -144,13 +144,13 @@ it('points go back only to the window that they were taken of', async () => {
   const windows = openWindows('back', 2 * MINUTE)
   await pools[0]!.query(`UPDATE onlyonce.velocity_limits SET expire = 1 WHERE key = 'back:a'`)
   const second = await windows.take('a', 1, 5)
-  expect([first.granted, second.granted, second.left_before]).toEqual([2, 3, 3])
+  expect([first.granted, second.granted, second.leftBefore]).toEqual([2, 3, 3])
   await windows.giveBack('a', 2, first.window)
   expect((await windows.take('a', 1, 1)).granted).toBe(0)
   await windows.giveBack('a', 1, second.window)
   expect((await windows.take('a', 1, 2)).granted).toBe(1)
 })
 
-function rule(points: number, per_ms = 1_000): Rule {
-  return { points, per_ms }
+function rule(points: number, perMs = 1_000): Rule {
+  return { points, perMs }
 }

@@ -17,7 +17,7 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'send the reply of a transaction that throws behind it and is rolled back',
     file: 'src/boundary/ran.ts',
-    edits: [{ from: `if (thrown?.had_replied === true) throw`, to: `if (thrown === undefined) throw` }],
+    edits: [{ from: `if (thrown?.hadReplied === true) throw`, to: `if (thrown === undefined) throw` }],
     tests: ['test/adapters/node.test.ts'],
   },
   {
@@ -34,7 +34,13 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'express: tell only that a handler answered 500, and not what it threw',
     file: 'src/adapters/said.ts',
-    edits: [{ from: `  context?.hear?.(error, had_replied)\n`, to: `` }],
+    edits: [
+      {
+        from: `  context?.hear?.(error, hadReplied)
+`,
+        to: ``,
+      },
+    ],
     tests: ['test/adapters/express-routes.test.ts'],
     only: 'what a handler threw is told',
   },
@@ -82,7 +88,7 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'streams: read a response without an end for ever',
     file: 'src/adapters/fetch/response.ts',
-    edits: [{ from: `size_bytes > size_max_bytes && isOver()`, to: `false` }],
+    edits: [{ from: `sizeBytes > sizeMaxBytes && isOver()`, to: `false` }],
     tests: STREAM_TROUBLE,
     only: 'is given up',
   },

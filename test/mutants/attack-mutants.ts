@@ -31,7 +31,7 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
   {
     name: 'count no owners that vanished',
     file: 'src/protect/run-operation.ts',
-    edits: [{ from: `(attempt.resumed?.vanished ?? 0) >= LIMITS.owners_max`, to: `LIMITS.owners_max < 0` }],
+    edits: [{ from: `(attempt.resumed?.vanished ?? 0) >= LIMITS.ownersMax`, to: `LIMITS.ownersMax < 0` }],
     tests: ['test/operations/forgotten-await.test.ts'],
     only: 'after so many owners',
   },
@@ -124,7 +124,7 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
   {
     name: 'truth: take a status that may run again for a proof that nothing was done',
     file: 'src/protect/handler.ts',
-    edits: [{ from: `effects_possible || end.by_status === true`, to: `effects_possible` }],
+    edits: [{ from: `effectsPossible || end.byStatus === true`, to: `effectsPossible` }],
     tests: ['test/truth/proof.test.ts'],
     only: 'by the rules of its route',
   },
@@ -139,7 +139,7 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
     name: 'idle: take an idle transaction for a collision, where the end is read behind COMMIT',
     file: 'src/store/postgres/work-transaction.ts',
     edits: [
-      { from: `by_server ?? this.connections.translate(error)`, to: `this.connections.translate(error)` },
+      { from: `byServer ?? this.connections.translate(error)`, to: `this.connections.translate(error)` },
     ],
     tests: ['test/contract/idle-late.test.ts'],
     only: 'sends the record next',

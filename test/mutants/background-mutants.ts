@@ -98,13 +98,13 @@ export const BACKGROUND_MUTANTS: readonly Mutant[] = [
   {
     name: 'remove the verdict on a lost COMMIT at once',
     file: 'src/workers/reaper.ts',
-    edits: [{ from: 'Math.max(LIMITS.finished_kept_min_ms, engine.store.doubt_max_ms)', to: '0' }],
+    edits: [{ from: 'Math.max(LIMITS.finishedKeptMinMs, engine.store.doubtMaxMs)', to: '0' }],
     tests: ['test/contract/reaper.test.ts'],
   },
   {
     name: 'run a worker beside itself',
     file: 'src/workers/loop.ts',
-    edits: [{ from: 'if (taken.has(worker)) {', to: 'if (taken.has(worker) && every_ms < 0) {' }],
+    edits: [{ from: 'if (taken.has(worker)) {', to: 'if (taken.has(worker) && everyMs < 0) {' }],
     tests: ['src/workers/loop.test.ts'],
   },
   {

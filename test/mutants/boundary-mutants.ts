@@ -63,7 +63,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   {
     name: 'leave the path out of what a request means',
     file: 'src/boundary/request.ts',
-    edits: [{ from: `path_params: placeOf(request)`, to: `path_params: {}` }],
+    edits: [{ from: `pathParams: placeOf(request)`, to: `pathParams: {}` }],
     tests: NODE,
     only: 'What counts as the same request',
   },
@@ -85,8 +85,8 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     name: 'start what is past its deadline',
     file: BOUNDARY,
     edits: [
-      { from: `if (prepared.deadline?.passed) return`, to: `if (prepared.deadline?.left_ms === -1) return` },
-      { from: `    if (deadline?.passed) return`, to: `    if (deadline?.left_ms === -1) return` },
+      { from: `if (prepared.deadline?.passed) return`, to: `if (prepared.deadline?.leftMs === -1) return` },
+      { from: `    if (deadline?.passed) return`, to: `    if (deadline?.leftMs === -1) return` },
       { from: `      lateStart(deadline) ??`, to: `      lateStart(null) ??` },
     ],
     tests: NODE,
@@ -96,9 +96,9 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     name: 'start what came to be past its deadline before it could begin',
     file: BOUNDARY,
     edits: [
-      { from: `    if (deadline?.passed) return`, to: `    if (deadline?.left_ms === -1) return` },
+      { from: `    if (deadline?.passed) return`, to: `    if (deadline?.leftMs === -1) return` },
       { from: `      lateStart(deadline) ??`, to: `      lateStart(null) ??` },
-      { from: `Math.min(request.deadline_ms, deadline?.left_ms ?? request.deadline_ms)`, to: `60_000` },
+      { from: `Math.min(request.deadlineMs, deadline?.leftMs ?? request.deadlineMs)`, to: `60_000` },
     ],
     tests: ['test/limits/admit-time.test.ts'],
   },
@@ -121,8 +121,11 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/run-operation.ts',
     edits: [
       {
-        from: `  const deadline = new Deadline(request.deadline_ms)\n`,
-        to: `  begin()\n  const deadline = new Deadline(request.deadline_ms)\n`,
+        from: `  const deadline = new Deadline(request.deadlineMs)
+`,
+        to: `  begin()
+  const deadline = new Deadline(request.deadlineMs)
+`,
       },
     ],
     tests: ['test/contract/at-once.test.ts'],
@@ -147,8 +150,8 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: BOUNDARY,
     edits: [
       {
-        from: `if (context.nothing_done || this.policy.final(reply.status) === 'retry') {`,
-        to: `if (context.nothing_done || reply.body.length > this.policy.reply_size_max_bytes) {`,
+        from: `if (context.nothingDone || this.policy.final(reply.status) === 'retry') {`,
+        to: `if (context.nothingDone || reply.body.length > this.policy.replySizeMaxBytes) {`,
       },
     ],
     tests: NODE,
@@ -191,7 +194,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         from: `leased(claimInTime(prepared), bounds)`,
-        to: `leased(claimInTime(prepared), deadline === null ? bounds : { ...bounds, in_progress_max_ms: Math.ceil(deadline.left_ms) })`,
+        to: `leased(claimInTime(prepared), deadline === null ? bounds : { ...bounds, inProgressMaxMs: Math.ceil(deadline.leftMs) })`,
       },
     ],
     tests: ['test/contract/deadline-header.test.ts'],
@@ -202,7 +205,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         from: `const leased = requests.leased(request, bounds)`,
-        to: `const leased = requests.leased(request, { ...bounds, in_progress_max_ms: Math.ceil(deadline?.left_ms ?? 1) })`,
+        to: `const leased = requests.leased(request, { ...bounds, inProgressMaxMs: Math.ceil(deadline?.leftMs ?? 1) })`,
       },
     ],
     tests: [BEGUN],
@@ -232,8 +235,10 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/run-operation.ts',
     edits: [
       {
-        from: `      deadline,\n      begins_until,`,
-        to: `      deadline: begins_until,\n      begins_until,`,
+        from: `      deadline,
+      beginsUntil,`,
+        to: `      deadline: beginsUntil,
+      beginsUntil,`,
       },
     ],
     tests: [BEGUN],
@@ -251,8 +256,8 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/operation-step.ts',
     edits: [
       {
-        from: `hold.owned === null && hold.attempt.begins_until.passed`,
-        to: `hold.attempt.begins_until.left_ms === -1`,
+        from: `hold.owned === null && hold.attempt.beginsUntil.passed`,
+        to: `hold.attempt.beginsUntil.leftMs === -1`,
       },
     ],
     tests: [BEGUN],
@@ -292,7 +297,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   {
     name: 'commit what a handler did before it threw an error with a status of its own',
     file: 'src/adapters/said.ts',
-    edits: [{ from: ` || context?.rolls_back === true`, to: `` }],
+    edits: [{ from: ` || context?.rollsBack === true`, to: `` }],
     tests: ['test/adapters/express5.test.ts'],
     only: 'rolls back all the same',
   },

@@ -7,8 +7,8 @@ export const COME_BACK_MUTANTS: readonly Mutant[] = [
     file: 'src/record/come-back.ts',
     edits: [
       {
-        from: `Math.max(LIMITS.retry_after_ms, Math.min(elapsed_ms, LIMITS.retry_after_max_ms))`,
-        to: `LIMITS.retry_after_ms + 0 * elapsed_ms`,
+        from: `Math.max(LIMITS.retryAfterMs, Math.min(elapsedMs, LIMITS.retryAfterMaxMs))`,
+        to: `LIMITS.retryAfterMs + 0 * elapsedMs`,
       },
     ],
     tests: ['src/record/come-back.test.ts'],
@@ -18,8 +18,8 @@ export const COME_BACK_MUTANTS: readonly Mutant[] = [
     file: 'src/record/come-back.ts',
     edits: [
       {
-        from: `Math.min(asLongAgain(now - attempted_at), lease_until - now)`,
-        to: `asLongAgain(now - attempted_at + 0 * lease_until)`,
+        from: `Math.min(asLongAgain(now - attemptedAt), leaseUntil - now)`,
+        to: `asLongAgain(now - attemptedAt + 0 * leaseUntil)`,
       },
     ],
     tests: ['src/record/come-back.test.ts', 'test/contract/come-back.test.ts'],

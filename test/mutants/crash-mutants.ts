@@ -52,7 +52,7 @@ export const CRASH_MUTANTS: readonly Mutant[] = [
   {
     name: 'give up a start at the first refusal of the database',
     file: 'apps/payments/database/reach.ts',
-    edits: [{ from: `if (waited_ms + pause_ms > wait_max_ms) throw`, to: `if (pause_ms > 0) throw` }],
+    edits: [{ from: `if (waitedMs + pauseMs > waitMaxMs) throw`, to: `if (pauseMs > 0) throw` }],
     tests: ['apps/payments/test/start.faults.test.ts'],
     only: 'says so in one line',
   },

@@ -11,7 +11,7 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
   {
     name: 'operator: take any text for what the processor calls a charge',
     file: FOUND,
-    edits: [{ from: 'if (gateway.ids[kind].test(gateway_id)) return', to: 'if (gateway.name) return' }],
+    edits: [{ from: 'if (gateway.ids[kind].test(gatewayId)) return', to: 'if (gateway.name) return' }],
     tests: [OPS],
     only: 'is not decided while the processor',
   },
@@ -60,7 +60,13 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
   {
     name: 'payments: try for ever to settle a charge that another payment has',
     file: 'apps/payments/payments/workers.ts',
-    edits: [{ from: `if (in_doubt) await parkTaken(desk, pool, record, 'payments.marker')\n`, to: '\n' }],
+    edits: [
+      {
+        from: `if (inDoubt) await parkTaken(desk, pool, record, 'payments.marker')
+`,
+        to: '\n',
+      },
+    ],
     tests: [WORKERS],
     only: 'parks its record with the name',
   },
@@ -74,7 +80,14 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
   {
     name: 'operator: take a charge that was given back',
     file: FOUND,
-    edits: [{ from: 'if (given_back > 0)\n', to: 'if (given_back > taken)\n' }],
+    edits: [
+      {
+        from: `if (givenBack > 0)
+`,
+        to: `if (givenBack > taken)
+`,
+      },
+    ],
     tests: [TRUTH],
     only: 'taken in part, or given back',
   },
@@ -95,7 +108,7 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
   {
     name: 'operator: declare not executed what the processor shows under our key',
     file: 'apps/payments/payments/shown.ts',
-    edits: [{ from: `status === 'open' || held > 0 || taken > given_back`, to: `status === 'open'` }],
+    edits: [{ from: `status === 'open' || held > 0 || taken > givenBack`, to: `status === 'open'` }],
     tests: [TRUTH],
     only: 'cannot be declared not executed',
   },
@@ -109,7 +122,13 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
   {
     name: 'operator: leave no way to end a request whose charge another one has',
     file: DECISIONS,
-    edits: [{ from: '&&\n    !(await isOfAnother(desk, pool, record, recovery_point))', to: '' }],
+    edits: [
+      {
+        from: `&&
+    !(await isOfAnother(desk, pool, record, recoveryPoint))`,
+        to: '',
+      },
+    ],
     tests: [WORKERS],
     only: 'parks its record with the name',
   },

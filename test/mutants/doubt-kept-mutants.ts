@@ -29,7 +29,7 @@ export const DOUBT_KEPT_MUTANTS: readonly Mutant[] = [
   {
     name: 'doubt kept: do not know the call that was to be sent in place of a void one',
     file: OPEN,
-    edits: [{ from: `waited_step === null || from !== 'in_progress'`, to: `from !== 'expired'` }],
+    edits: [{ from: `waitedStep === null || from !== 'in_progress'`, to: `from !== 'expired'` }],
     tests: [KEPT],
     only: 'in place of a void one',
   },
@@ -37,7 +37,7 @@ export const DOUBT_KEPT_MUTANTS: readonly Mutant[] = [
     name: 'doubt kept: forget the call when a look throws before it',
     file: 'src/protect/operation-conclude.ts',
     edits: [
-      { from: `failure, hold.open, signals`, to: `failure, { waits_for: null, waits_step: null }, signals` },
+      { from: `failure, hold.open, signals`, to: `failure, { waits_for: null, waitsStep: null }, signals` },
     ],
     tests: [KEPT],
     only: 'throws before the call',
@@ -52,14 +52,14 @@ export const DOUBT_KEPT_MUTANTS: readonly Mutant[] = [
   {
     name: 'doubt kept: let a step pass the call in doubt by',
     file: RUN,
-    edits: [{ from: `if (!is_call || !isCallOf(`, to: `if (is_call && !isCallOf(` }],
+    edits: [{ from: `if (!isCall || !isCallOf(`, to: `if (isCall && !isCallOf(` }],
     tests: [KEPT],
     only: 'has an atomic step in place of the call',
   },
   {
     name: 'doubt kept: let another call pass the call in doubt by',
     file: RUN,
-    edits: [{ from: `if (!is_call || !isCallOf(name, open, attempt))`, to: `if (!is_call)` }],
+    edits: [{ from: `if (!isCall || !isCallOf(name, open, attempt))`, to: `if (!isCall)` }],
     tests: [KEPT],
     only: 'has another call in its place',
   },
@@ -68,8 +68,8 @@ export const DOUBT_KEPT_MUTANTS: readonly Mutant[] = [
     file: RUN,
     edits: [
       {
-        from: `if (open.waits_for !== null) return passedBy`,
-        to: `if (open.waits_for === '') return passedBy`,
+        from: `if (open.waitsFor !== null) return passedBy`,
+        to: `if (open.waitsFor === '') return passedBy`,
       },
     ],
     tests: [KEPT],

@@ -13,8 +13,8 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/handler.ts',
     edits: [
       {
-        from: `end = await inTime(ended, max_ms, NO_ANSWER, (timer) => running.waitsBy(owned, timer))`,
-        to: `end = await (max_ms > 0 ? ended : inTime(ended, max_ms, NO_ANSWER))`,
+        from: `end = await inTime(ended, maxMs, NO_ANSWER, (timer) => running.waitsBy(owned, timer))`,
+        to: `end = await (maxMs > 0 ? ended : inTime(ended, maxMs, NO_ANSWER))`,
       },
     ],
     tests: [EDGES],
@@ -67,7 +67,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     name: 'let a group wait for a blocked key',
     file: 'src/limits.ts',
-    edits: [{ from: `lock_wait_group_ms: 10,`, to: `lock_wait_group_ms: 60_000,` }],
+    edits: [{ from: `lockWaitGroupMs: 10,`, to: `lockWaitGroupMs: 60_000,` }],
     tests: [GROUP],
     only: 'waits for nobody but its own',
   },
@@ -86,7 +86,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     name: 'let everybody wait for a connection that has fallen silent',
     file: 'src/limits.ts',
-    edits: [{ from: `batch_wait_max_ms: 25,`, to: `batch_wait_max_ms: 60_000,` }],
+    edits: [{ from: `batchWaitMaxMs: 25,`, to: `batchWaitMaxMs: 60_000,` }],
     tests: [GROUP],
     only: 'waits for nobody but its own',
   },
@@ -94,8 +94,8 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     name: 'give signs of life for ever',
     file: 'src/protect/heartbeat.ts',
     edits: [
-      { from: `const left_ms = this.#end.left_ms`, to: `const left_ms = this.#lease_ms` },
-      { from: `Math.min(in_ms, this.#end.left_ms, `, to: `Math.min(in_ms, ` },
+      { from: `const leftMs = this.#end.leftMs`, to: `const leftMs = this.#leaseMs` },
+      { from: `Math.min(inMs, this.#end.leftMs, `, to: `Math.min(inMs, ` },
     ],
     tests: ['src/protect/heartbeat.test.ts'],
   },
@@ -103,7 +103,11 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     name: 'give no signs of life',
     file: 'src/protect/heartbeat.ts',
     edits: [
-      { from: `this.#onBeat = onBeat\n    this.#plan(this.#lease_ms / 3)`, to: `this.#onBeat = onBeat` },
+      {
+        from: `this.#onBeat = onBeat
+    this.#plan(this.#leaseMs / 3)`,
+        to: `this.#onBeat = onBeat`,
+      },
     ],
     tests: [HANDLER],
     only: 'keeps its lease alive',
@@ -115,7 +119,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         from: `claim.takeover === 'resume' && mayFollow(record.kind, claim.claimant.kind)`,
-        to: `claim.same_request`,
+        to: `claim.sameRequest`,
       },
     ],
     tests: ['test/torture/leases.test.ts'],
@@ -160,7 +164,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     name: 'let those who wait for blocked keys take every connection',
     file: 'src/store/postgres/connections.ts',
-    edits: [{ from: `this.finishing > this.waiters_max ? WAIT_A_MOMENT : this.#wait`, to: `this.#wait` }],
+    edits: [{ from: `this.finishing > this.waitersMax ? WAIT_A_MOMENT : this.#wait`, to: `this.#wait` }],
     tests: [EDGES],
     only: 'as many blocked keys',
   },
@@ -206,7 +210,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     name: 'keep operators from a record whose owner vanished',
     file: 'src/operator/decide.ts',
-    edits: [{ from: ` && record.lease_until > seen!.now`, to: `` }],
+    edits: [{ from: ` && record.leaseUntil > seen!.now`, to: `` }],
     tests: [LATE],
     only: 'when an operator has decided',
   },

@@ -30,7 +30,7 @@ export const INVALID_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         from: `    if (this.#invalid === null) return null`,
-        to: `    if (this.#invalid === null) return status === 400 ? { error: invalid(), own_reply: true } : null`,
+        to: `    if (this.#invalid === null) return status === 400 ? { error: invalid(), ownReply: true } : null`,
       },
     ],
     tests: ['test/adapters/express5.test.ts'],

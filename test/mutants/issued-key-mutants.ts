@@ -9,8 +9,8 @@ export const ISSUED_KEY_MUTANTS: readonly Mutant[] = [
     file: 'src/key/issued.ts',
     edits: [
       {
-        from: `encodeParts(DOMAIN, VERSION, key_id, account, operation,`,
-        to: `encodeParts(DOMAIN, VERSION, key_id, account.slice(0, 0), operation,`,
+        from: `encodeParts(DOMAIN, VERSION, keyId, account, operation,`,
+        to: `encodeParts(DOMAIN, VERSION, keyId, account.slice(0, 0), operation,`,
       },
     ],
     tests: [ISSUED],
@@ -20,8 +20,8 @@ export const ISSUED_KEY_MUTANTS: readonly Mutant[] = [
     file: 'src/key/issued.ts',
     edits: [
       {
-        from: `if (!timingSafeEqual(mac, macOf(signing_key, { key_id, scope, expires_at_s, nonce }))) refuse()`,
-        to: `void timingSafeEqual(mac, macOf(signing_key, { key_id, scope, expires_at_s, nonce }))`,
+        from: `if (!timingSafeEqual(mac, macOf(signingKey, { keyId, scope, expiresAtS, nonce }))) refuse()`,
+        to: `void timingSafeEqual(mac, macOf(signingKey, { keyId, scope, expiresAtS, nonce }))`,
       },
     ],
     tests: [ISSUED],
@@ -63,8 +63,8 @@ export const ISSUED_KEY_MUTANTS: readonly Mutant[] = [
     file: 'src/issuer.ts',
     edits: [
       {
-        from: `return age_ms <= settled_ms ? 'key_just_expired' : 'key_expired'`,
-        to: `return age_ms <= settled_ms ? 'key_expired' : 'key_expired'`,
+        from: `return ageMs <= settledMs ? 'key_just_expired' : 'key_expired'`,
+        to: `return ageMs <= settledMs ? 'key_expired' : 'key_expired'`,
       },
     ],
     tests: [ISSUED],

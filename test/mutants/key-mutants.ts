@@ -95,7 +95,7 @@ export const KEY_MUTANTS: readonly Mutant[] = [
   {
     name: 'take other bytes under the id of a key for the same key',
     file: 'src/store/missing-keys.ts',
-    edits: [{ from: `keys.digestOf(purpose, key_id) !== digest`, to: `digest === ''` }],
+    edits: [{ from: `keys.digestOf(purpose, keyId) !== digest`, to: `digest === ''` }],
     tests: ['test/contract/missing-keys.test.ts'],
     only: 'other bytes under the id',
   },

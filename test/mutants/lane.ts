@@ -19,7 +19,7 @@ const vitest = await createVitest('test', {
 })
 
 /** By the last run: they are sound again. */
-let changed_before: readonly string[] = []
+let changedBefore: readonly string[] = []
 
 process.on('message', async (asked: Asked) => {
   const answer = await run(asked).catch((error): Answer => ({ error: String(error) }))
@@ -29,8 +29,8 @@ process.on('disconnect', () => vitest.exit(true))
 process.send!('ready')
 
 async function run({ changed, tests, only }: Asked): Promise<Answer> {
-  for (const file of [...changed_before, ...changed]) vitest.invalidateFile(join(root, file))
-  changed_before = changed
+  for (const file of [...changedBefore, ...changed]) vitest.invalidateFile(join(root, file))
+  changedBefore = changed
   if (only === undefined) vitest.resetGlobalTestNamePattern()
   else vitest.setGlobalTestNamePattern(only)
   // Files, and folders of them.

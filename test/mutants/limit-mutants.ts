@@ -46,7 +46,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   {
     name: 'charge a card that cannot be counted',
     file: 'apps/payments/admission.ts',
-    edits: [{ from: `on_error: 'refuse'`, to: `on_error: 'allow'` }],
+    edits: [{ from: `onError: 'refuse'`, to: `onError: 'allow'` }],
     tests: ['apps/payments/test/hostile-limits.test.ts'],
     only: 'a card',
   },
@@ -60,7 +60,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   {
     name: 'judge a queue for connections before it has lasted',
     file: 'src/limits/queue-wait.ts',
-    edits: [{ from: `waiting === 0 || watched_ms < LIMITS.overload_queue_watch_ms`, to: `waiting === 0` }],
+    edits: [{ from: `waiting === 0 || watchedMs < LIMITS.overloadQueueWatchMs`, to: `waiting === 0` }],
     tests: ['src/limits/queue-wait.test.ts'],
   },
   {
@@ -78,7 +78,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   {
     name: 'shed nothing for a queue of connections',
     file: 'src/limits/overload.ts',
-    edits: [{ from: ` || queueMs() > queue_max_ms * part`, to: `` }],
+    edits: [{ from: ` || queueMs() > queueMaxMs * part`, to: `` }],
     tests: ['test/limits/overload.test.ts'],
   },
   {
@@ -91,7 +91,13 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   {
     name: 'let reads take as long as they like',
     file: 'apps/payments/database/pools.ts',
-    edits: [{ from: `      statement_timeout: SERVICE_LIMITS.read_max_ms,\n`, to: `` }],
+    edits: [
+      {
+        from: `      statement_timeout: SERVICE_LIMITS.readMaxMs,
+`,
+        to: ``,
+      },
+    ],
     tests: ['apps/payments/test/hostile-storage.test.ts'],
     only: 'ended by the server',
   },
@@ -166,7 +172,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   {
     name: 'take an answer for missing that a late process has not read yet',
     file: 'src/limits/takes.ts',
-    edits: [{ from: `setTimeout(() => setImmediate(late), max_ms)`, to: `setTimeout(late, max_ms)` }],
+    edits: [{ from: `setTimeout(() => setImmediate(late), maxMs)`, to: `setTimeout(late, maxMs)` }],
     tests: ['src/limits/known-windows.test.ts'],
     only: 'is heard',
   },

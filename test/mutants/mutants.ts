@@ -89,7 +89,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/record/transitions.ts',
     edits: [
       {
-        from: `if (!claim.same_request) return { kind: 'key_reused' }`,
+        from: `if (!claim.sameRequest) return { kind: 'key_reused' }`,
         to: ``,
       },
     ],
@@ -100,7 +100,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/work-transaction.ts',
     edits: [
       {
-        from: `return { end: 'in_doubt', reply: written, error: by_server ?? this.connections.translate(error) }`,
+        from: `return { end: 'in_doubt', reply: written, error: byServer ?? this.connections.translate(error) }`,
         to: `return { end: 'rerun', error: this.connections.translate(error) }`,
       },
     ],
@@ -111,7 +111,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/work-transaction.ts',
     edits: [
       {
-        from: `return { end: 'in_doubt', reply: written, error: by_server ?? this.connections.translate(error) }`,
+        from: `return { end: 'in_doubt', reply: written, error: byServer ?? this.connections.translate(error) }`,
         to: `return { end: 'committed', reply: written }`,
       },
     ],
@@ -204,8 +204,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/record/transitions.ts',
     edits: [
       {
-        from: `if (record.lease_until > now) {`,
-        to: `if (record.lease_until > now + 1e9) {`,
+        from: `if (record.leaseUntil > now) {`,
+        to: `if (record.leaseUntil > now + 1e9) {`,
       },
     ],
     tests: ['src/record'],
@@ -227,7 +227,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/connections.ts',
     edits: [
       {
-        from: `...(within(idle_ms!, idle_in_transaction_max_ms) ? [] : [this.#set_idle]),`,
+        from: `...(within(idleMs!, idleInTransactionMaxMs) ? [] : [this.#setIdle]),`,
         to: ``,
       },
     ],
@@ -260,7 +260,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'leave the path parameters out of the fingerprint',
     file: 'src/fingerprint/prepare.ts',
-    edits: [{ from: `    encodePathParams(request.path_params) +\n`, to: `` }],
+    edits: [
+      {
+        from: `    encodePathParams(request.pathParams) +
+`,
+        to: ``,
+      },
+    ],
     tests: ['src/fingerprint/prepare.test.ts'],
   },
   {

@@ -11,7 +11,7 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
     name: 'observe: tell each failure of a store that is away',
     file: 'src/observe/store-health.ts',
-    edits: [{ from: `if (now_ms < this.#quiet_until_ms) return`, to: `` }],
+    edits: [{ from: `if (nowMs < this.#quietUntilMs) return`, to: `` }],
     tests: ['test/contract/store-away.test.ts'],
   },
   {
@@ -81,8 +81,8 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
     file: 'src/limits/guard.ts',
     edits: [
       {
-        from: `() => this.#options.on_trouble(error),`,
-        to: `() => void this.#options.on_trouble(error),`,
+        from: `() => this.#options.onTrouble(error),`,
+        to: `() => void this.#options.onTrouble(error),`,
       },
     ],
     tests: ['test/limits/trouble.test.ts'],
@@ -116,8 +116,10 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
     file: 'src/explain-text.ts',
     edits: [
       {
-        from: `  if (facts.recovery_point !== null)\n    return {`,
-        to: `  if (facts.recovery_point === '')\n    return {`,
+        from: `  if (facts.recoveryPoint !== null)
+    return {`,
+        to: `  if (facts.recoveryPoint === '')
+    return {`,
       },
     ],
     tests: ['test/contract/explain-truth.test.ts'],
@@ -156,7 +158,7 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
     name: 'take what recover has settled for a decision of an operator',
     file: 'src/explain.ts',
-    edits: [{ from: `(by_operator ? 'operator' : 'recover')`, to: `'operator'` }],
+    edits: [{ from: `(byOperator ? 'operator' : 'recover')`, to: `'operator'` }],
     tests: ['test/contract/explain-truth.test.ts'],
   },
   {

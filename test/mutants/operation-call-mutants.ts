@@ -53,7 +53,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: call again when the other side may have forgotten the key',
     file: FOREIGN,
-    edits: [{ from: `site.keyAgeMs() + timeout_ms >= key_lifetime_ms`, to: `key_lifetime_ms < 0` }],
+    edits: [{ from: `site.keyAgeMs() + timeoutMs >= keyLifetimeMs`, to: `keyLifetimeMs < 0` }],
     tests: [OWNERS],
     only: 'the lifetime of a key',
   },
@@ -93,7 +93,9 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     file: FOREIGN,
     edits: [
       {
-        from: `    await site.holdFor(timeout_ms)\n    try {\n      site.crashPoint('operation.call.before')`,
+        from: `    await site.holdFor(timeoutMs)
+    try {
+      site.crashPoint('operation.call.before')`,
         to: `    try {\n      site.crashPoint('operation.call.before')`,
       },
     ],
@@ -103,7 +105,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: call on a lease that does not outlast the call',
     file: HOLD,
-    edits: [{ from: `if (this.#lease.left_ms > ms) return`, to: `if (this.#lease.left_ms > 0) return` }],
+    edits: [{ from: `if (this.#lease.leftMs > ms) return`, to: `if (this.#lease.leftMs > 0) return` }],
     tests: [OWNERS],
     only: 'not believed to be longer',
   },
@@ -112,8 +114,8 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/run-operation.ts',
     edits: [
       {
-        from: `resumed.deadline_in_ms ?? in_progress_max_ms, in_progress`,
-        to: `in_progress_max_ms, in_progress`,
+        from: `resumed.deadlineInMs ?? inProgressMaxMs, inProgress`,
+        to: `inProgressMaxMs, inProgress`,
       },
     ],
     tests: [WORKERS],
@@ -122,14 +124,14 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: take "not found" for a proof before the settle window is over',
     file: FOREIGN,
-    edits: [{ from: `sent_age_ms !== null && sent_age_ms >= settle_ms`, to: `sent_age_ms !== null` }],
+    edits: [{ from: `sentAgeMs !== null && sentAgeMs >= settleMs`, to: `sentAgeMs !== null` }],
     tests: [WORKERS],
     only: 'begins no call after the deadline',
   },
   {
     name: 'operation: take "not found" for a proof about a call that was sent just now',
     file: FOREIGN,
-    edits: [{ from: `const settled = !known.sent_here && sent_age_ms`, to: `const settled = sent_age_ms` }],
+    edits: [{ from: `const settled = !known.sentHere && sentAgeMs`, to: `const settled = sentAgeMs` }],
     tests: [CALLS],
     only: 'this very attempt',
   },
@@ -145,7 +147,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: count the settle window from when the last owner began',
     file: SQL,
-    edits: [{ from: `greatest(r.sent_until, r.lease_until)`, to: `greatest(r.sent_until, r.attempted_at)` }],
+    edits: [{ from: `greatest(r.sent_until, r.lease_until)`, to: `greatest(r.sent_until, r.attemptedAt)` }],
     tests: [MORE_CALLS],
     only: 'settle window begins',
   },
@@ -161,8 +163,10 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     file: FOREIGN,
     edits: [
       {
-        from: `      if (!refused && !provesNothingDone(error)) {\n        known.in_doubt = true`,
-        to: `      known.in_doubt = !refused && !provesNothingDone(error)\n      if (known.in_doubt) {`,
+        from: `      if (!refused && !provesNothingDone(error)) {
+        known.inDoubt = true`,
+        to: `      known.inDoubt = !refused && !provesNothingDone(error)
+      if (known.inDoubt) {`,
       },
     ],
     tests: [MORE_CALLS],
@@ -173,8 +177,8 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     file: FOREIGN,
     edits: [
       {
-        from: `if (lost || !known.in_doubt) throw error`,
-        to: `if (lost || !known.sent_here || !lost) throw error`,
+        from: `if (lost || !known.inDoubt) throw error`,
+        to: `if (lost || !known.sentHere || !lost) throw error`,
       },
     ],
     tests: [CALLS],
@@ -198,7 +202,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         from: `WHERE e.received_at < clock_timestamp() - `,
-        to: `WHERE e.received_at <= clock_timestamp() OR e.received_at < clock_timestamp() - `,
+        to: `WHERE e.received_at <= clock_timestamp() OR e.receivedAt < clock_timestamp() - `,
       },
     ],
     tests: [WORKERS],
@@ -207,7 +211,13 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: let what others told wait for the next look',
     file: 'src/store/postgres/evidence.ts',
-    edits: [{ from: `  await connections.runBounded(bind(hurry, account, call_key))\n`, to: `` }],
+    edits: [
+      {
+        from: `  await connections.runBounded(bind(hurry, account, callKey))
+`,
+        to: ``,
+      },
+    ],
     tests: [WORKERS],
     only: 'what others told',
   },
@@ -236,7 +246,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     name: 'kept: send a call before it is durable how long its record is needed',
     file: 'src/protect/operation-hold.ts',
     edits: [
-      { from: `if (retention_ms <= this.#kept_ms) return`, to: `if (retention_ms >= this.#kept_ms) return` },
+      { from: `if (retentionMs <= this.#keptMs) return`, to: `if (retentionMs >= this.#keptMs) return` },
     ],
     tests: ['test/operations/kept-long.test.ts'],
     only: 'an operator gave',
@@ -258,8 +268,8 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/operation-run.ts',
     edits: [
       {
-        from: `const short = maybe_sent ? null : tooShortFor(step, site)`,
-        to: `const short = maybe_sent ? tooShortFor(step, site) : null`,
+        from: `const short = maybeSent ? null : tooShortFor(step, site)`,
+        to: `const short = maybeSent ? tooShortFor(step, site) : null`,
       },
     ],
     tests: ['test/operations/worker-lease.test.ts'],
@@ -275,7 +285,13 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'let evidence that was refused keep its correction out',
     file: 'src/protect/asking.ts',
-    edits: [{ from: `  await site.refuseEvidence(call_key, told.received_at)\n`, to: `` }],
+    edits: [
+      {
+        from: `  await site.refuseEvidence(callKey, told.receivedAt)
+`,
+        to: ``,
+      },
+    ],
     tests: ['test/operations/result-check.test.ts'],
     only: 'can be corrected',
   },

@@ -219,8 +219,8 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     file: HOLD,
     edits: [
       {
-        from: `const in_ms = this.house.schedule_ms[looks]`,
-        to: `const in_ms = this.house.schedule_ms[Math.min(looks, this.house.schedule_ms.length - 1)]`,
+        from: `const inMs = this.house.scheduleMs[looks]`,
+        to: `const inMs = this.house.scheduleMs[Math.min(looks, this.house.scheduleMs.length - 1)]`,
       },
     ],
     tests: [WORKERS],

@@ -21,9 +21,9 @@ export const OUTBOX_MUTANTS: readonly Mutant[] = [
       {
         from: `    const round = await deliver(taken, {`,
         to: `    const lanes = new Map(taken.events.map(({ at }) => [at.lane, at]))
-    const { claim_id } = taken
+    const { claimId } = taken
     const nothing = { hold: [], again: [], released: [] }
-    await this.#store.done({ destination: this.name, claim_id, lanes: [...lanes.values()], ...nothing })
+    await this.#store.done({ destination: this.name, claimId, lanes: [...lanes.values()], ...nothing })
     const round = await deliver(taken, {`,
       },
     ],
@@ -91,7 +91,7 @@ RETURNING c.lane`,
     file: 'src/outbox/courier.ts',
     edits: [
       { from: `(refused || (alone && alive) ? 1 : 0)`, to: `(refused || alone || alive ? 1 : 0)` },
-      { from: `const steps_aside = round.alive ||`, to: `const steps_aside = true ||` },
+      { from: `const stepsAside = round.alive ||`, to: `const stepsAside = true ||` },
     ],
     tests: ['test/outbox/relay.test.ts'],
   },

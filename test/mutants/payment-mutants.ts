@@ -33,7 +33,7 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
   {
     name: 'duplicates: clear away one earlier payment at each look',
     file: 'apps/payments/limits.ts',
-    edits: [{ from: 'duplicates_cleared_max: 200', to: 'duplicates_cleared_max: 1' }],
+    edits: [{ from: 'duplicatesClearedMax: 200', to: 'duplicatesClearedMax: 1' }],
     tests: [DUPLICATES],
     only: 'makes room together with all others',
   },
@@ -75,14 +75,14 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
   {
     name: 'quota: count a write for each of its attempts',
     file: 'apps/payments/tries.ts',
-    edits: [{ from: 'if (!this.#is_new) await this.#taken?.day()', to: '' }],
+    edits: [{ from: 'if (!this.#isNew) await this.#taken?.day()', to: '' }],
     tests: [STORAGE],
     only: 'is one write, however often',
   },
   {
     name: 'quota: do not count a write that was not executed',
     file: 'apps/payments/tries.ts',
-    edits: [{ from: 'if (!this.#is_new) await this.#taken?.day()', to: 'await this.#taken?.day()' }],
+    edits: [{ from: 'if (!this.#isNew) await this.#taken?.day()', to: 'await this.#taken?.day()' }],
     tests: [STORAGE],
     only: 'is one write, however often',
   },
@@ -202,7 +202,7 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         from: 'reply,\n      tx,\n    })',
-        to: 'reply: { ...reply, status: 99 } }).catch(() => ({ given_up: true }))',
+        to: 'reply: { ...reply, status: 99 } }).catch(() => ({ givenUp: true }))',
       },
     ],
     tests: [RESERVATIONS],
@@ -238,8 +238,8 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     name: 'forget the intent of a payment while its key replays',
     file: 'apps/payments/payments/duplicates.ts',
     edits: [
-      { from: 'retention_ms + duplicate_margin_ms,', to: '0,' },
-      { from: 'key_lifetime_ms + duplicate_margin_ms,', to: '0,' },
+      { from: 'retentionMs + duplicateMarginMs,', to: '0,' },
+      { from: 'keyLifetimeMs + duplicateMarginMs', to: '0,' },
     ],
     tests: [DUPLICATES],
     only: 'no shorter than keys replay',

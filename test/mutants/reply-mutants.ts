@@ -42,7 +42,7 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
   {
     name: 'replies: take the answer of the layer for the late reply in Hono',
     file: 'src/adapters/hono/index.ts',
-    edits: [{ from: `is_running ? lateResponse(c, response) : response`, to: `response` }],
+    edits: [{ from: `isRunning ? lateResponse(c, response) : response`, to: `response` }],
     tests: HONO,
     only: LATE,
   },
@@ -51,7 +51,7 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/handler.ts',
     edits: [
       {
-        from: `leaveInDoubt(store, owned, recovery.grace_ms, heartbeat, request.rerunnable)`,
+        from: `leaveInDoubt(store, owned, recovery.graceMs, heartbeat, request.rerunnable)`,
         to: `leaveInDoubt(store, owned, 30_000, heartbeat, request.rerunnable)`,
       },
     ],
@@ -75,7 +75,7 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
   {
     name: 'replies: call a transaction retryable whose function ignored an error',
     file: 'src/store/postgres/ends.ts',
-    edits: [{ from: `{ ...end, went_on: true }`, to: `end` }],
+    edits: [{ from: `{ ...end, wentOn: true }`, to: `end` }],
     tests: ['test/contract/ignored-error.test.ts'],
   },
   {

@@ -12,9 +12,7 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
   {
     name: 'leave the path as it was spelt out of the fingerprint',
     file: 'src/boundary/request.ts',
-    edits: [
-      { from: `{ ...path_params, 'path as sent': path }`, to: `{ ...path_params, 'path as sent': '' }` },
-    ],
+    edits: [{ from: `{ ...pathParams, 'path as sent': path }`, to: `{ ...pathParams, 'path as sent': '' }` }],
     tests: ['test/adapters/express-routes.test.ts'],
     only: 'a list of paths',
   },
@@ -47,15 +45,13 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
   {
     name: 'unpack JSON without a bound',
     file: 'src/boundary/body.ts',
-    edits: [{ from: `{ maxOutputLength: size_max_bytes }`, to: `{ maxOutputLength: 1e9 }` }],
+    edits: [{ from: `{ maxOutputLength: sizeMaxBytes }`, to: `{ maxOutputLength: 1e9 }` }],
     tests: ['src/boundary/body.test.ts'],
   },
   {
     name: 'obey no charset and refuse none',
     file: 'src/boundary/body.ts',
-    edits: [
-      { from: `if (json && !isUtf8Json(media_type)) throw`, to: `if (json && media_type === '') throw` },
-    ],
+    edits: [{ from: `if (json && !isUtf8Json(mediaType)) throw`, to: `if (json && mediaType === '') throw` }],
     tests: ['test/adapters/node.test.ts'],
     only: 'another charset',
   },
@@ -112,7 +108,7 @@ export const REQUEST_MUTANTS: readonly Mutant[] = [
   {
     name: 'wait for a schema that never answers',
     file: 'src/boundary/prepare.ts',
-    edits: [{ from: `jsonOf(request, body)), max_ms)`, to: `jsonOf(request, body)), 1e9)` }],
+    edits: [{ from: `jsonOf(request, body)), maxMs)`, to: `jsonOf(request, body)), 1e9)` }],
     tests: ['test/adapters/fetch.test.ts'],
     only: 'a schema that never answers',
   },

@@ -23,9 +23,9 @@ export async function tryUnderTorture(
         const { name, rule } = mutant
         const built = control ? { ...mutant, edits: [] } : mutant
         const rules = await withFault(copy, built, () => violated(copy, mutant))
-        const as_wanted = control ? rules.size === 0 : rules.has(rule)
-        if (as_wanted) good += 1
-        const verdict = as_wanted ? (control ? 'passed' : 'caught') : control ? 'FAILED' : 'SURVIVED'
+        const asWanted = control ? rules.size === 0 : rules.has(rule)
+        if (asWanted) good += 1
+        const verdict = asWanted ? (control ? 'passed' : 'caught') : control ? 'FAILED' : 'SURVIVED'
         console.log(
           `${verdict.padEnd(8)} ${name}\n         ${[...rules].join(', ') || 'no rule was violated'}`,
         )

@@ -46,7 +46,7 @@ const KEY_MUTANTS: readonly Mutant[] = [
   {
     name: 'settings: issue keys that outlive the record of their use',
     file: 'apps/payments/api/idempotency-keys.ts',
-    edits: [{ from: 'Math.min(issued_key_lifetime_max_ms, kept_ms)', to: 'issued_key_lifetime_max_ms' }],
+    edits: [{ from: 'Math.min(issuedKeyLifetimeMaxMs, keptMs)', to: 'issuedKeyLifetimeMaxMs' }],
     tests: [KEYS],
     only: 'lives no longer',
   },
@@ -63,7 +63,11 @@ const KEY_MUTANTS: readonly Mutant[] = [
     name: 'settings: keep records for a time of our own',
     file: 'apps/payments/service.ts',
     edits: [
-      { from: '      retention_ms: config.keys.retention_ms,\n      ...(config', to: '      ...(config' },
+      {
+        from: `      retentionMs: config.keys.retentionMs,
+      ...(config`,
+        to: '      ...(config',
+      },
     ],
     tests: [KEYS],
     only: 'is a setting',
@@ -71,14 +75,14 @@ const KEY_MUTANTS: readonly Mutant[] = [
   {
     name: 'settings: begin what the deadline of its client forbids',
     file: 'apps/payments/api/index.ts',
-    edits: [{ from: '{ deadline_header: keys.deadline_header }', to: '{}' }],
+    edits: [{ from: '{ deadlineHeader: keys.deadlineHeader }', to: '{}' }],
     tests: [KEYS],
     only: 'from the header',
   },
   {
     name: 'settings: call the processor however late it is',
     file: 'apps/payments/api/index.ts',
-    edits: [{ from: '{ deadline_ms: keys.calls_deadline_ms }', to: '{}' }],
+    edits: [{ from: '{ deadlineMs: keys.callsDeadlineMs }', to: '{}' }],
     tests: [KEYS],
     only: 'nothing is sent to the processor any more',
   },
@@ -88,14 +92,14 @@ const OPS_MUTANTS: readonly Mutant[] = [
   {
     name: 'keys: keep the key of a request about endpoints that did nothing',
     file: 'apps/payments/api/errors.ts',
-    edits: [{ from: 'if (did_nothing) request.once?.invalid()', to: '' }],
+    edits: [{ from: 'if (nothingDone) request.once?.invalid()', to: '' }],
     tests: ['apps/payments/test/api-webhooks.test.ts'],
     only: 'a refusal about an endpoint has done nothing',
   },
   {
     name: 'keys: say that nothing was done where a step was',
     file: 'apps/payments/api/idempotency-keys.ts',
-    edits: [{ from: ' && record.recovery_point === null', to: '' }],
+    edits: [{ from: ' && record.recoveryPoint === null', to: '' }],
     tests: [KEYS],
     only: 'is told where it has no outcome: not executed',
   },
@@ -123,7 +127,7 @@ const OPS_MUTANTS: readonly Mutant[] = [
   {
     name: 'ops: post what the books of the processor cannot be compared with',
     file: 'apps/payments/payments/found.ts',
-    edits: [{ from: 'if (gateway_id === undefined && kind', to: 'if (gateway_id === null && kind' }],
+    edits: [{ from: 'if (gatewayId === undefined && kind', to: 'if (gatewayId === null && kind' }],
     tests: [OPS],
     only: 'is decided upon',
   },
@@ -243,14 +247,14 @@ const PLACE_MUTANTS: readonly Mutant[] = [
   {
     name: 'links: wait for an API key on a silent link',
     file: 'apps/payments/database/bounded.ts',
-    edits: [{ from: ', query_timeout: max_ms', to: '' }],
+    edits: [{ from: ', query_timeout: maxMs', to: '' }],
     tests: ['apps/payments/test/api-trouble.faults.test.ts'],
     only: 'is given up, and the next one is served',
   },
   {
     name: 'cards: read what is percent-encoded once',
     file: 'apps/payments/api/cards.ts',
-    edits: [{ from: 'times <= API_LIMITS.percent_decoded_times_max', to: 'times <= 1' }],
+    edits: [{ from: 'times <= API_LIMITS.percentDecodedTimesMax', to: 'times <= 1' }],
     tests: ['apps/payments/test/hostile-cards.test.ts'],
     only: 'a URL inside of a URL',
   },
@@ -277,7 +281,7 @@ const PLACE_MUTANTS: readonly Mutant[] = [
   {
     name: 'pooler: let reads take as long as they like',
     file: 'apps/payments/database/reads.ts',
-    edits: [{ from: `; SET LOCAL statement_timeout = \${LIMITS.read_max_ms}`, to: '' }],
+    edits: [{ from: `; SET LOCAL statement_timeout = \${LIMITS.readMaxMs}`, to: '' }],
     ...POOLED,
     only: 'ended by the server',
   },

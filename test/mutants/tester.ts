@@ -24,12 +24,12 @@ const RUN_MAX_MS = 300_000
 /** Runs tests of a copy of the project in a process that stays, on a server that no other process disturbs. */
 export class Tester {
   readonly #copy: string
-  readonly #database_url: string
+  readonly #databaseUrl: string
   #lane: { readonly process: ChildProcess; readonly config: string } | null = null
 
-  constructor(copy: string, database_url: string) {
+  constructor(copy: string, databaseUrl: string) {
     this.#copy = copy
-    this.#database_url = database_url
+    this.#databaseUrl = databaseUrl
   }
 
   /**
@@ -69,7 +69,7 @@ export class Tester {
     await this.close()
     const lane = fork(LANE, [config], {
       cwd: this.#copy,
-      env: { ...process.env, DATABASE_URL: this.#database_url, NODE_ENV: 'test' },
+      env: { ...process.env, DATABASE_URL: this.#databaseUrl, NODE_ENV: 'test' },
       execArgv: ['--import', 'tsx'],
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     })

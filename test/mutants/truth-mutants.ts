@@ -47,8 +47,8 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     file: 'src/record/unfinished.ts',
     edits: [
       {
-        from: `has_steps !== true || claimant === 'operation'`,
-        to: `has_steps !== true || claimant !== null`,
+        from: `hasSteps !== true || claimant === 'operation'`,
+        to: `hasSteps !== true || claimant !== null`,
       },
     ],
     tests: ['test/contract/kinds.test.ts'],
@@ -80,7 +80,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/operation-hold.ts',
     edits: [
       {
-        from: `throw maybe_claimed && !isInterrupted(error) ? inDoubt(error) : error`,
+        from: `throw maybeClaimed && !isInterrupted(error) ? inDoubt(error) : error`,
         to: `throw error`,
       },
     ],
@@ -104,16 +104,14 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   {
     name: 'truth: take the word of work that may run twice for a proof of its key',
     file: PROOF,
-    edits: [{ from: `(from === 'retryable' && !effects_possible)`, to: `from === 'retryable'` }],
+    edits: [{ from: `(from === 'retryable' && !effectsPossible)`, to: `from === 'retryable'` }],
     tests: [PROOFS],
     only: 'may run twice',
   },
   {
     name: 'truth: forget what a rerunnable handler may have done when another kind of work retries',
     file: 'src/record/transitions.ts',
-    edits: [
-      { from: `const effects_possible = mayHideEffects(record)`, to: `const effects_possible = false` },
-    ],
+    edits: [{ from: `const effectsPossible = mayHideEffects(record)`, to: `const effectsPossible = false` }],
     tests: [PROOFS],
     only: 'by handler that may not run twice',
   },
@@ -134,7 +132,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   {
     name: 'truth: forget what a rerunnable handler may have done when a worker goes on with an operation',
     file: 'src/protect/run-operation.ts',
-    edits: [{ from: `effects_possible: resumed.effects_possible,`, to: `effects_possible: false,` }],
+    edits: [{ from: `effectsPossible: resumed.effectsPossible,`, to: `effectsPossible: false,` }],
     tests: [PROOFS],
     only: 'a worker went on with',
   },
@@ -157,7 +155,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
     file: PROOF,
     edits: [
       {
-        from: `proof: left && nothing_before ? PROVED : null`,
+        from: `proof: left && nothingBefore ? PROVED : null`,
         to: `proof: PROVED`,
       },
     ],

@@ -15,14 +15,14 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'void call: make the next call with the same key',
     file: SITE,
-    edits: [{ from: `if (!void_calls.includes(key)) return`, to: `if (generation === 0) return` }],
+    edits: [{ from: `if (!voidCalls.includes(key)) return`, to: `if (generation === 0) return` }],
     tests: [CALLS],
     only: 'is given a new key once',
   },
   {
     name: 'void call: give every retry that is allowed a new key',
     file: 'src/operator/decide.ts',
-    edits: [{ from: `given.earlier_call_is_void !== true`, to: `seen!.waits_for === null` }],
+    edits: [{ from: `given.earlierCallIsVoid !== true`, to: `seen!.waitsFor === null` }],
     tests: [CALLS],
     only: 'gives it again to every retry',
   },
@@ -38,7 +38,7 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
     file: 'src/protect/foreign.ts',
     edits: [
       {
-        from: `end.end === 'result' ? await voidAfter(uncheckedStep(given), site, timeout_ms, end) : end`,
+        from: `end.end === 'result' ? await voidAfter(uncheckedStep(given), site, timeoutMs, end) : end`,
         to: `end`,
       },
     ],
@@ -48,7 +48,7 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'void call: take the earlier one for the result while the new one may have been made',
     file: VOID,
-    edits: [{ from: `return in_doubt ? happened('MAYBE', null, site.key) : {`, to: `return {` }],
+    edits: [{ from: `return inDoubt ? happened('MAYBE', null, site.key) : {`, to: `return {` }],
     tests: [HAPPENED],
     only: 'outcome of the new call is in doubt',
   },
@@ -69,7 +69,7 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'void call: forget that a call which was not begun was not begun',
     file: SITE,
-    edits: [{ from: `unproved && !void_keys.includes(attempt.resumed?.waited_for ?? '')`, to: `unproved` }],
+    edits: [{ from: `unproved && !voidKeys.includes(attempt.resumed?.waitedFor ?? '')`, to: `unproved` }],
     tests: [CALLS],
     only: 'does not tell about the earlier one: pending',
   },
@@ -153,14 +153,14 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'void call: declare void what is not waited for',
     file: 'src/operator/decide.ts',
-    edits: [{ from: `if (void_calls.includes(waits_for))`, to: `if (void_calls.length < 0)` }],
+    edits: [{ from: `if (voidCalls.includes(waitsFor))`, to: `if (voidCalls.length < 0)` }],
     tests: [CALLS],
     only: 'does not tell about the earlier one: away',
   },
   {
     name: 'void call: have no bound',
     file: 'src/operator/decide.ts',
-    edits: [{ from: `void_calls.length >= LIMITS.void_calls_max`, to: `void_calls.length < 0` }],
+    edits: [{ from: `voidCalls.length >= LIMITS.voidCallsMax`, to: `voidCalls.length < 0` }],
     tests: [DECISION],
     only: 'has a bound',
   },
@@ -235,7 +235,7 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'void call: send a new one although what was told about the earlier one is unclear',
     file: 'src/protect/asking.ts',
-    edits: [{ from: `if (site.void_keys.includes(call_key)) return { status: 'pending' }`, to: `` }],
+    edits: [{ from: `if (site.voidKeys.includes(callKey)) return { status: 'pending' }`, to: `` }],
     tests: ['test/operations/result-check.test.ts'],
     only: 'about a void call',
   },

@@ -28,7 +28,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     name: 'webhooks: take what was signed in the future',
     file: 'src/webhooks/verify.ts',
-    edits: [{ from: `timestamp > now + tolerance_ms`, to: `timestamp > now + 1e9 * tolerance_ms` }],
+    edits: [{ from: `timestamp > now + toleranceMs`, to: `timestamp > now + 1e9 * toleranceMs` }],
     tests: [SIGNATURES],
   },
   {
@@ -55,13 +55,13 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     name: 'webhooks: take IPv4 that is mapped into IPv6 for public',
     file: 'src/webhooks/address.ts',
-    edits: [{ from: `global_unicast.check(address, 'ipv6') && `, to: `` }],
+    edits: [{ from: `globalUnicast.check(address, 'ipv6') && `, to: `` }],
     tests: [ADDRESSES],
   },
   {
     name: 'webhooks: follow no rule at a delivery that was kept at the creation',
     file: 'src/webhooks/post.ts',
-    edits: [{ from: `checkUrl(given, rules)`, to: `checkUrl(given, { allow_private: true })` }],
+    edits: [{ from: `checkUrl(given, rules)`, to: `checkUrl(given, { allowPrivate: true })` }],
     tests: [ADDRESSES],
   },
   {
@@ -137,7 +137,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     name: 'webhooks: know messages for a week',
     file: 'src/limits.ts',
-    edits: [{ from: `inbox_retention_ms: 30 * 24`, to: `inbox_retention_ms: 7 * 24` }],
+    edits: [{ from: `inboxRetentionMs: 30 * 24`, to: `inboxRetentionMs: 7 * 24` }],
     tests: ['test/webhooks/receive.test.ts'],
   },
   {

@@ -13,7 +13,7 @@ describe('startWorkers', () => {
     const doubtful = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'not_found' })
     const unsure = payWith(doubtful, { name: 'payments.unsure' })
     const second = payment()
-    const once = shop.open({ reconcile_after_ms: Array.from({ length: 500 }, () => 5) })
+    const once = shop.open({ reconcileAfterMs: Array.from({ length: 500 }, () => 5) })
     expect(await once.run(unsure, second)).toMatchObject({ outcome: 'unknown' })
     const telling = operation('payments.telling_all', (op, _: { amount: number }) =>
       op.atomic('told', async (tx) => {
@@ -25,11 +25,11 @@ describe('startWorkers', () => {
     const heard: string[] = []
     const workers = startWorkers(once, {
       operations: [abandoned],
-      completer: { grace_ms: 1 },
+      completer: { graceMs: 1 },
       relay: {
         destinations: { books: async (events) => void heard.push(...events.map(({ type }) => type)) },
       },
-      every_ms: 10,
+      everyMs: 10,
     })
     doubtful.lookup = 'truth'
     await waitUntil('all of it is done', async () => {

@@ -174,7 +174,7 @@ test.each(['unknown', 'parked', 'retryable'] as const)(
     const shop = await openShop()
     const once = shop.open()
     const step = {
-      key_lifetime_ms: 72 * HOUR_MS,
+      keyLifetimeMs: 72 * HOUR_MS,
       dedupes: false,
       async call() {
         throw state === 'retryable'
@@ -195,8 +195,8 @@ test.each(['unknown', 'parked', 'retryable'] as const)(
     const decision = { by: 'ann', why: 'ticket 1', reply: { status: 201, body: '{}' } }
     if (state === 'retryable') await operator(once).giveUp(id, decision)
     else await operator(once).resolve(id, decision)
-    const { changed_at, expires_at } = await once.explain(id)
-    expect(Math.round((expires_at! - changed_at!) / HOUR_MS)).toBe(72)
+    const { changedAt, expiresAt } = await once.explain(id)
+    expect(Math.round((expiresAt! - changedAt!) / HOUR_MS)).toBe(72)
   },
 )
 
@@ -211,14 +211,14 @@ test('a completed record is kept at least as long as the other side remembers ke
     return rows[0].hours
   }
   const pay = operation('payments.kept', async (op, days: number) => {
-    await op.foreign('charged', { call: async () => 'ch_1', key_lifetime_ms: days * 24 * 3_600_000 })
+    await op.foreign('charged', { call: async () => 'ch_1', keyLifetimeMs: days * 24 * 3_600_000 })
     return op.atomic('settled', async () => reply(201))
   })
   for (const [days, kept] of [
     [3, 72],
     [1, 48],
   ] as const) {
-    const call = { ...callOf(), input: days, retention_ms: 48 * 3_600_000 }
+    const call = { ...callOf(), input: days, retentionMs: 48 * 3_600_000 }
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'executed' })
     expect(await hours(call.key)).toBe(kept)
   }

@@ -89,7 +89,7 @@ async function paymentInDoubt(
     ...(options.find !== undefined && { find: async () => ({ status: options.find! }) }),
   }
   const pay = operation(name, (op) => code.body(op, charge))
-  const once = shop.open({ reconcile_after_ms: options.looks ?? [1, 1], operations: [pay] })
+  const once = shop.open({ reconcileAfterMs: options.looks ?? [1, 1], operations: [pay] })
   const call = { account: 'acct_1', key: randomUUID(), input: null }
   const id = { ...call, operation: name }
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
@@ -130,12 +130,12 @@ describe('a call in doubt stays known', () => {
   test.each(Object.entries(LOOKS_ASIDE))('to a look whose code %s', async (_, { body, why }) => {
     const payment = await paymentInDoubt()
     const { desk, id, code, charges, keyOf } = payment
-    const { in_doubt } = await desk.show(id)
-    expect(in_doubt).toMatchObject({ step: 'charged', key: keyOf(0), generation: 0 })
+    const { inDoubt } = await desk.show(id)
+    expect(inDoubt).toMatchObject({ step: 'charged', key: keyOf(0), generation: 0 })
     code.body = body
     await lookUntilParked(payment)
     const shown = await desk.show(id)
-    expect(shown).toMatchObject({ state: 'parked', in_doubt })
+    expect(shown).toMatchObject({ state: 'parked', inDoubt })
     expect(shown.why).toContain(why)
     expect(charges).toHaveLength(1)
   })
@@ -174,20 +174,20 @@ describe('a call in doubt stays known', () => {
     const payment = await paymentInDoubt()
     const { once, desk, id, code, keyOf } = payment
     await lookAndVanish(payment)
-    const in_doubt = { step: 'charged', key: keyOf(0), generation: 0 }
-    expect(await desk.show(id)).toMatchObject({ state: 'in_progress', in_doubt })
+    const inDoubt = { step: 'charged', key: keyOf(0), generation: 0 }
+    expect(await desk.show(id)).toMatchObject({ state: 'in_progress', inDoubt })
     code.body = () => Promise.reject(new OnlyonceError('lease_lost'))
-    for (let owners = 0; owners < LIMITS.owners_max; owners += 1) {
+    for (let owners = 0; owners < LIMITS.ownersMax; owners += 1) {
       await change(id.key, `lease_until = clock_timestamp() - interval '1 hour'`)
       await completer(once).runOnce()
     }
     expect(await desk.show(id)).toMatchObject({
       state: 'parked',
       record: { failure: { code: 'owners_exhausted' } },
-      in_doubt,
+      inDoubt,
     })
     await desk.unpark(id, SIGNED)
-    expect((await desk.show(id)).in_doubt).toMatchObject(in_doubt)
+    expect((await desk.show(id)).inDoubt).toMatchObject(inDoubt)
   })
 
   test.each(['and the operation goes on', 'and the operation ends'] as const)(
@@ -205,7 +205,7 @@ describe('a call in doubt stays known', () => {
         }
       await reconciler(once).runOnce()
       const state = how === 'and the operation goes on' ? 'in_progress' : 'completed'
-      expect(await desk.show(id)).toMatchObject({ state, in_doubt: null, record: { waits_for: null } })
+      expect(await desk.show(id)).toMatchObject({ state, inDoubt: null, record: { waitsFor: null } })
     },
   )
 
@@ -219,8 +219,8 @@ describe('a call in doubt stays known', () => {
     await reconciler(once).runOnce()
     expect(await desk.show(id)).toMatchObject({
       state: 'retryable',
-      in_doubt: null,
-      record: { waits_for: null },
+      inDoubt: null,
+      record: { waitsFor: null },
     })
   })
 
@@ -230,12 +230,12 @@ describe('a call in doubt stays known', () => {
     await desk.resolve(id, VOID)
     // The other side does not tell about the void one: nothing is sent.
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
-    expect((await desk.show(id)).in_doubt).toMatchObject({ key: keyOf(0), generation: 0 })
+    expect((await desk.show(id)).inDoubt).toMatchObject({ key: keyOf(0), generation: 0 })
     await lookAndVanish(payment)
     code.body = LOOKS_ASIDE['throws before the call']!.body
     await completer(once).runOnce()
     // The owner that vanished may have sent it.
-    expect((await desk.show(id)).in_doubt).toMatchObject({ key: keyOf(1), generation: 1 })
+    expect((await desk.show(id)).inDoubt).toMatchObject({ key: keyOf(1), generation: 1 })
     code.body = soundly
     await change(id.key, 'look_at = now()')
     await reconciler(once).runOnce()

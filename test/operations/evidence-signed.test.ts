@@ -18,13 +18,13 @@ async function paymentInDoubt() {
     const call = () => Promise.reject(new Error('socket hang up'))
     return reply(201, await op.foreign('charged', { dedupes: false, call }))
   })
-  const once = shop.open({ reconcile_after_ms: [600_000] })
+  const once = shop.open({ reconcileAfterMs: [600_000] })
   const call = { account: 'acct_1', key: randomUUID(), input: null }
   const id = { ...call, operation: pay.name }
   await once.run(pay, call)
   const desk = operator(once)
-  const { in_doubt, record } = await desk.show(id)
-  const evidence = { account: id.account, key: in_doubt!.key, result: { id: 'ch_42' } }
+  const { inDoubt, record } = await desk.show(id)
+  const evidence = { account: id.account, key: inDoubt!.key, result: { id: 'ch_42' } }
   return { once, desk, id, evidence, fence: record!.fence }
 }
 
@@ -51,7 +51,7 @@ describe('evidence that a person tells', () => {
     })
     await desk.unpark(id, SIGNED)
     const { audit, state } = await desk.show(id)
-    const told = { action: 'add_evidence', from: 'parked', to: 'parked', fence, call_key: evidence.key }
+    const told = { action: 'add_evidence', from: 'parked', to: 'parked', fence, callKey: evidence.key }
     expect(audit).toMatchObject([{ action: 'park' }, { seq: 2, ...NOTED, ...told }, { action: 'unpark' }])
     expect(state).toBe('unknown')
   })

@@ -15,15 +15,15 @@ test('old evidence is removed, but not what a record waits for', async () => {
   const call = payment()
   const once = shop.open()
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
-  const waited_for = derivedKey({ ...call, operation: 'payments.waiting', step: 'charged' })
-  for (const key of ['old', 'young', waited_for]) {
+  const waitedFor = derivedKey({ ...call, operation: 'payments.waiting', step: 'charged' })
+  for (const key of ['old', 'young', waitedFor]) {
     await addEvidence(once, { account: call.account, key, result: { id: 'ch_1' } })
   }
   await shop.observer.query(
     "UPDATE onlyonce.evidence SET received_at = now() - interval '91 days' WHERE call_key <> 'young'",
   )
   await reaper(once, { mode: 'delete' }).runOnce()
-  expect(await keysLeft(shop)).toEqual([waited_for, 'young'].sort())
+  expect(await keysLeft(shop)).toEqual([waitedFor, 'young'].sort())
 })
 
 test('evidence needs an account and a key', async () => {

@@ -77,8 +77,8 @@ describe('a function that ends without awaiting', () => {
     })
     const call = callOf()
     await catchError(once.run(forgetful, call))
-    const worker = completer(shop.open({ operations: [forgetful] }), { grace_ms: 1 })
-    for (let owners = 1; owners <= LIMITS.owners_max; owners += 1) {
+    const worker = completer(shop.open({ operations: [forgetful] }), { graceMs: 1 })
+    for (let owners = 1; owners <= LIMITS.ownersMax; owners += 1) {
       expect(await stateOf(call.key)).toMatchObject({ state: 'in_progress' })
       await shop.observer.query(
         `UPDATE onlyonce.records SET lease_until = clock_timestamp() - interval '1 hour' WHERE key = $1`,

@@ -17,25 +17,25 @@ describe('what operators are shown of a call in doubt', () => {
     const pay = payWith(till, { name: 'payments.shown' })
     const call = payment()
     const id = { account: call.account, operation: pay.name, key: call.key }
-    const once = shop.open({ reconcile_after_ms: [1, 1], operations: [pay] })
+    const once = shop.open({ reconcileAfterMs: [1, 1], operations: [pay] })
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
     const first = await operator(once).show(id)
-    const { waits_for, waits_since } = await rowOf(shop, call.key)
-    const in_doubt = { step: 'charged', key: waits_for, generation: 0, since: first.in_doubt!.since }
-    expect(first).toMatchObject({ state: 'unknown', in_doubt })
+    const { waits_for: waitsFor, waits_since: waitsSince } = await rowOf(shop, call.key)
+    const inDoubt = { step: 'charged', key: waitsFor, generation: 0, since: first.inDoubt!.since }
+    expect(first).toMatchObject({ state: 'unknown', inDoubt })
     // The database rounds to a millisecond, and JavaScript cuts.
-    expect(Math.abs(in_doubt.since - waits_since.getTime())).toBeLessThanOrEqual(1)
+    expect(Math.abs(inDoubt.since - waitsSince.getTime())).toBeLessThanOrEqual(1)
     expect(first.why).toMatch(/^Whether the call of step charged took effect is not known, for \d+ s now: /)
     await waitUntil('a worker has looked', async () => {
       await reconciler(once).runOnce()
       return (await rowOf(shop, call.key)).fence > 1
     })
-    expect(await operator(once).show(id)).toMatchObject({ in_doubt })
+    expect(await operator(once).show(id)).toMatchObject({ inDoubt })
     await lookUntilParked({ once, id })
     const parked = await operator(once).show(id)
-    expect(parked).toMatchObject({ state: 'parked', in_doubt })
+    expect(parked).toMatchObject({ state: 'parked', inDoubt })
     expect(parked.why).toMatch(/ about the call of step charged, in doubt for \d+ s: /)
-    expect(await once.explain(id)).toMatchObject({ in_doubt })
+    expect(await once.explain(id)).toMatchObject({ inDoubt })
   })
 
   test('how find failed, and what stood behind the error of the call', async () => {
@@ -63,14 +63,14 @@ describe('what operators are shown of a call in doubt', () => {
   test('its generation, and since when the new call is in doubt', async () => {
     const till = makeMemory()
     const { once, pay, call, id, keyOf } = await parkedPayment(shop, 'payments.generation', till)
-    const before = (await operator(once).show(id)).in_doubt!
+    const before = (await operator(once).show(id)).inDoubt!
     await operator(once).resolve(id, VOID)
-    expect((await operator(once).show(id)).in_doubt).toBeNull()
+    expect((await operator(once).show(id)).inDoubt).toBeNull()
     till.failing = true
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
-    const { in_doubt, why } = await operator(once).show(id)
-    expect(in_doubt).toMatchObject({ step: 'charged', key: keyOf(1), generation: 1 })
-    expect(in_doubt!.since).toBeGreaterThan(before.since)
+    const { inDoubt, why } = await operator(once).show(id)
+    expect(inDoubt).toMatchObject({ step: 'charged', key: keyOf(1), generation: 1 })
+    expect(inDoubt!.since).toBeGreaterThan(before.since)
     expect(why).toContain('the call of step charged, generation 1,')
   })
 
@@ -82,7 +82,7 @@ describe('what operators are shown of a call in doubt', () => {
         call.key,
         step,
       ])
-      expect((await operator(once).show(id)).in_doubt).toMatchObject({
+      expect((await operator(once).show(id)).inDoubt).toMatchObject({
         step: null,
         key: keyOf(0),
         generation: null,
@@ -92,7 +92,7 @@ describe('what operators are shown of a call in doubt', () => {
 
   test('what happened, and not what a client is to do about it', async () => {
     const pay = operation('payments.silent', (op) =>
-      op.foreign('charged', { dedupes: false, timeout_ms: 1, call: () => new Promise(() => {}) }),
+      op.foreign('charged', { dedupes: false, timeoutMs: 1, call: () => new Promise(() => {}) }),
     )
     const call = { account: 'acct_1', key: randomUUID(), input: {} }
     const once = shop.open({ ...LOOKS, operations: [pay] })

@@ -13,10 +13,10 @@ beforeAll(async () => {
 })
 
 /** A payment whose first step is a transaction, so that the record is there before its call is known. */
-function payThat(name: string, lifetime_h: number, call: () => Promise<unknown>) {
+function payThat(name: string, lifetimeH: number, call: () => Promise<unknown>) {
   return operation(name, async (op) => {
     await op.atomic('created', async () => 1)
-    await op.foreign('charged', { key_lifetime_ms: lifetime_h * HOUR_MS, call })
+    await op.foreign('charged', { keyLifetimeMs: lifetimeH * HOUR_MS, call })
     return reply(201, {})
   })
 }
@@ -42,16 +42,16 @@ async function letHoursPass(key: string, hours: number): Promise<void> {
 }
 
 /** The owner is in the call, and gives no sign of life any more. */
-async function vanishInCall(name: string, lifetime_h: number, retention_ms: number) {
+async function vanishInCall(name: string, lifetimeH: number, retentionMs: number) {
   const call = payment()
   let calls = 0
   let answers = false
-  const pay = payThat(name, lifetime_h, async () => {
+  const pay = payThat(name, lifetimeH, async () => {
     calls += 1
     if (!answers) await never()
     return 'ch_1'
   })
-  const owner = shop.open({ retention_ms, operations: [pay] })
+  const owner = shop.open({ retentionMs, operations: [pay] })
   const gone = owner.run(pay, { ...call, ...SHORT }).catch(() => {})
   await waitUntil('the call is under way', () => calls > 0)
   await gone
@@ -65,41 +65,41 @@ async function vanishInCall(name: string, lifetime_h: number, retention_ms: numb
     return rows[0].over
   })
   answers = true
-  const once = shop.open({ retention_ms, operations: [pay] })
+  const once = shop.open({ retentionMs, operations: [pay] })
   return { once, call, id: { account: call.account, operation: name, key: call.key } }
 }
 
 describe.each([
-  ['as long as retention_ms', 24],
-  ['longer than retention_ms', 72],
-])('a call whose key is remembered %s, behind a transaction', (length, lifetime_h) => {
+  ['as long as retentionMs', 24],
+  ['longer than retentionMs', 72],
+])('a call whose key is remembered %s, behind a transaction', (length, lifetimeH) => {
   const named = (name: string) => `payments.${name}_${length.split(' ')[0]}`
 
   test('its owner vanished in it, and a worker completed the record later', async () => {
-    const { once, call } = await vanishInCall(named('worker'), lifetime_h, 24 * HOUR_MS)
+    const { once, call } = await vanishInCall(named('worker'), lifetimeH, 24 * HOUR_MS)
     await letHoursPass(call.key, 10)
-    await completer(once, { grace_ms: 1 }).runOnce()
-    expect(await keptHours(call.key)).toBe(lifetime_h)
+    await completer(once, { graceMs: 1 }).runOnce()
+    expect(await keptHours(call.key)).toBe(lifetimeH)
   })
 
   test('its owner vanished in it, and an operator gave the reply', async () => {
-    const { once, call, id } = await vanishInCall(named('operator'), lifetime_h, 24 * HOUR_MS)
+    const { once, call, id } = await vanishInCall(named('operator'), lifetimeH, 24 * HOUR_MS)
     await letHoursPass(call.key, 10)
     await operator(once).resolve(id, GIVEN)
-    expect(await keptHours(call.key)).toBe(lifetime_h)
+    expect(await keptHours(call.key)).toBe(lifetimeH)
   })
 
   test('it is proved that it was not executed, and an operator gave the request up', async () => {
     const call = payment()
-    const pay = payThat(named('given_up'), lifetime_h, async () => {
+    const pay = payThat(named('given_up'), lifetimeH, async () => {
       throw notExecuted()
     })
-    const once = shop.open({ retention_ms: 24 * HOUR_MS })
+    const once = shop.open({ retentionMs: 24 * HOUR_MS })
     await once.run(pay, call).catch(() => {})
     await letHoursPass(call.key, 10)
     const id = { account: call.account, operation: pay.name, key: call.key }
-    expect(await operator(once).giveUp(id, GIVEN)).toEqual({ given_up: true, state: 'retryable' })
-    expect(await keptHours(call.key)).toBe(lifetime_h)
+    expect(await operator(once).giveUp(id, GIVEN)).toEqual({ givenUp: true, state: 'retryable' })
+    expect(await keptHours(call.key)).toBe(lifetimeH)
   })
 
   test.each([
@@ -107,21 +107,21 @@ describe.each([
     ['unknown', [HOUR_MS]],
   ])(
     'a retry that asks for less, does not come to the call and leaves it %s does not shorten it',
-    async (state, reconcile_after_ms) => {
-      const { once, call, id } = await vanishInCall(named(`retry_${state}`), lifetime_h, 24 * HOUR_MS)
+    async (state, reconcileAfterMs) => {
+      const { once, call, id } = await vanishInCall(named(`retry_${state}`), lifetimeH, 24 * HOUR_MS)
       await letHoursPass(call.key, 10)
       const pay = operation(id.operation, async (op) => {
         await op.atomic('created', async () => 1)
         throw new Error('not now')
       })
-      const again = shop.open({ retention_ms: HOUR_MS, reconcile_after_ms })
+      const again = shop.open({ retentionMs: HOUR_MS, reconcileAfterMs })
       // A sign of life of the owner that is gone may come late, and holds the key once more.
       await waitUntil(`the retry has left it ${state}`, async () => {
         await again.run(pay, call).catch(() => {})
         return (await once.explain(id)).state === state
       })
       await operator(once).resolve(id, GIVEN)
-      expect(await keptHours(call.key)).toBe(lifetime_h)
+      expect(await keptHours(call.key)).toBe(lifetimeH)
     },
   )
 })

@@ -16,7 +16,7 @@ describe('how often a record was looked at is told', () => {
   test('of an operation that is parked, with the last look', async () => {
     const lost = () => Promise.reject(new Error('socket hang up'))
     const pay = operation('looks.operation', (op) => op.foreign('charged', { dedupes: false, call: lost }))
-    const once = shop.open({ reconcile_after_ms: [1, 1, 1], operations: [pay] })
+    const once = shop.open({ reconcileAfterMs: [1, 1, 1], operations: [pay] })
     const call = { account: 'acct_1', key: randomUUID(), input: null }
     const id = { ...call, operation: pay.name }
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
@@ -31,8 +31,8 @@ describe('how often a record was looked at is told', () => {
   test('of a handler that is parked, with the last look', async () => {
     const call = makeCall({ operation: 'looks.handler' })
     const recover = { [call.operation]: () => ({ status: 'cannot_tell' as const }) }
-    const once = shop.open({ recover, reconcile_after_ms: [1, 1] })
-    await catchError(once.handler({ ...call, in_progress_max_ms: 20 }, () => new Promise(() => {})))
+    const once = shop.open({ recover, reconcileAfterMs: [1, 1] })
+    await catchError(once.handler({ ...call, inProgressMaxMs: 20 }, () => new Promise(() => {})))
     await waitUntil('it is parked', async () => {
       await change(call.key, `look_at = now() - interval '1 minute'`)
       await recoverer(once).runOnce()
@@ -47,7 +47,7 @@ describe('an attempt is told to have ended', () => {
     const pay = operation('ended.operation', (op) =>
       op.foreign('charged', { dedupes: false, call: () => Promise.reject(new Error('socket hang up')) }),
     )
-    const once = shop.open({ reconcile_after_ms: [1, 600_000], operations: [pay] })
+    const once = shop.open({ reconcileAfterMs: [1, 600_000], operations: [pay] })
     const call = { account: 'acct_1', key: randomUUID(), input: null }
     const id = { ...call, operation: pay.name }
     await once.run(pay, call)
@@ -56,8 +56,8 @@ describe('an attempt is told to have ended', () => {
       `changed_at = '2026-01-01T00:00:01Z', attempted_at = '2026-01-01', look_at = now()`,
     )
     await reconciler(once).runOnce()
-    const ended_at = Date.parse('2026-01-01T00:00:01Z')
-    expect((await once.explain(id)).attempts).toMatchObject([{ outcome: 'unknown', ended_at }, {}])
+    const endedAt = Date.parse('2026-01-01T00:00:01Z')
+    expect((await once.explain(id)).attempts).toMatchObject([{ outcome: 'unknown', endedAt }, {}])
   })
 
   test('when its lease was over, where it was abandoned', async () => {
@@ -67,16 +67,16 @@ describe('an attempt is told to have ended', () => {
     )
     const once = shop.open({ operations: [pay] })
     const call = { account: 'acct_1', key: randomUUID(), input: null }
-    await catchError(once.run(pay, { ...call, in_progress_max_ms: 20 }))
+    await catchError(once.run(pay, { ...call, inProgressMaxMs: 20 }))
     answers = true
     // The last sign of life may be on its way, and would take this back.
     await waitUntil('it is completed', async () => {
       await change(call.key, `lease_until = '2026-01-01T00:00:02Z', attempted_at = '2026-01-01'`)
       return (await completer(once).runOnce()).done === 1
     })
-    const ended_at = Date.parse('2026-01-01T00:00:02Z')
+    const endedAt = Date.parse('2026-01-01T00:00:02Z')
     const { attempts } = await once.explain({ ...call, operation: pay.name })
-    expect(attempts).toMatchObject([{ outcome: 'abandoned', ended_at }, {}])
+    expect(attempts).toMatchObject([{ outcome: 'abandoned', endedAt }, {}])
   })
 
   test('of a handler and of a transaction too', async () => {
@@ -86,9 +86,9 @@ describe('an attempt is told to have ended', () => {
       await catchError(once[how](call, () => Promise.reject(notExecuted())))
       await change(call.key, `changed_at = '2026-01-01T00:00:03Z', attempted_at = '2026-01-01'`)
       await once[how](call, async () => 'done')
-      const ended_at = Date.parse('2026-01-01T00:00:03Z')
+      const endedAt = Date.parse('2026-01-01T00:00:03Z')
       const { attempts } = await once.explain(call)
-      expect(attempts).toMatchObject([{ outcome: 'retryable', ended_at }, { outcome: 'completed' }])
+      expect(attempts).toMatchObject([{ outcome: 'retryable', endedAt }, { outcome: 'completed' }])
     }
   })
 })

@@ -11,11 +11,11 @@ test('a step that ends its own transaction is parked, and never run again', asyn
     })
     return reply(201)
   })
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   const call = payment()
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'parked' })
   expect(await reconciler(once).runOnce()).toEqual({ done: 0, more: false })
-  expect(await completer(once, { grace_ms: 1 }).runOnce()).toEqual({ done: 0, more: false })
+  expect(await completer(once, { graceMs: 1 }).runOnce()).toEqual({ done: 0, more: false })
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'parked' })
   expect(await shop.countEffects(call.key)).toBe(1)
 })
@@ -54,7 +54,7 @@ test('"not now" is no end for a worker either', async () => {
   const call = { ...payment(), ...SHORT }
   await catchError(shop.open().run(pay, call))
   const once = shop.open({ operations: [pay] })
-  await waitUntil('somebody goes on', async () => (await completer(once, { grace_ms: 1 }).runOnce()).done > 0)
+  await waitUntil('somebody goes on', async () => (await completer(once, { graceMs: 1 }).runOnce()).done > 0)
   // The owner before may have gone on to a call that this code has not asked about: nobody can know.
   expect((await once.explain({ ...call, operation: 'misuse.not_now' })).state).toBe('unknown')
 })
@@ -64,9 +64,9 @@ const WRONG: Readonly<Record<string, (op: Op) => unknown>> = {
   'call is a function': (op) => op.foreign('a', {} as never),
   'find is a function': (op) => op.foreign('a', { call, find: 1 as never }),
   'dedupes is true or false': (op) => op.foreign('a', { call, dedupes: 'no' as never }),
-  'timeout_ms is a whole number': (op) => op.foreign('a', { call, timeout_ms: Number.NaN }),
-  'settle_ms is a whole number': (op) => op.foreign('a', { call, settle_ms: -1 }),
-  'key_lifetime_ms is a whole number': (op) => op.foreign('a', { call, key_lifetime_ms: '1d' as never }),
+  'timeoutMs is a whole number': (op) => op.foreign('a', { call, timeoutMs: Number.NaN }),
+  'settleMs is a whole number': (op) => op.foreign('a', { call, settleMs: -1 }),
+  'keyLifetimeMs is a whole number': (op) => op.foreign('a', { call, keyLifetimeMs: '1d' as never }),
   'isolation is one of': (op) => op.atomic('a', call, { isolation: 'dirty' as never }),
   'has a function': (op) => op.atomic('a', undefined as never),
   'control character': (op) => op.atomic('a\0b', call),

@@ -8,7 +8,7 @@ beforeAll(async () => {
   shop = await openShop()
 })
 
-const NOW = { grace_ms: 1, lease_ms: 5_000, in_progress_max_ms: 5_000 }
+const NOW = { graceMs: 1, leaseMs: 5_000, inProgressMaxMs: 5_000 }
 
 test('the result of a call is durable before the next is made', async () => {
   let progress = ''
@@ -93,10 +93,10 @@ test('a call that was not executed says nothing about the one before', async () 
 
 describe('after the deadline of the request', () => {
   /** What the completer makes of an operation that was left before its call, once `age` was done to its record. */
-  async function complete(name: string, lookup: 'away' | 'not_found', settle_ms: number, age: string) {
+  async function complete(name: string, lookup: 'away' | 'not_found', settleMs: number, age: string) {
     const till = makeTill({ lookup })
-    const pay = payWith(till, { name, between: abandonAt('created'), settle_ms })
-    const call = { ...payment(), ...SHORT, deadline_ms: 60_000 }
+    const pay = payWith(till, { name, between: abandonAt('created'), settleMs })
+    const call = { ...payment(), ...SHORT, deadlineMs: 60_000 }
     await catchError(shop.open().run(pay, call))
     await shop.observer.query(
       `UPDATE onlyonce.records SET deadline_at = clock_timestamp(), ${age} WHERE key = $1`,

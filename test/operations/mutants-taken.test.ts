@@ -39,8 +39,8 @@ describe('a takeover', () => {
     const takeOver = (fence: number) =>
       operations!.takeOver({
         seen: { id: { account, operation: name, key }, fence, state: 'in_progress' },
-        claimant: { kind: 'operation', attempt_id: randomUUID(), owner: 'another', trace: null },
-        lease_ms: 5_000,
+        claimant: { kind: 'operation', attemptId: randomUUID(), owner: 'another', trace: null },
+        leaseMs: 5_000,
         head: null,
         versions: ['1'],
       })
@@ -79,7 +79,7 @@ test('a plain handler with the name of an operation is left alone by all who go 
   const running = shop.open().handler(call, () => gate.pass())
   await gate.reached
   await setRow(key, `lease_until = clock_timestamp() - interval '1 hour'`)
-  expect(await completer(once, { grace_ms: 1 }).runOnce()).toMatchObject({ done: 0 })
+  expect(await completer(once, { graceMs: 1 }).runOnce()).toMatchObject({ done: 0 })
   expect(await once.handler(call, async () => ran.push(key))).toMatchObject({ outcome: 'parked' })
   expect(await rowOf(key)).toEqual({ state: 'parked', fence: '1' })
   await setRow(key, `state = 'unknown', look_at = clock_timestamp() - interval '1 hour'`)
@@ -102,7 +102,7 @@ test('no signs of life wait for the row that a step of the owner holds', async (
     })
   })
   const { account, key } = payment()
-  const running = shop.open().run(pay, { account, key, input: null, lease_ms: 300 })
+  const running = shop.open().run(pay, { account, key, input: null, leaseMs: 300 })
   await gate.reached
   const waiters = new Set<string>()
   // Until the lease is over, two of them would have come.

@@ -22,7 +22,7 @@ test('undos of calls and of writes are done in reverse', async () => {
 
 test('nothing is undone by an attempt that throws before it comes to a call in doubt', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   const done: string[] = []
   let broken = false
   let credited = false

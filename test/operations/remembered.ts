@@ -12,8 +12,8 @@ import type { makeRecorder } from '../setup/recorder.ts'
 import { makeTill, payment, payWith, type Till } from './till.ts'
 
 export const SIGNED = { by: 'ann@example.com', why: 'the processor repeats a 500 of yesterday' }
-export const VOID = { ...SIGNED, allow_retry: true, earlier_call_is_void: true } as const
-export const LOOKS = { reconcile_after_ms: [1] }
+export const VOID = { ...SIGNED, allowRetry: true, earlierCallIsVoid: true } as const
+export const LOOKS = { reconcileAfterMs: [1] }
 
 /** A processor that remembers what it answered: a key that has met a failure meets it for ever. */
 export interface Memory extends Till {

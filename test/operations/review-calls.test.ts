@@ -21,7 +21,7 @@ const age = (shop: Shop, key: string, by: string) =>
 
 test('what a call brought is kept when the function throws behind it', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let calls = 0
   let broken = true
   const pay = operation('review.throws_after_call', async (op, _: unknown) => {
@@ -46,7 +46,7 @@ test('what a call brought is kept when the function throws behind it', async () 
 
 test('what a call brought is kept when the step behind it answers 503', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let ready = false
   const pay = operation('review.answers_503', async (op, _: unknown) => {
     const id = await op.foreign('charged', { dedupes: false, call: async () => 'ch_1' })
@@ -64,7 +64,7 @@ test('a store that fails to tell its evidence proves nothing about a call that w
   const shop = await openShop()
   let failing = true
   const once = shop.open({
-    crash_point: (point) => {
+    crashPoint: (point) => {
       if (point === 'operation.evidence.before' && failing) {
         failing = false
         throw new Error('connection lost')
@@ -87,8 +87,8 @@ test('a worker that cannot ask leaves what is in doubt in doubt', async () => {
   const shop = await openShop()
   let failing = false
   const once = shop.open({
-    reconcile_after_ms: [1, 1, 1],
-    crash_point: (point) => {
+    reconcileAfterMs: [1, 1, 1],
+    crashPoint: (point) => {
       if (point === 'operation.evidence.before' && failing) throw new Error('connection lost')
     },
   })
@@ -110,7 +110,7 @@ test('a worker that cannot ask leaves what is in doubt in doubt', async () => {
 
 test('an attempt that throws before it comes to a call that was sent does not make it retryable', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let broken = false
   const pay = operation('review.throws_before_call', async (op, _: unknown) => {
     if (broken) throw new Error('no configuration today')
@@ -131,12 +131,12 @@ test('an attempt that throws before it comes to a call that was sent does not ma
 
 test('not found proves nothing when this very attempt has just sent the call', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1] })
   const charges: string[] = []
   const pay = operation('review.own_call_settles', async (op, _: unknown) => {
     await op.foreign('charged', {
-      settle_ms: 60_000,
-      timeout_ms: 5_000,
+      settleMs: 60_000,
+      timeoutMs: 5_000,
       call: async () => {
         charges.push('charge')
         if (charges.length > 4) await pastDeadline()
@@ -154,7 +154,7 @@ test('not found proves nothing when this very attempt has just sent the call', a
       )
       return rows[0].past
     })
-  expect(await once.run(pay, { ...call, deadline_ms: 60_000 })).toMatchObject({ outcome: 'unknown' })
+  expect(await once.run(pay, { ...call, deadlineMs: 60_000 })).toMatchObject({ outcome: 'unknown' })
   expect(charges).toHaveLength(4)
   // Two minutes later, with a second left until the deadline.
   await age(shop, call.key, '120 seconds')
@@ -170,7 +170,7 @@ test('not found proves nothing when this very attempt has just sent the call', a
 
 test('after the deadline a worker finishes what it finds', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1] })
   let visible = false
   const pay = operation('review.finishes_late', async (op, _: unknown) => {
     const id = await op.foreign('charged', {
@@ -186,7 +186,7 @@ test('after the deadline a worker finishes what it finds', async () => {
     })
   })
   const call = callOf()
-  expect(await once.run(pay, { ...call, deadline_ms: 5_000 })).toMatchObject({ outcome: 'unknown' })
+  expect(await once.run(pay, { ...call, deadlineMs: 5_000 })).toMatchObject({ outcome: 'unknown' })
   await shop.observer.query('UPDATE onlyonce.records SET deadline_at = clock_timestamp() WHERE key = $1', [
     call.key,
   ])
@@ -235,13 +235,13 @@ test('a second retry that is proved not executed too is retryable too', async ()
 
 test('a worker with a shorter lease than the call needs does not undo what was sent', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   const done: string[] = []
   const pay = operation('review.short_lease', async (op, _: unknown) => {
     await op.foreign('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', { call: async () => done.push('undo debit') })
     await op.foreign('credited', {
-      timeout_ms: 5_000,
+      timeoutMs: 5_000,
       call: async () => {
         done.push('credit')
         throw new Error('socket hang up')
@@ -252,13 +252,13 @@ test('a worker with a shorter lease than the call needs does not undo what was s
   const call = callOf()
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
   await hasten(shop, call.key)
-  await reconciler(once, { lease_ms: 3_000 }).runOnce()
+  await reconciler(once, { leaseMs: 3_000 }).runOnce()
   expect(done).toEqual(['debit', 'credit'])
 })
 
 test('looks at one call are not counted against the next', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1] })
   const found = new Set<string>()
   const unanswered = (name: string) => ({
     dedupes: false,
@@ -352,6 +352,6 @@ test('a branch that was taken because a step failed is not forgotten with the ca
   if (await Promise.race([refused, waitUntil('it is sent', async () => sent.length === 1)])) return
   await age(shop, call.key, '1 hour')
   stock = 5
-  await completer(shop.open({ operations: [order] }), { grace_ms: 1 }).runOnce()
+  await completer(shop.open({ operations: [order] }), { graceMs: 1 }).runOnce()
   expect(new Set(sent).size).toBe(1)
 })

@@ -6,7 +6,7 @@ const RUNS = 30
 
 test('operations on connections that are cut at COMMIT take effect once, and tell what is there', async () => {
   const shop = await openShop()
-  const { proxy, pool } = await openProxy(shop, { seed: 23, pool_options: { max: 10 } })
+  const { proxy, pool } = await openProxy(shop, { seed: 23, poolOptions: { max: 10 } })
   const charges = new Map<string, number>()
   const pay = operation('review.cut', async (op, _: unknown) => {
     await op.atomic('created', (tx) => leaveEffect(tx, `${op.key} created`))
@@ -23,12 +23,12 @@ test('operations on connections that are cut at COMMIT take effect once, and tel
       return reply(201, { first, second })
     })
   })
-  const once = shop.open({ pool, operations: [pay], reconcile_after_ms: [1, 1, 1, 1, 1, 1, 1, 1] })
+  const once = shop.open({ pool, operations: [pay], reconcileAfterMs: [1, 1, 1, 1, 1, 1, 1, 1] })
   await once.start()
   proxy.setFault({ kind: 'cut_at_commit', when: 'random', rate: 0.3 })
   const calls = Array.from({ length: RUNS }, () => {
     const { account, key } = makeCall()
-    return { account, key, input: null, lease_ms: 1_000 }
+    return { account, key, input: null, leaseMs: 1_000 }
   })
   const told = await Promise.all(
     calls.map((call) =>
@@ -42,16 +42,16 @@ test('operations on connections that are cut at COMMIT take effect once, and tel
     ),
   )
   proxy.setFault(null)
-  const cut = Object.values(proxy.stats.commits_cut).reduce((total, count) => total + count, 0)
+  const cut = Object.values(proxy.stats.commitsCut).reduce((total, count) => total + count, 0)
   expect(cut).toBeGreaterThan(10)
-  const direct = shop.open({ operations: [pay], reconcile_after_ms: [1, 1, 1, 1, 1, 1, 1, 1] })
+  const direct = shop.open({ operations: [pay], reconcileAfterMs: [1, 1, 1, 1, 1, 1, 1, 1] })
   for (const [i, call] of calls.entries()) {
     const heard = told[i]!
     if ('outcome' in heard && heard.outcome === 'executed') {
       expect(await shop.countEffects(`${call.key} settled`)).toBe(1)
     }
     await waitUntil('it is done', async () => {
-      await completer(direct, { grace_ms: 1 }).runOnce()
+      await completer(direct, { graceMs: 1 }).runOnce()
       await reconciler(direct).runOnce()
       const result = await direct.run(pay, call)
       return result.outcome === 'replayed' || result.outcome === 'executed'

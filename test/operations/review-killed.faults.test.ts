@@ -39,13 +39,13 @@ test('operations whose sessions are ended at random take effect once, and no err
       return reply(201, { charge })
     })
   })
-  const options = { operations: [pay], reconcile_after_ms: [1, 1, 1, 1, 1, 1, 1, 1] }
+  const options = { operations: [pay], reconcileAfterMs: [1, 1, 1, 1, 1, 1, 1, 1] }
   const doors = [shop.open(options), shop.open(options)] as const
   await Promise.all(doors.map((door) => door.start()))
   const stop = killSessions(shop)
   const calls = Array.from({ length: CALLS }, () => {
     const { account, key } = makeCall()
-    return { account, key, input: null, lease_ms: 600 }
+    return { account, key, input: null, leaseMs: 600 }
   })
   const strange: unknown[] = []
   for (let i = 0; i < CALLS; i += AT_ONCE) {
@@ -59,10 +59,10 @@ test('operations whose sessions are ended at random take effect once, and no err
   expect(strange).toEqual([])
   for (const call of calls) {
     await waitUntil('it is done', async () => {
-      await completer(doors[0], { grace_ms: 1, lease_ms: 600 })
+      await completer(doors[0], { graceMs: 1, leaseMs: 600 })
         .runOnce()
         .catch(() => {})
-      await reconciler(doors[0], { lease_ms: 600 })
+      await reconciler(doors[0], { leaseMs: 600 })
         .runOnce()
         .catch(() => {})
       const ended = await doors[1].run(pay, call).catch(() => null)

@@ -30,13 +30,13 @@ test('an owner that knows that its record is lost sends nothing', async () => {
     await shop.observer.query('UPDATE onlyonce.records SET fence = fence + 1 WHERE key = $1', [op.key])
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
     await op.foreign('charged', {
-      timeout_ms: 100,
+      timeoutMs: 100,
       call: async () => {
         sent += 1
       },
     })
   })
-  await once.run(pay, { ...callOf(), lease_ms: 1_500 }).catch(() => {})
+  await once.run(pay, { ...callOf(), leaseMs: 1_500 }).catch(() => {})
   expect(sent).toBe(0)
 })
 
@@ -56,7 +56,7 @@ test('an owner whose lease was handed over by close() sends nothing', async () =
   })
   const running = once.run(pay, callOf()).catch(() => {})
   await gate.reached
-  await once.close({ max_ms: 1 })
+  await once.close({ maxMs: 1 })
   gate.open()
   await running
   expect(sent).toBe(0)
@@ -70,7 +70,7 @@ test('a client that asks often while the answer is "not now" does not wear the r
     op.atomic('created', async () => (ready ? reply(201, {}) : reply(429, {}))),
   )
   const call = callOf()
-  for (let i = 0; i < LIMITS.owners_max + 2; i += 1) await once.run(pay, call)
+  for (let i = 0; i < LIMITS.ownersMax + 2; i += 1) await once.run(pay, call)
   ready = true
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'executed', status: 201 })
 })
@@ -86,7 +86,7 @@ test('owners that ended well do not wear a record out that one owner then leaves
     return created
   })
   const call = callOf()
-  for (let i = 0; i < LIMITS.owners_max + 2; i += 1) await once.run(pay, call)
+  for (let i = 0; i < LIMITS.ownersMax + 2; i += 1) await once.run(pay, call)
   now = 'vanish'
   const vanished = shop
     .open()
@@ -113,7 +113,7 @@ test('a process without the code of a record does not wear it out', async () => 
     .run(v1, call)
     .catch(() => {})
   const newer = shop.open()
-  for (let i = 0; i < LIMITS.owners_max + 2; i += 1) {
+  for (let i = 0; i < LIMITS.ownersMax + 2; i += 1) {
     await expect(newer.run(v2, call)).rejects.toMatchObject({ code: 'operation_unknown' })
   }
 })
@@ -178,7 +178,7 @@ test('a retry that meets an open step whose lease has run out is told that it is
       return reply(201, {})
     })
   })
-  const call = { ...callOf(), lease_ms: 600 }
+  const call = { ...callOf(), leaseMs: 600 }
   const running = shop.open().run(pay, call)
   await gate.reached
   await waitUntil('the lease is over', async () => {
@@ -188,8 +188,8 @@ test('a retry that meets an open step whose lease has run out is told that it is
     )
     return rows[0].over
   })
-  const other = shop.open({ store: { lock_wait_max_ms: 300 } })
-  expect(await other.run(pay, { ...call, deadline_ms: 1_500 })).toMatchObject({ outcome: 'in_progress' })
+  const other = shop.open({ store: { lockWaitMaxMs: 300 } })
+  expect(await other.run(pay, { ...call, deadlineMs: 1_500 })).toMatchObject({ outcome: 'in_progress' })
   gate.open()
   expect(await running).toMatchObject({ outcome: 'executed' })
 })
@@ -198,36 +198,36 @@ test('a lease is not believed to be longer than it is when the first answer to a
   const shop = await openShop()
   let lost = false
   const once = shop.open({
-    crash_point: (point) => {
+    crashPoint: (point) => {
       if (point !== 'operation.claim.after' || lost) return
       lost = true
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000)
       throw new OnlyonceError('store_unavailable')
     },
   })
-  let left_ms = 0
+  let leftMs = 0
   const pay = operation('review.lease_overrated', async (op, _: unknown) => {
     await op.foreign('charged', {
-      timeout_ms: 900,
+      timeoutMs: 900,
       call: async () => {
         const { rows } = await shop.observer.query(
           `SELECT extract(epoch FROM lease_until - clock_timestamp()) * 1000 AS left_ms
            FROM onlyonce.records WHERE key = $1`,
           [op.key],
         )
-        left_ms = Number(rows[0].left_ms)
+        leftMs = Number(rows[0].left_ms)
       },
     })
   })
-  await once.run(pay, { ...callOf(), lease_ms: 1_500 })
-  expect(left_ms).toBeGreaterThan(800)
+  await once.run(pay, { ...callOf(), leaseMs: 1_500 })
+  expect(leftMs).toBeGreaterThan(800)
 })
 
 test('a write of results that comes late takes no later ones back', async () => {
   const shop = await openShop()
   const once = shop.open()
   const gate = makeGate()
-  let late: { progress: Buffer; points: number; recovery_point: string } | undefined
+  let late: { progress: Buffer; points: number; recoveryPoint: string } | undefined
   const pay = operation('review.late_write', async (op, _: unknown) => {
     await op.foreign('first', { call: async () => 1 })
     await op.foreign('second', { call: async () => 2 })
@@ -245,7 +245,7 @@ test('a write of results that comes late takes no later ones back', async () => 
   const { writePoints } = await import('../../src/store/postgres/sql/operations.ts')
   await shop.observer.query(writePoints('onlyonce'), [
     ...[call.account, pay.name, call.key, row.fence, row.attempt_id, 30_000],
-    ...[late!.points, late!.recovery_point, late!.progress, null],
+    ...[late!.points, late!.recoveryPoint, late!.progress, null],
   ])
   expect((await rowOf(shop, call.key)).points).toBe(3)
   gate.open()
@@ -257,14 +257,14 @@ test('the lifetime of a key is counted from the commit before the first attempt,
   let calls = 0
   const pay = operation('review.lifetime', async (op, _: unknown) => {
     await op.foreign('charged', {
-      key_lifetime_ms: 60_000,
+      keyLifetimeMs: 60_000,
       call: async () => {
         calls += 1
         throw new Error('socket hang up')
       },
     })
   })
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1] })
   const call = callOf()
   await once.run(pay, call)
   expect(calls).toBe(4)
@@ -331,7 +331,7 @@ test('an abandoned step is finished once by two completers', async () => {
   await gate.reached
   await expireLease(shop, call.key)
   const doors = [shop.open({ operations: [pay] }), shop.open({ operations: [pay] })]
-  await Promise.all(doors.map((door) => completer(door, { grace_ms: 1 }).runOnce()))
+  await Promise.all(doors.map((door) => completer(door, { graceMs: 1 }).runOnce()))
   gate.open()
   expect(await running).toBe('lease_lost')
   expect(await shop.countEffects(`${call.key} settled`)).toBe(1)

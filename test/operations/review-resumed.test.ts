@@ -26,7 +26,7 @@ const unanswered = async (): Promise<never> => {
 
 test('an attempt that throws on its way back forgets no undo', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1] })
   const done: string[] = []
   let broken = false
   let answering = false
@@ -86,10 +86,10 @@ test('an undo that was renamed in flight is parked, and not done twice', async (
       return op.undo(reply(410, {}))
     })
   const call = callOf()
-  const before = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const before = shop.open({ reconcileAfterMs: [1, 1, 1] })
   expect(await before.run(make('credit_undone'), call)).toMatchObject({ outcome: 'unknown' })
   await hasten(shop, call.key)
-  const after = shop.open({ operations: [make('credit_taken_back')], reconcile_after_ms: [1, 1, 1] })
+  const after = shop.open({ operations: [make('credit_taken_back')], reconcileAfterMs: [1, 1, 1] })
   await reconciler(after).runOnce()
   expect(done).toEqual(['credit_undone'])
   expect(await stateOf(shop, call.key)).toBe('parked')
@@ -97,30 +97,30 @@ test('an undo that was renamed in flight is parked, and not done twice', async (
 
 test('an undo that is gone from the code is parked, and not forgotten', async () => {
   const shop = await openShop()
-  const make = (with_undo: boolean) =>
+  const make = (withUndo: boolean) =>
     operation('review.undo_gone', async (op, _: unknown) => {
       await op.foreign('debited', { call: async () => 1 })
       op.compensate('debit_undone', { dedupes: false, call: unanswered })
       await op.foreign('credited', { call: async () => 2 })
-      if (with_undo) op.compensate('credit_undone', { call: async () => 3 })
+      if (withUndo) op.compensate('credit_undone', { call: async () => 3 })
       return op.undo(reply(410, {}))
     })
   const call = callOf()
-  const before = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const before = shop.open({ reconcileAfterMs: [1, 1, 1] })
   expect(await before.run(make(true), call)).toMatchObject({ outcome: 'unknown' })
   await hasten(shop, call.key)
-  const after = shop.open({ operations: [make(false)], reconcile_after_ms: [1, 1, 1] })
+  const after = shop.open({ operations: [make(false)], reconcileAfterMs: [1, 1, 1] })
   await reconciler(after).runOnce()
   expect(await stateOf(shop, call.key)).toBe('parked')
 })
 
 test('a worker whose time is over while a call is in flight does not leave it retryable', async () => {
   const shop = await openShop()
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let calls = 0
   const pay = operation('review.time_over', async (op, _: unknown) => {
     await op.foreign('charged', {
-      timeout_ms: 300,
+      timeoutMs: 300,
       call: async () => {
         calls += 1
         if (calls > 4) await new Promise(() => {})
@@ -131,7 +131,7 @@ test('a worker whose time is over while a call is in flight does not leave it re
   const call = callOf()
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
   await hasten(shop, call.key)
-  await reconciler(once, { lease_ms: 450, in_progress_max_ms: 460 }).runOnce()
+  await reconciler(once, { leaseMs: 450, inProgressMaxMs: 460 }).runOnce()
   expect(calls).toBeGreaterThan(4)
   expect(await stateOf(shop, call.key)).not.toBe('retryable')
 })
@@ -189,7 +189,7 @@ test('a process that cannot open what it takes over does not wear the record out
   await waitUntil('it is begun', async () => (await fenceOf()) > 0)
   for (let i = 0; i < 3; i += 1) {
     await hasten(shop, call.key)
-    await completer(behind, { grace_ms: 1 }).runOnce()
+    await completer(behind, { graceMs: 1 }).runOnce()
   }
   ready = true
   expect(await fenceOf()).toBe(1)

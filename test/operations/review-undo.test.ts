@@ -88,7 +88,7 @@ test('an undo whose call was not executed is not left to a client that never com
     })
     return op.undo(reply(410, {}))
   })
-  const once = shop.open({ reconcile_after_ms: [1, 1, 1] })
+  const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   const call = callOf()
   await once.run(transfer, call).catch(() => {})
   // What is half undone is not "nothing happened".
@@ -167,7 +167,7 @@ test('a step that overlaps a call in flight does not leave the record retryable'
   })
   const pay = operation('review.overlap', async (op, _: unknown) => {
     let sent = () => {}
-    const in_flight = new Promise<void>((resolve) => {
+    const inFlight = new Promise<void>((resolve) => {
       sent = resolve
     })
     const slow = op.foreign('first', {
@@ -177,7 +177,7 @@ test('a step that overlaps a call in flight does not leave the record retryable'
       },
     })
     slow.catch(() => {})
-    const late = in_flight.then(() => Promise.reject(new Error('too slow')))
+    const late = inFlight.then(() => Promise.reject(new Error('too slow')))
     return Promise.race([slow, late]).catch(() => op.foreign('second', { call: async () => 'other' }))
   })
   const call = callOf()

@@ -55,7 +55,7 @@ function transferWith(bank: Bank, name: string, end: (op: Op) => Promise<unknown
   })
 }
 
-const NOW = { grace_ms: 1, lease_ms: 5_000, in_progress_max_ms: 5_000 }
+const NOW = { graceMs: 1, leaseMs: 5_000, inProgressMaxMs: 5_000 }
 
 describe('a saga that cannot go on', () => {
   test.each([
@@ -90,7 +90,7 @@ describe('a saga that cannot go on', () => {
         },
       }),
     )
-    const once = shop.open({ reconcile_after_ms: [1, 1] })
+    const once = shop.open({ reconcileAfterMs: [1, 1] })
     const call = payment()
     // The debit stands: that the credit was not executed is not true of the transfer.
     expect(await once.run(transfer, call)).toMatchObject({ outcome: 'unknown' })
@@ -117,13 +117,13 @@ describe('a saga that cannot go on', () => {
     const call = { ...payment(), ...SHORT }
     // Whether its time is over first, or that of the call, it is not finished.
     const first = await shop
-      .open({ reconcile_after_ms: [1, 1, 1] })
+      .open({ reconcileAfterMs: [1, 1, 1] })
       .run(transfer, call)
       .catch(() => null)
     expect(first?.outcome ?? 'gone').toMatch(/gone|unknown/)
     stuck = false
-    const once = shop.open({ operations: [transfer], reconcile_after_ms: [1, 1, 1] })
-    const again = { ...call, lease_ms: 5_000, in_progress_max_ms: 5_000 }
+    const once = shop.open({ operations: [transfer], reconcileAfterMs: [1, 1, 1] })
+    const again = { ...call, leaseMs: 5_000, inProgressMaxMs: 5_000 }
     await waitUntil('it is finished', async () => {
       await completer(once, NOW).runOnce()
       await reconciler(once).runOnce()
@@ -145,11 +145,11 @@ describe('a saga that cannot go on', () => {
           await bank.move('credit', key)
           return await new Promise<string>(() => {})
         },
-        timeout_ms: 100,
+        timeoutMs: 100,
         dedupes: false,
       })
     })
-    const call = { ...payment(), lease_ms: 5_000, in_progress_max_ms: 5_000 }
+    const call = { ...payment(), leaseMs: 5_000, inProgressMaxMs: 5_000 }
     await shop
       .open()
       .run(transfer, call)
@@ -165,7 +165,7 @@ describe('a saga that cannot go on', () => {
          lease_until = clock_timestamp() - interval '1 second' WHERE key = $1`,
       [call.key],
     )
-    const once = shop.open({ operations: [transfer], reconcile_after_ms: [1] })
+    const once = shop.open({ operations: [transfer], reconcileAfterMs: [1] })
     expect(await completer(once, NOW).runOnce()).toMatchObject({ done: 1 })
     expect(bank.done).toEqual(['debit', 'credit'])
     expect(await once.run(transfer, call)).toMatchObject({ outcome: 'unknown' })
@@ -177,7 +177,7 @@ describe('a saga that cannot go on', () => {
     bank.fault = (what) => {
       if (what === 'credit back') throw new Error('socket hang up')
     }
-    const once = shop.open({ reconcile_after_ms: [1, 1] })
+    const once = shop.open({ reconcileAfterMs: [1, 1] })
     const call = payment()
     expect(await once.run(transfer, call)).toMatchObject({ outcome: 'unknown' })
     bank.fault = (what) => {

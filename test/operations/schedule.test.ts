@@ -15,7 +15,7 @@ const stateOf = async (key: string) => {
      FROM onlyonce.records WHERE key = $1`,
     [key],
   )
-  return { ...rows[0], look_in_ms: rows[0].look_in_ms === null ? null : Math.round(rows[0].look_in_ms) }
+  return { ...rows[0], lookInMs: rows[0].look_in_ms === null ? null : Math.round(rows[0].look_in_ms) }
 }
 
 const lookNow = (key: string) =>
@@ -47,10 +47,10 @@ describe('the looks at a doubt', () => {
     const once = shop.open()
     const call = payment()
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
-    for (const [looks, in_ms] of LIMITS.reconcile_after_ms.entries()) {
+    for (const [looks, inMs] of LIMITS.reconcileAfterMs.entries()) {
       const doubt = await stateOf(call.key)
       expect(doubt).toMatchObject({ state: 'unknown', looks })
-      expect(Math.abs(doubt.look_in_ms - in_ms)).toBeLessThanOrEqual(1)
+      expect(Math.abs(doubt.look_in_ms - inMs)).toBeLessThanOrEqual(1)
       // Nobody looks before.
       expect(await reconciler(once).runOnce()).toMatchObject({ done: 0 })
       await lookNow(call.key)
@@ -62,9 +62,9 @@ describe('the looks at a doubt', () => {
 
   test('that come early take "not found" for no proof until the settle window is over', async () => {
     const till = makeTill({ behaviour: 'lose', lookup: 'not_found' })
-    const pay = payWith(till, { name: 'payments.early_looks', settle_ms: 600_000 })
+    const pay = payWith(till, { name: 'payments.early_looks', settleMs: 600_000 })
     const once = shop.open()
-    const call = { ...payment(), deadline_ms: 60_000 }
+    const call = { ...payment(), deadlineMs: 60_000 }
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
     await shop.observer.query('UPDATE onlyonce.records SET deadline_at = clock_timestamp() WHERE key = $1', [
       call.key,
@@ -74,15 +74,15 @@ describe('the looks at a doubt', () => {
       const text = 'SELECT sent_until::text FROM onlyonce.records WHERE key = $1'
       return (await shop.observer.query(text, [call.key])).rows[0].sent_until
     }
-    const sent_until = await sentUntil()
-    const early = LIMITS.reconcile_after_ms.filter((in_ms) => in_ms < 600_000)
+    const before = await sentUntil()
+    const early = LIMITS.reconcileAfterMs.filter((inMs) => inMs < 600_000)
     for (const _ of early) {
       await lookNow(call.key)
       expect(await reconciler(once).runOnce()).toMatchObject({ done: 1 })
       expect(await stateOf(call.key)).toMatchObject({ state: 'unknown' })
     }
     expect(till.calls).toBe(calls)
-    expect(await sentUntil()).toBe(sent_until)
+    expect(await sentUntil()).toBe(before)
     // By the looks that are left the window is over, counted from the last call and not from the last look.
     await shop.observer.query(
       `UPDATE onlyonce.records SET sent_until = sent_until - interval '10 minutes', look_at = clock_timestamp()

@@ -56,9 +56,9 @@ export function makeTill(changes: Partial<Pick<Till, 'dedupes' | 'behaviour' | '
 
 export interface PayOptions {
   readonly name?: string
-  readonly settle_ms?: number
-  readonly key_lifetime_ms?: number
-  readonly timeout_ms?: number
+  readonly settleMs?: number
+  readonly keyLifetimeMs?: number
+  readonly timeoutMs?: number
   /** Called between the steps. */
   readonly between?: (op: Op, place: 'created' | 'charged') => Promise<void>
   /** Runs inside the last step. */
@@ -95,7 +95,7 @@ export function payWith(
 export const payment = () => ({ account: 'acct_1', key: randomUUID(), input: { amount: 5 } })
 
 /** Bounds with which an owner that does nothing is given up at once. */
-export const SHORT = { lease_ms: 200, in_progress_max_ms: 200 } as const
+export const SHORT = { leaseMs: 200, inProgressMaxMs: 200 } as const
 
 /** Waits for ever at one place, the first time that it comes there: its owner is gone for good. */
 export function abandonAt(place: 'created' | 'charged'): NonNullable<PayOptions['between']> {

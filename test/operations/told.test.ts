@@ -41,9 +41,9 @@ describe('what observers hear of operations', () => {
     })
     const call = { account: 'acct_1', key: randomUUID(), input: null }
     // No other owner has it yet, and the error does not say so.
-    const late = once.run(pay, { ...call, lease_ms: 50, in_progress_max_ms: 100 })
+    const late = once.run(pay, { ...call, leaseMs: 50, inProgressMaxMs: 100 })
     await expect(late).rejects.toThrow(/^This attempt no longer owns its record: it took too long, or/)
-    const worker = completer(once, { grace_ms: 1 })
+    const worker = completer(once, { graceMs: 1 })
     await waitUntil('a worker has taken it', async () => (await worker.runOnce()).done === 1)
     expect(heard.of('reconcile_resolved')).toMatchObject([{ id: { key: call.key }, state: 'completed' }])
   })
@@ -74,7 +74,7 @@ describe('an operation that stops', () => {
     const pay = operation('told.not_executed', (op: Op) =>
       op.foreign('charged', { call: () => Promise.reject(notExecuted(refused)) }),
     )
-    await catchError(once.run(pay, { ...call(), deadline_ms: 300 }))
+    await catchError(once.run(pay, { ...call(), deadlineMs: 300 }))
     expect(heard.of('operation_failed')).toMatchObject([{ step: 'charged' }])
     expect(heard.of('operation_failed')[0]!.failure.message).toContain('ECONNREFUSED')
   })

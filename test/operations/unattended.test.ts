@@ -32,11 +32,11 @@ const overdue = (key: string, minutes: number) =>
   )
 
 function beQuick(): void {
-  const limits = LIMITS as { unattended_check_every_ms: number; unattended_after_ms: number }
-  const { unattended_check_every_ms, unattended_after_ms } = limits
-  Object.assign(limits, { unattended_check_every_ms: 10, unattended_after_ms: 20 })
+  const limits = LIMITS as { unattendedCheckEveryMs: number; unattendedAfterMs: number }
+  const { unattendedCheckEveryMs, unattendedAfterMs } = limits
+  Object.assign(limits, { unattendedCheckEveryMs: 10, unattendedAfterMs: 20 })
   onTestFinished(() => {
-    Object.assign(limits, { unattended_check_every_ms, unattended_after_ms })
+    Object.assign(limits, { unattendedCheckEveryMs, unattendedAfterMs })
   })
 }
 
@@ -44,7 +44,7 @@ function beQuick(): void {
 function watching() {
   const { operations } = engineOf(shop.open()).store
   const told: string[] = []
-  const bounds = { unmoved_ms: 1, again_ms: 3_600_000 }
+  const bounds = { unmovedMs: 1, againMs: 3_600_000 }
   const find = (except: readonly string[]) => operations!.longestWaiting(1, except)
   return { told, watch: new UnattendedWatch(find, ({ operation }) => told.push(operation), bounds) }
 }
@@ -64,14 +64,14 @@ test('an operation in doubt that no worker looks at is told by a process that ha
 test('where nothing observes it is a warning of the process, once', async () => {
   const { pay } = await leaveInDoubt('unattended.warned', 60)
   beQuick()
-  const limits = LIMITS as { unattended_again_ms: number }
-  const again_ms = limits.unattended_again_ms
-  limits.unattended_again_ms = 1
+  const limits = LIMITS as { unattendedAgainMs: number }
+  const againMs = limits.unattendedAgainMs
+  limits.unattendedAgainMs = 1
   const warned: string[] = []
   const note = (warning: Error) => void warned.push(`${warning.name} ${warning.message}`)
   process.on('warning', note)
   onTestFinished(() => {
-    limits.unattended_again_ms = again_ms
+    limits.unattendedAgainMs = againMs
     process.off('warning', note)
   })
   const recorder = makeRecorder()
@@ -116,7 +116,7 @@ test('a worker that is only busy is no reason, however far it is behind', async 
   for (const { call } of behind.slice(0, 3)) {
     await watch.look()
     const before = await shop.observer.query('SELECT fence FROM onlyonce.records WHERE key = $1', [call.key])
-    expect(await reconciler(once, { batch_max: 1 }).runOnce()).toMatchObject({ done: 1 })
+    expect(await reconciler(once, { batchMax: 1 }).runOnce()).toMatchObject({ done: 1 })
     const after = await shop.observer.query('SELECT fence FROM onlyonce.records WHERE key = $1', [call.key])
     expect(Number(after.rows[0].fence)).toBe(Number(before.rows[0].fence) + 1)
   }

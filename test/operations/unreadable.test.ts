@@ -64,16 +64,16 @@ test.each([
 
 test('a worker parks it at once, with the call that it was in doubt about', async () => {
   const { pay, steps, call } = makePayment('unreadable.worker')
-  const once = shop.open({ ...SEALED, operations: [pay], reconcile_after_ms: [1, 1, 1] })
+  const once = shop.open({ ...SEALED, operations: [pay], reconcileAfterMs: [1, 1, 1] })
   steps.broken = false
   expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
-  const { waits_for } = await rowOf(call.key)
+  const { waits_for: waitsFor } = await rowOf(call.key)
   await change(call.key, `${DAMAGE}, look_at = clock_timestamp()`)
   await reconciler(once).runOnce()
-  const parked = { state: 'parked', error_code: 'progress_unreadable', fence: 2, waits_for }
+  const parked = { state: 'parked', error_code: 'progress_unreadable', fence: 2, waits_for: waitsFor }
   expect(await rowOf(call.key)).toEqual(parked)
   await reconciler(once).runOnce()
-  await completer(once, { grace_ms: 1 }).runOnce()
+  await completer(once, { graceMs: 1 }).runOnce()
   expect(await rowOf(call.key)).toEqual(parked)
   expect(steps.calls).toBe(1)
 })

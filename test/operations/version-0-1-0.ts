@@ -107,8 +107,8 @@ export async function takeOver(on: pg.Pool, id: Id): Promise<number> {
 
 /** Takes a record for a handler. */
 export async function claim(on: pg.Pool, id: Id): Promise<number> {
-  const { fence, state, fingerprint, fingerprint_key_id } = await look(on, id)
-  const head = ['in_progress', randomUUID(), 'version 0.1.0', fingerprint, fingerprint_key_id, null, '60000']
+  const { fence, state, fingerprint, fingerprint_key_id: fingerprintKeyId } = await look(on, id)
+  const head = ['in_progress', randomUUID(), 'version 0.1.0', fingerprint, fingerprintKeyId, null, '60000']
   const values = [...where(id, fence, state), ...head, null, null, null, null, null, null, null, null]
   return (await on.query(SUPERSEDE, values)).rows.length
 }

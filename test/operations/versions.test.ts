@@ -9,7 +9,7 @@ beforeAll(async () => {
   shop = await openShop()
 })
 
-const NOW = { grace_ms: 1, lease_ms: 5_000, in_progress_max_ms: 5_000 }
+const NOW = { graceMs: 1, leaseMs: 5_000, inProgressMaxMs: 5_000 }
 
 /** Leaves an operation whose first two steps are durable, and whose owner is gone. */
 async function abandon(name: string) {
@@ -21,7 +21,7 @@ async function abandon(name: string) {
     return reply(201, {})
   })
   await catchError(shop.open().run(first, call))
-  return { call, again: { ...call, lease_ms: 5_000, in_progress_max_ms: 5_000 } }
+  return { call, again: { ...call, leaseMs: 5_000, inProgressMaxMs: 5_000 } }
 }
 
 type Body = (op: Op) => Promise<unknown>
@@ -92,7 +92,7 @@ describe('versions', () => {
     )
     const call = { ...payment(), ...SHORT }
     await catchError(shop.open().run(first, call))
-    const again = { ...call, lease_ms: 5_000, in_progress_max_ms: 5_000 }
+    const again = { ...call, leaseMs: 5_000, inProgressMaxMs: 5_000 }
     const once = shop.open({ operations: [first] })
     expect(await once.run(second, payment())).toMatchObject({ value: { charge: 'by the second' } })
     expect(await once.run(second, again)).toMatchObject({ outcome: 'executed', value: { charge: 'ch_1' } })
@@ -107,7 +107,7 @@ describe('versions', () => {
     const second = payWith(till, { name: 'payments.gone@2' })
     const call = { ...payment(), ...SHORT }
     await catchError(shop.open().run(first, call))
-    const again = { ...call, lease_ms: 5_000, in_progress_max_ms: 5_000 }
+    const again = { ...call, leaseMs: 5_000, inProgressMaxMs: 5_000 }
     const heard = makeRecorder()
     const once = shop.open({ observe: heard })
     const error = await waitForError(() => once.run(second, again))
@@ -131,7 +131,7 @@ describe('versions', () => {
     const ring = { current: 'b', keys: { default: SECRET, b: 'another-secret-of-more-than-32-bytes!' } }
     const once = own.open({ secret: ring, encryption: ring, operations: [first] })
     const second = operation('payments.rotated@2', async (_, __: { amount: number }) => reply(500, {}))
-    const again = { ...call, lease_ms: 5_000, in_progress_max_ms: 5_000 }
+    const again = { ...call, leaseMs: 5_000, inProgressMaxMs: 5_000 }
     await waitUntil(
       'the lease is over',
       async () => (await once.run(second, again)).outcome !== 'in_progress',

@@ -21,7 +21,7 @@ describe('a processor that remembers its failure', () => {
   test('gives it again to every retry with the same key', async () => {
     const till = makeMemory()
     const stuck = await parkedPayment(shop, 'payments.same_key', till)
-    await operator(stuck.once).resolve(stuck.id, { ...SIGNED, allow_retry: true })
+    await operator(stuck.once).resolve(stuck.id, { ...SIGNED, allowRetry: true })
     expect(await stuck.once.run(stuck.pay, stuck.call)).toMatchObject({ outcome: 'unknown' })
     expect(new Set(till.asked)).toEqual(new Set([stuck.keyOf(0)]))
     expect(till.charges).toEqual([])
@@ -31,7 +31,7 @@ describe('a processor that remembers its failure', () => {
     const till = makeMemory()
     const stuck = await parkedPayment(shop, 'payments.new_key', till)
     const { once, pay, call, id, keyOf } = stuck
-    expect((await operator(once).show(id)).record).toMatchObject({ waits_for: keyOf(0), void_calls: [] })
+    expect((await operator(once).show(id)).record).toMatchObject({ waitsFor: keyOf(0), voidCalls: [] })
     await operator(once).resolve(id, VOID)
     till.looked.length = 0
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'executed', value: { charge: 'ch_1' } })
@@ -43,9 +43,9 @@ describe('a processor that remembers its failure', () => {
       ...SIGNED,
       action: 'void_call',
       to: 'retryable',
-      call_key: keyOf(0),
+      callKey: keyOf(0),
     })
-    expect(record).toMatchObject({ void_calls: [keyOf(0)] })
+    expect(record).toMatchObject({ voidCalls: [keyOf(0)] })
     expect(await shop.open().run(pay, call)).toMatchObject({ outcome: 'replayed' })
     expect(await shop.countEffects(`${call.key} settled`)).toBe(1)
   })
@@ -76,7 +76,7 @@ describe('a processor that remembers its failure', () => {
 
   test('counts the lifetime of each key by itself', async () => {
     const till = makeMemory()
-    const stuck = await parkedPayment(shop, 'payments.lifetimes', till, { key_lifetime_ms: 3_600_000 })
+    const stuck = await parkedPayment(shop, 'payments.lifetimes', till, { keyLifetimeMs: 3_600_000 })
     const { once, pay, call, id, keyOf } = stuck
     await shop.observer.query(
       `UPDATE onlyonce.records SET point_at = point_at - interval '2 hours' WHERE key = $1`,
@@ -98,7 +98,7 @@ describe('a processor that remembers its failure', () => {
 
   test('keeps the lifetime of the new key over owners', async () => {
     const till = makeMemory({ lookup: 'not_found' })
-    const stuck = await parkedPayment(shop, 'payments.aging', till, { key_lifetime_ms: 3_600_000 })
+    const stuck = await parkedPayment(shop, 'payments.aging', till, { keyLifetimeMs: 3_600_000 })
     await operator(stuck.once).resolve(stuck.id, VOID)
     till.behaviour = 'lose'
     expect(await stuck.once.run(stuck.pay, stuck.call)).toMatchObject({ outcome: 'unknown' })
@@ -120,7 +120,7 @@ describe('the new call', () => {
       const till = makeMemory({ dedupes: false })
       const stuck = await parkedPayment(shop, `payments.untold.${lookup}`, till)
       const { pay, call, id, keyOf } = stuck
-      const once = shop.open({ reconcile_after_ms: [1, 1, 1, 1], operations: [pay] })
+      const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1], operations: [pay] })
       await operator(once).resolve(id, VOID)
       till.lookup = lookup
       const { length } = till.asked

@@ -17,9 +17,9 @@ describe('the decision', () => {
   })
 
   test.each([
-    [{ ...SIGNED, earlier_call_is_void: true }],
-    [{ ...SIGNED, allow_retry: true, earlier_call_is_void: false }],
-    [{ ...SIGNED, reply: { status: 200 }, earlier_call_is_void: true }],
+    [{ ...SIGNED, earlierCallIsVoid: true }],
+    [{ ...SIGNED, allowRetry: true, earlierCallIsVoid: false }],
+    [{ ...SIGNED, reply: { status: 200 }, earlierCallIsVoid: true }],
   ])('is refused as %j', async (resolution) => {
     const given = resolution as never
     expect(await catchError(operator(shop.open()).resolve(makeCall(), given))).toMatchObject({

@@ -30,7 +30,7 @@ describe('a call that was declared void and happened', () => {
     const stuck = await parkedPayment(shop, 'payments.told_before', till, { observe: heard })
     await operator(stuck.once).resolve(stuck.id, VOID)
     await tell(stuck, stuck.keyOf(0))
-    expect(heard.of('void_call_happened')).toMatchObject([{ id: stuck.id, call_key: stuck.keyOf(0) }])
+    expect(heard.of('void_call_happened')).toMatchObject([{ id: stuck.id, callKey: stuck.keyOf(0) }])
     const { length } = till.asked
     expect(await stuck.once.run(stuck.pay, stuck.call)).toMatchObject({ value: { charge: 'ch_old' } })
     expect(till.asked).toHaveLength(length)
@@ -75,7 +75,7 @@ describe('a call that was declared void and happened', () => {
     const { once, pay, call, id, keyOf } = stuck
     await operator(once).resolve(id, VOID)
     till.behaviour = 'lose'
-    const slow = shop.open({ reconcile_after_ms: [3_600_000, 3_600_000], operations: [pay], observe: heard })
+    const slow = shop.open({ reconcileAfterMs: [3_600_000, 3_600_000], operations: [pay], observe: heard })
     expect(await slow.run(pay, call)).toMatchObject({ outcome: 'unknown' })
     await tell(stuck, keyOf(0))
     // Nobody waits for the next look.
@@ -86,7 +86,7 @@ describe('a call that was declared void and happened', () => {
       waits_for: keyOf(1),
     })
     // The operator finds that the new one did not happen: the old one counts, and nothing more is sent.
-    await operator(once).resolve(id, { ...SIGNED, allow_retry: true })
+    await operator(once).resolve(id, { ...SIGNED, allowRetry: true })
     const { length } = till.asked
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'executed', value: { charge: 'ch_old' } })
     expect(till.asked).toHaveLength(length)
@@ -104,7 +104,7 @@ describe('a call that was declared void and happened', () => {
       if (key === keyOf(1)) await tell(stuck, keyOf(0))
       return await find(key)
     }
-    const slow = shop.open({ reconcile_after_ms: [3_600_000], operations: [pay] })
+    const slow = shop.open({ reconcileAfterMs: [3_600_000], operations: [pay] })
     expect(await slow.run(pay, call)).toMatchObject({ outcome: 'unknown' })
     expect(await reconciler(slow).runOnce()).toMatchObject({ done: 1 })
     expect(await rowOf(shop, call.key)).toMatchObject({ state: 'parked', error_code: 'void_call_happened' })
@@ -130,7 +130,7 @@ describe('a call that was declared void and happened', () => {
     await lookUntilParked({ once, id })
     till.failing = false
     await operator(once).resolve(id, VOID)
-    const slow = shop.open({ reconcile_after_ms: [3_600_000, 3_600_000], operations: [pay] })
+    const slow = shop.open({ reconcileAfterMs: [3_600_000, 3_600_000], operations: [pay] })
     expect(await slow.run(pay, call)).toMatchObject({ outcome: 'unknown' })
     const key = derivedKey({ ...id, step: 'charged' })
     await addEvidence(once, { account: call.account, key, result: { id: 'ch_old', amount: 5 } })
@@ -158,7 +158,7 @@ describe('a call that was declared void and happened', () => {
     expect(heard.of('void_call_happened')).toEqual([])
     await tell(stuck, keyOf(0))
     await tell(stuck, keyOf(1), 'ch_1')
-    expect(heard.of('void_call_happened')).toMatchObject([{ id, call_key: keyOf(0) }])
+    expect(heard.of('void_call_happened')).toMatchObject([{ id, callKey: keyOf(0) }])
   })
 
   test('raises none for a request of a later life, whose first key it is again', async () => {

@@ -18,7 +18,7 @@ function transferThat(name: string, between: () => Promise<void>) {
     await op.atomic('noted', async () => 1)
     await between()
     await op.atomic('checked', async () => 1)
-    await op.foreign('credited', { timeout_ms: 5_000, call: async () => done.push('credit') })
+    await op.foreign('credited', { timeoutMs: 5_000, call: async () => done.push('credit') })
     return reply(201, {})
   })
   return { transfer, done }
@@ -32,13 +32,13 @@ test('a worker whose lease is too short for a call undoes nothing, and another g
   const call = payment()
   const heard = makeRecorder()
   const once = shop.open({ operations: [transfer], observe: heard })
-  await catchError(once.run(transfer, { ...call, lease_ms: 8_000, in_progress_max_ms: 500 }))
+  await catchError(once.run(transfer, { ...call, leaseMs: 8_000, inProgressMaxMs: 500 }))
   await shop.observer.query('UPDATE onlyonce.records SET lease_until = now() WHERE key = $1', [call.key])
   gone = false
-  await completer(once, { lease_ms: 300, grace_ms: 1 }).runOnce()
+  await completer(once, { leaseMs: 300, graceMs: 1 }).runOnce()
   const id = { account: call.account, operation: transfer.name, key: call.key }
   const { state, record } = await operator(once).show(id)
-  expect([state, record?.failure?.code, record?.recovery_point]).toEqual([
+  expect([state, record?.failure?.code, record?.recoveryPoint]).toEqual([
     'unknown',
     'option_invalid',
     'checked',
@@ -56,7 +56,7 @@ test('nor does a caller with such a lease: it is told, and a retry with a longer
   const { transfer, done } = transferThat('transfers.short_caller', async () => {})
   const call = payment()
   const once = shop.open()
-  const told = await catchError(once.run(transfer, { ...call, lease_ms: 300 }))
+  const told = await catchError(once.run(transfer, { ...call, leaseMs: 300 }))
   expect(told).toMatchObject({ code: 'option_invalid' })
   expect(done).toEqual(['debit'])
 })

@@ -9,7 +9,7 @@ beforeAll(async () => {
   shop = await openShop()
 })
 
-const NOW = { grace_ms: 1, lease_ms: 5_000, in_progress_max_ms: 5_000 }
+const NOW = { graceMs: 1, leaseMs: 5_000, inProgressMaxMs: 5_000 }
 
 /** Until the workers have found something to do. */
 async function workUntil(worker: { runOnce(): Promise<{ done: number }> }): Promise<void> {
@@ -45,7 +45,7 @@ describe('the completer', () => {
     const pay = payWith(till, { name: 'payments.young', between: abandonAt('created') })
     await catchError(shop.open().run(pay, { ...payment(), ...SHORT }))
     const other = payWith(till, { name: 'payments.young@2' })
-    expect(await completer(shop.open({ operations: [pay] }), { grace_ms: 600_000 }).runOnce()).toEqual({
+    expect(await completer(shop.open({ operations: [pay] }), { graceMs: 600_000 }).runOnce()).toEqual({
       done: 0,
       more: false,
     })
@@ -58,8 +58,8 @@ describe('the completer', () => {
 
   test('begins no call after the deadline of the request', async () => {
     const till = makeTill()
-    const pay = payWith(till, { name: 'payments.late', between: abandonAt('created'), settle_ms: 600_000 })
-    const call = { ...payment(), ...SHORT, deadline_ms: 60_000 }
+    const pay = payWith(till, { name: 'payments.late', between: abandonAt('created'), settleMs: 600_000 })
+    const call = { ...payment(), ...SHORT, deadlineMs: 60_000 }
     await catchError(shop.open().run(pay, call))
     await passDeadline(call.key)
     const once = shop.open({ operations: [pay] })
@@ -72,16 +72,16 @@ describe('the completer', () => {
 
   test('knows that nothing was sent when the settle window is over', async () => {
     const till = makeTill()
-    const pay = payWith(till, { name: 'payments.settled', between: abandonAt('created'), settle_ms: 1 })
-    const call = { ...payment(), ...SHORT, deadline_ms: 60_000 }
+    const pay = payWith(till, { name: 'payments.settled', between: abandonAt('created'), settleMs: 1 })
+    const call = { ...payment(), ...SHORT, deadlineMs: 60_000 }
     await catchError(shop.open().run(pay, call))
     await passDeadline(call.key)
     const once = shop.open({ operations: [pay] })
     await workUntil(completer(once, NOW))
     expect(till.calls).toBe(0)
     expect((await once.explain({ ...call, operation: 'payments.settled' })).state).toBe('retryable')
-    const { deadline_ms: _, ...again } = call
-    expect(await once.run(pay, { ...again, lease_ms: 5_000, in_progress_max_ms: 5_000 })).toMatchObject({
+    const { deadlineMs: _, ...again } = call
+    expect(await once.run(pay, { ...again, leaseMs: 5_000, inProgressMaxMs: 5_000 })).toMatchObject({
       outcome: 'executed',
     })
     expect(till.charges).toHaveLength(1)
@@ -89,7 +89,7 @@ describe('the completer', () => {
 })
 
 describe('the reconciler', () => {
-  const options = { reconcile_after_ms: [1, 1, 1] }
+  const options = { reconcileAfterMs: [1, 1, 1] }
 
   test('finds a charge that showed late, and never charges again where nobody dedupes', async () => {
     const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'not_found' })
@@ -113,7 +113,7 @@ describe('the reconciler', () => {
       const call = payment()
       const once = shop.open({ ...options, observe: heard })
       expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
-      for (const _ of options.reconcile_after_ms) await workUntil(reconciler(once))
+      for (const _ of options.reconcileAfterMs) await workUntil(reconciler(once))
       expect(await once.run(pay, call)).toMatchObject({ outcome: 'parked' })
       expect(await reconciler(once).runOnce()).toEqual({ done: 0, more: false })
       expect(till).toMatchObject({ calls: 1, looks: 4 })
@@ -126,7 +126,7 @@ describe('the reconciler', () => {
     const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'away' })
     const pay = payWith(till, { name: 'payments.told' })
     const call = payment()
-    const once = shop.open({ reconcile_after_ms: [3_600_000] })
+    const once = shop.open({ reconcileAfterMs: [3_600_000] })
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
     const { looks } = till
     const key = derivedKey({ ...call, operation: 'payments.told', step: 'charged' })
@@ -153,8 +153,8 @@ describe('the reconciler', () => {
 
   test('looks only, when the other side may have forgotten the key', async () => {
     const till = makeTill({ behaviour: 'lose', lookup: 'not_found' })
-    const pay = payWith(till, { name: 'payments.forgotten', key_lifetime_ms: 150, timeout_ms: 100 })
-    const once = shop.open({ reconcile_after_ms: [200, 1] })
+    const pay = payWith(till, { name: 'payments.forgotten', keyLifetimeMs: 150, timeoutMs: 100 })
+    const once = shop.open({ reconcileAfterMs: [200, 1] })
     const call = payment()
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
     const { calls } = till
@@ -174,7 +174,7 @@ describe('the reconciler', () => {
       },
     })
     const call = payment()
-    const once = shop.open({ reconcile_after_ms: [1, 1] })
+    const once = shop.open({ reconcileAfterMs: [1, 1] })
     expect(await catchError(once.run(pay, call))).toMatchObject({ message: 'the ledger is out of balance' })
     const { rows } = await shop.observer.query(
       "SELECT state, recovery_point, convert_from(progress, 'UTF8') AS progress FROM onlyonce.records WHERE key = $1",

@@ -50,12 +50,12 @@ describe('an event', () => {
       // What was rolled back has left no gap.
       sequence: 1,
       payload: { id: 7, at: '1970-01-01T00:00:00.000Z' },
-      emitted_at: expect.any(Number),
+      emittedAt: expect.any(Number),
     })
   })
 
   it('goes through a protected transaction, which is still one commit, and needs no second connection', async () => {
-    const once = shop.open({ pool_options: { max: 1 } })
+    const once = shop.open({ poolOptions: { max: 1 } })
     await once.start()
     const { emit, stage } = outbox(once)
     const got: unknown[] = []
@@ -93,7 +93,7 @@ describe('an event', () => {
       [emit(tx, { ...event, aggregate: 'a'.repeat(256) }), 'option_invalid'],
       [emit(tx, [event, { ...event, account: 'acct_2' }]), 'option_invalid'],
       [stage(tx, { account: 'acct_1', job: ' ' }), 'option_invalid'],
-      [stage(tx, { account: 'acct_1', job: 'a', run_after_ms: -1 }), 'option_invalid'],
+      [stage(tx, { account: 'acct_1', job: 'a', runAfterMs: -1 }), 'option_invalid'],
     ] as const
     for (const [promise, code] of refused) expect((await catchError(promise)).code).toBe(code)
   })
@@ -191,7 +191,7 @@ describe('a store', () => {
       { signal: 'outbox_delivered', destination: 'sealed', count: 1 },
     ])
     expect(heard.of('outbox_lag')).toEqual([
-      { signal: 'outbox_lag', destination: 'sealed', count: 0, oldest_age_ms: 0, parked: 0 },
+      { signal: 'outbox_lag', destination: 'sealed', count: 0, oldestAgeMs: 0, parked: 0 },
     ])
   })
 })
@@ -204,8 +204,8 @@ it('a relay is refused what it cannot work with', () => {
     { destinations: { a: {} } },
     { jobs: { a: 1 } },
     { jobs: { a: async () => {} }, lease: 1 },
-    { jobs: { a: async () => {} }, jobs_at_once: 0.5 },
-    { destinations: { a: async () => {} }, publish_timeout_ms: 20_000 },
+    { jobs: { a: async () => {} }, jobsAtOnce: 0.5 },
+    { destinations: { a: async () => {} }, publishTimeoutMs: 20_000 },
   ] as unknown as Parameters<typeof relay>[1][]
   for (const options of bad) {
     expect(() => relay(once, options)).toThrow(expect.objectContaining({ code: 'option_invalid' }))

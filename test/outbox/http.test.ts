@@ -37,7 +37,7 @@ async function serve(answer: (post: Post, response: ServerResponse) => void): Pr
   return `http://127.0.0.1:${port}/events`
 }
 
-const QUICK = { relay_backoff_min_ms: 1, relay_backoff_max_ms: 5, event_tries_max: 3 }
+const QUICK = { relayBackoffMinMs: 1, relayBackoffMaxMs: 5, eventTriesMax: 3 }
 const makeEvents = (count: number, aggregates: number) =>
   Array.from({ length: count }, (_, n) => ({
     account: 'acct_1',
@@ -67,7 +67,7 @@ it('events are posted in order, signed over their bytes, and again when the answ
   const worker = relay(shop.open(), {
     destinations: { http: httpPublisher({ url, sign, headers: { authorization: 'Bearer a' } }) },
     ...QUICK,
-    event_tries_max: 1_000,
+    eventTriesMax: 1_000,
   })
   await worker.runOnce()
   const ids = await emitAlone(pool, office.emit, makeEvents(120, 12))
@@ -118,8 +118,8 @@ it('an address that never answers is given up in time, and a large body is not s
   const url = await serve(() => {
     posts += 1
   })
-  const publisher = httpPublisher({ url, timeout_ms: 50, body_max_bytes: 1_000 })
-  const event = { id: 'evt_1', account: 'a', type: 't', aggregate: null, sequence: null, emitted_at: 0 }
+  const publisher = httpPublisher({ url, timeoutMs: 50, bodyMaxBytes: 1_000 })
+  const event = { id: 'evt_1', account: 'a', type: 't', aggregate: null, sequence: null, emittedAt: 0 }
   const context = { signal: new AbortController().signal, destination: 'd' }
   expect(await publisher.publish([{ ...event, payload: 1 }], context)).toMatchObject({
     failed: [{ id: 'evt_1', error: { name: 'TimeoutError' } }],

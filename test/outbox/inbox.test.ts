@@ -16,9 +16,9 @@ beforeAll(async () => {
   box = inbox(once)
 })
 
-const messageOf = (message_id: string) => ({ account: 'acct_1', source: 'gateway', message_id })
-const receive = (message_id: string, note = message_id) =>
-  inTransaction(pool, (tx) => box.once(tx, messageOf(message_id), async () => leaveEffect(tx, note)))
+const messageOf = (messageId: string) => ({ account: 'acct_1', source: 'gateway', messageId })
+const receive = (messageId: string, note = messageId) =>
+  inTransaction(pool, (tx) => box.once(tx, messageOf(messageId), async () => leaveEffect(tx, note)))
 
 it('fifty deliveries at once have one effect', async () => {
   const outcomes = await Promise.all(Array.from({ length: 50 }, () => receive('msg_1')))
@@ -86,9 +86,9 @@ it('needs a transaction, and proper names', async () => {
   client.release()
   const tx = await beginCaller(shop)
   for (const bad of [
-    { account: '', source: 's', message_id: 'm' },
-    { account: 'a', source: '', message_id: 'm' },
-    { account: 'a', source: 's', message_id: 'm'.repeat(300) },
+    { account: '', source: 's', messageId: 'm' },
+    { account: 'a', source: '', messageId: 'm' },
+    { account: 'a', source: 's', messageId: 'm'.repeat(300) },
   ]) {
     expect((await catchError(box.once(tx, bad, async () => {}))).code).toMatch(
       /account_invalid|option_invalid/,
@@ -101,6 +101,6 @@ it('forgets messages after their retention', async () => {
   const jobs = { none: async () => {} }
   await runDry(relay(once, { jobs }))
   expect((await receive('msg_7')).outcome).toBe('seen')
-  await runDry(relay(once, { jobs, inbox_retention_ms: 1 }))
+  await runDry(relay(once, { jobs, inboxRetentionMs: 1 }))
   expect((await receive('msg_7')).outcome).toBe('executed')
 })

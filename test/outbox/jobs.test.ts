@@ -18,7 +18,7 @@ beforeEach(async () => {
   office = outbox(once)
 })
 
-const QUICK = { job_backoff_min_ms: 1, job_backoff_max_ms: 5, job_attempts_max: 4 }
+const QUICK = { jobBackoffMinMs: 1, jobBackoffMaxMs: 5, jobAttemptsMax: 4 }
 const account = 'acct_1'
 const stageOne = (job: string, rest: object = {}) =>
   inTransaction(pool, (tx) => office.stage(tx, { account, job, ...rest }))
@@ -42,7 +42,7 @@ describe('a job', () => {
         key: null,
         payload: { id: 7 },
         attempts: 1,
-        staged_at: expect.any(Number),
+        stagedAt: expect.any(Number),
       },
     ])
     expect((await rows()).map(({ job }) => job)).toEqual(['of_another_relay'])
@@ -106,10 +106,10 @@ describe('a job', () => {
           throw new Error('no')
         },
       },
-      job_backoff_min_ms: 60_000,
-      job_backoff_max_ms: 60_000,
+      jobBackoffMinMs: 60_000,
+      jobBackoffMaxMs: 60_000,
     })
-    await stageOne('later', { run_after_ms: 60_000 })
+    await stageOne('later', { runAfterMs: 60_000 })
     await runDry(worker)
     expect(ran).toBe(0)
     await shop.observer.query('UPDATE onlyonce.jobs SET run_at = clock_timestamp()')
@@ -140,7 +140,7 @@ describe('a job', () => {
     expect(await stageOne('keyed', { key: 'k' })).toEqual({ staged: false })
     await runDry(worker)
     expect(ran).toHaveLength(2)
-    await runDry(relay(once, { jobs, delivered_retention_ms: 1 }))
+    await runDry(relay(once, { jobs, deliveredRetentionMs: 1 }))
     expect(await stageOne('keyed', { key: 'k' })).toMatchObject({ staged: true })
   })
 
@@ -157,8 +157,8 @@ describe('a job', () => {
         else throw new Error('the second fails')
       },
     }
-    const first = relay(once, { jobs, job_backoff_min_ms: 60_000, job_backoff_max_ms: 60_000 })
-    const second = relay(shop.open(), { jobs, job_backoff_min_ms: 60_000, job_backoff_max_ms: 60_000 })
+    const first = relay(once, { jobs, jobBackoffMinMs: 60_000, jobBackoffMaxMs: 60_000 })
+    const second = relay(shop.open(), { jobs, jobBackoffMinMs: 60_000, jobBackoffMaxMs: 60_000 })
     await stageOne('slow')
     void first.runOnce()
     await waitUntil('it runs', () => runs.length === 1)
@@ -183,7 +183,7 @@ describe('a job', () => {
         },
       },
       ...QUICK,
-      job_timeout_ms: 20,
+      jobTimeoutMs: 20,
     })
     await stageOne('hangs')
     await runUntil('it ran twice', () => signals.length >= 2, worker)
@@ -206,7 +206,7 @@ it('a slow job keeps neither other jobs nor events waiting', async () => {
   const quick: string[] = []
   const worker = relay(once, {
     jobs: { slow: () => slow, quick: async ({ id }) => void quick.push(id) },
-    jobs_at_once: 2,
+    jobsAtOnce: 2,
   })
   await stageOne('slow')
   await worker.runOnce()

@@ -70,7 +70,7 @@ test('they are taken in once.transaction, in once.within and in a transaction wh
   expect(await count('events', 'type', 'joined')).toBe(3)
 })
 
-const message = (message_id: string) => ({ account, source: 'gateway', message_id })
+const message = (messageId: string) => ({ account, source: 'gateway', messageId })
 
 type Client = Awaited<ReturnType<typeof beginCaller>>
 type Begin = (client: Client, note: string, work: () => Promise<void>) => Promise<{ outcome: string }>
@@ -150,7 +150,7 @@ test.each([
     payload: Buffer.from('{}'),
     tx: client,
   })
-  expect(received).toMatchObject({ outcome: 'staged', job_id: expect.stringMatching(/^job_/) })
+  expect(received).toMatchObject({ outcome: 'staged', jobId: expect.stringMatching(/^job_/) })
   const call = makeCall()
   expect(await once.within(client, call, async () => ({ a: 1 }))).toEqual({
     outcome: 'executed',

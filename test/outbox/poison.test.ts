@@ -26,7 +26,7 @@ beforeEach(async () => {
   office = outbox(once)
 })
 
-const QUICK = { relay_backoff_min_ms: 1, relay_backoff_max_ms: 5, event_tries_max: 4 }
+const QUICK = { relayBackoffMinMs: 1, relayBackoffMaxMs: 5, eventTriesMax: 4 }
 const emitOne = (aggregate: string, payload: unknown) =>
   emitAlone(pool, office.emit, { account: 'acct_1', type: 't', payload, aggregate })
 
@@ -72,7 +72,7 @@ it('an event that a publish always fails with holds back its aggregate alone, an
   const sequences = got.filter(({ aggregate }) => aggregate === 'a:3').map(({ sequence }) => sequence)
   // Number two of its aggregate is the one that is missing; those behind it waited until it was parked.
   expect(sequences).toEqual([1, ...sequences.slice(1).map((_, i) => i + 3)])
-  expect(tries).toBeGreaterThanOrEqual(QUICK.event_tries_max)
+  expect(tries).toBeGreaterThanOrEqual(QUICK.eventTriesMax)
   const parked = await office.parked()
   expect(parked).toEqual([
     {
@@ -112,7 +112,7 @@ it.each([1, 4])(
         },
       },
       ...QUICK,
-      event_tries_max: tries,
+      eventTriesMax: tries,
     })
     await worker.runOnce()
     const [id] = await emitOne('a', 'bad')
@@ -121,7 +121,7 @@ it.each([1, 4])(
     await runUntil('it is parked', async () => (await office.parked()).length === 1, worker)
     await runUntil('those behind go on', () => got.length === 2, worker)
     expect(got.map(({ payload }) => payload).sort()).toEqual(['behind', 'good'])
-    expect((await office.lag())[0]).toEqual({ destination: 'picky', count: 0, oldest_age_ms: 0, parked: 1 })
+    expect((await office.lag())[0]).toEqual({ destination: 'picky', count: 0, oldestAgeMs: 0, parked: 1 })
     expect(await office.retryParked({ account: 'another', id: id! })).toBe(false)
     expect(await office.retryParked({ account: 'acct_1', id: 'evt_nonsense' })).toBe(false)
     refuse = false
@@ -140,7 +140,7 @@ it('a relay that comes later keeps what was held in order', async () => {
     got.push(...events)
   }
   // A long backoff, so that the first one is not tried again by itself.
-  const slow = { relay_backoff_min_ms: 50, relay_backoff_max_ms: 50 }
+  const slow = { relayBackoffMinMs: 50, relayBackoffMaxMs: 50 }
   const open = () => relay(shop.open(), { destinations: { d: publish }, ...slow })
   const first = open()
   await first.runOnce()

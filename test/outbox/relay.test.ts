@@ -44,7 +44,7 @@ describe('relays side by side', () => {
             by[n]! += events.length
           },
         },
-        publish_max: 100,
+        publishMax: 100,
       }),
     )
     for (const worker of workers) await worker.runOnce()
@@ -134,8 +134,8 @@ describe('a destination', () => {
         },
         alive: async (events) => void alive.push(...events),
       },
-      relay_backoff_min_ms: 1,
-      relay_backoff_max_ms: 5,
+      relayBackoffMinMs: 1,
+      relayBackoffMaxMs: 5,
     })
     await worker.runOnce()
     for (let n = 0; n < 10; n += 1) {
@@ -151,7 +151,7 @@ describe('a destination', () => {
       ['alive', 0],
       ['dead', 2_000],
     ])
-    expect(lags[1]!.oldest_age_ms).toBeGreaterThan(0)
+    expect(lags[1]!.oldestAgeMs).toBeGreaterThan(0)
     away = false
     await runUntil('it has caught up', () => back.length >= 2_000, worker)
     for (const got of [alive, back]) {
@@ -173,8 +173,8 @@ describe('a destination', () => {
         },
         quick: async (events) => void got.push(...events),
       },
-      lease_ms: 4_000,
-      publish_timeout_ms: 1_500,
+      leaseMs: 4_000,
+      publishTimeoutMs: 1_500,
     })
     await worker.runOnce()
     for (let n = 1; n <= 3; n += 1) {
@@ -233,7 +233,7 @@ it('what is delivered everywhere is removed after its retention, and nothing els
   let away = true
   const count = async (table: string) =>
     (await shop.observer.query(`SELECT count(*)::int AS n FROM onlyonce.${table}`)).rows[0].n
-  const options = { relay_backoff_min_ms: 1, relay_backoff_max_ms: 1 }
+  const options = { relayBackoffMinMs: 1, relayBackoffMaxMs: 1 }
   const dead = async () => {
     if (away) throw new Error('away')
   }
@@ -242,7 +242,7 @@ it('what is delivered everywhere is removed after its retention, and nothing els
   await emitAlone(pool, emit, makeEvents(1_000, 40))
   const keeping = relay(once, { destinations, ...options })
   await runDry(keeping)
-  const clean = () => runDry(relay(once, { destinations, ...options, delivered_retention_ms: 1 }))
+  const clean = () => runDry(relay(once, { destinations, ...options, deliveredRetentionMs: 1 }))
   await clean()
   expect(await count('events')).toBe(1_000)
   away = false

@@ -33,16 +33,16 @@ describe('this run', () => {
     expect(pools.find(({ database }) => database === shop.database.name)).toMatchObject({
       pool_mode: 'transaction',
     })
-    expect(new URL(shop.database.url).port).not.toBe(new URL(inject('admin_url')).port)
+    expect(new URL(shop.database.url).port).not.toBe(new URL(inject('adminUrl')).port)
   })
 
   it('serves two hundred callers of fifty keys over two connections, and each key has one effect', async () => {
     const doors = [shop.open(), shop.open()]
     const calls = Array.from({ length: 50 }, () => makeCall())
-    let connections_max = 0
+    let connectionsMax = 0
     let running = true
     const watching = (async () => {
-      while (running) connections_max = Math.max(connections_max, await countProductConnections())
+      while (running) connectionsMax = Math.max(connectionsMax, await countProductConnections())
     })()
     const results = await Promise.all(
       calls.flatMap((call) =>
@@ -61,7 +61,7 @@ describe('this run', () => {
         expect(result).toMatchObject({ value: calls[Math.floor(i / 4)]!.key })
     })
     for (const { key } of calls) expect(await shop.countEffects(key)).toBe(1)
-    expect(connections_max).toBe(SERVER_CONNECTIONS)
+    expect(connectionsMax).toBe(SERVER_CONNECTIONS)
   })
 })
 
@@ -76,7 +76,7 @@ async function countProductConnections(): Promise<number> {
 describe('behind PgBouncer', () => {
   it('keeps its bounds on waiting to its own transactions', async () => {
     const pool = shop.database.pool({ max: 4 })
-    const once = shop.open({ pool, store: { lock_wait_max_ms: 1_234 } })
+    const once = shop.open({ pool, store: { lockWaitMaxMs: 1_234 } })
     const inside = await once.transaction(makeCall(), async (tx) => {
       return (await tx.query('SHOW lock_timeout')).rows[0]
     })
@@ -87,8 +87,8 @@ describe('behind PgBouncer', () => {
   })
 
   it('takes effect once or says what to do when it was not told of the pooler', async () => {
-    const once = shop.open({ pool_options: { max: 16 }, store: { pooler: 'none' } })
-    const calls = Array.from({ length: 120 }, () => ({ ...makeCall(), deadline_ms: 5_000 }))
+    const once = shop.open({ poolOptions: { max: 16 }, store: { pooler: 'none' } })
+    const calls = Array.from({ length: 120 }, () => ({ ...makeCall(), deadlineMs: 5_000 }))
     const settled = await Promise.allSettled(
       calls.map((call) => once.transaction(call, (tx) => leaveEffect(tx, call.key))),
     )
@@ -118,7 +118,7 @@ describe('when all connections of the pooler are taken', () => {
   }
 
   it('a call gives up within its own bounds, and nothing runs', async () => {
-    const once = shop.open({ store: { statement_max_ms: 500 } })
+    const once = shop.open({ store: { statementMaxMs: 500 } })
     await once.start()
     const giveBack = await takeAll(shop.database.pool({ max: SERVER_CONNECTIONS }))
     const call = makeCall()
@@ -131,13 +131,13 @@ describe('when all connections of the pooler are taken', () => {
   })
 
   it('a transaction that was given up has no effect, although the pooler still has its statements', async () => {
-    const once = shop.open({ store: { statement_max_ms: 500 } })
+    const once = shop.open({ store: { statementMaxMs: 500 } })
     await once.start()
     const others = shop.database.pool({ max: SERVER_CONNECTIONS })
     let giveBack = async () => {}
     const call = makeCall()
     const error = await catchError(
-      once.transaction({ ...call, deadline_ms: 1_000 }, async (tx) => {
+      once.transaction({ ...call, deadlineMs: 1_000 }, async (tx) => {
         giveBack = await takeAll(others)
         await leaveEffect(tx, call.key)
       }),
@@ -152,10 +152,10 @@ describe('when all connections of the pooler are taken', () => {
   })
 
   it('the pooler may give up first, and nothing runs', async () => {
-    const { server_url } = shop.database
-    const bouncer = await startPgBouncer(server_url, { query_wait_timeout: '1' })
+    const { serverUrl } = shop.database
+    const bouncer = await startPgBouncer(serverUrl, { query_wait_timeout: '1' })
     cleanUpLater(() => bouncer.stop())
-    const pool = shop.database.pool({ connectionString: bouncer.url(server_url), max: 4 })
+    const pool = shop.database.pool({ connectionString: bouncer.url(serverUrl), max: 4 })
     const once = shop.open({ pool })
     await once.start()
     const giveBack = await takeAll(pool)
@@ -182,7 +182,7 @@ async function countBusy(): Promise<number> {
 
 describe('a door that was made from a connection string', () => {
   it('is turned away when it was not told of the pooler, and says why', async () => {
-    const once = onlyonce({ store: postgres({ connection_string: shop.database.url }), secret: SECRET })
+    const once = onlyonce({ store: postgres({ connectionString: shop.database.url }), secret: SECRET })
     cleanUpLater(() => once.close())
     expect(await catchError(once.start())).toMatchObject({
       code: 'store_unavailable',
@@ -191,7 +191,7 @@ describe('a door that was made from a connection string', () => {
   })
 
   it('works when it was', async () => {
-    const store = postgres({ connection_string: shop.database.url, pooler: 'transaction' })
+    const store = postgres({ connectionString: shop.database.url, pooler: 'transaction' })
     const once = onlyonce({ store, secret: SECRET })
     cleanUpLater(() => once.close())
     const call = makeCall()

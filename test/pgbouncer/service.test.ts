@@ -8,7 +8,7 @@ import { cleanUpLater } from '../setup/clean-up.ts'
 import { freshDatabase } from '../setup/database.ts'
 import { SERVER_CONNECTIONS } from '../setup/pgbouncer.ts'
 
-const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
+const TEA = { amount: 4_200, currency: 'EUR', paymentMethod: 'pm_card_visa' }
 let shop: TestService
 /** Looks on from beside the pooler. */
 let observer: pg.Pool
@@ -69,7 +69,7 @@ describe('a read', () => {
     const bounds = `SELECT current_setting('statement_timeout') AS time, current_setting('transaction_read_only') AS read`
     for (let i = 0; i < 10; i += 1) {
       expect((await reads.of('a').query(bounds)).rows).toEqual([
-        { time: `${LIMITS.read_max_ms / 1_000}s`, read: 'on' },
+        { time: `${LIMITS.readMaxMs / 1_000}s`, read: 'on' },
       ])
       for (let n = 0; n < SERVER_CONNECTIONS; n += 1) {
         expect((await pool.query(bounds)).rows).toEqual([{ time: '0', read: 'off' }])

@@ -28,7 +28,7 @@ const once = onlyonce({
 await once.start()
 say({ ready: LEAVING })
 await event(process.stdin, 'data')
-const worker = completer(once, { grace_ms: 1 })
+const worker = completer(once, { graceMs: 1 })
 const isLeft = async () => {
   const { rowCount } = await pool.query("SELECT FROM onlyonce.records WHERE state = 'in_progress' LIMIT 1")
   return rowCount !== 0

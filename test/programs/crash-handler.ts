@@ -11,7 +11,7 @@ pool.on('error', () => {})
 const once = onlyonce({
   store: postgres({ pool, pooler }),
   secret: 'a secret that all processes share.',
-  crash_point: reportPoints(),
+  crashPoint: reportPoints(),
 })
 
 for (const rerunnable of [true, false]) {
@@ -21,7 +21,7 @@ for (const rerunnable of [true, false]) {
     operation: 'orders.create',
     key,
     input: { rerunnable },
-    lease_ms: 200,
+    leaseMs: 200,
     rerunnable,
   }
   const run = () =>

@@ -45,7 +45,7 @@ const charging = ({ name }: Payment) => ({
     return value as ChargeResult
   },
   // For longer than the record is kept, so that its owner says so before the call.
-  key_lifetime_ms: 72 * 3_600_000,
+  keyLifetimeMs: 72 * 3_600_000,
 })
 const note = async (tx: Queryable, text: string): Promise<void> => {
   await tx.query('INSERT INTO effects (key) VALUES ($1)', [text])
@@ -101,14 +101,14 @@ const payAndUndo = operation('crash.saga', async (op, payment: Payment) => {
 const once = onlyonce({
   store: postgres({ pool, pooler }),
   secret: 'a secret that all processes share.',
-  crash_point: reportPoints(),
+  crashPoint: reportPoints(),
   operations: [pay, payEarly, payAndUndo],
-  reconcile_after_ms: Array.from({ length: 50 }, () => 1),
+  reconcileAfterMs: Array.from({ length: 50 }, () => 1),
 })
 /** Somebody outside who is told. */
 const telling = relay(once, {
-  lease_ms: 600,
-  publish_timeout_ms: 300,
+  leaseMs: 600,
+  publishTimeoutMs: 300,
   destinations: {
     books: async (events) => {
       for (const { payload } of events) {
@@ -118,8 +118,8 @@ const telling = relay(once, {
     },
   },
 })
-const LEASE = { lease_ms: 300, in_progress_max_ms: 30_000 }
-const at_once = { ...LEASE, grace_ms: 1 }
+const LEASE = { leaseMs: 300, inProgressMaxMs: 30_000 }
+const atOnce = { ...LEASE, graceMs: 1 }
 const callOf = (name: string) => ({ account: 'acct_1', key: referenceOf(name), input: { name }, ...LEASE })
 const count = async (condition: string): Promise<number> => {
   const found = await pool.query(`SELECT count(*)::int AS n FROM onlyonce.records WHERE ${condition}`)
@@ -133,10 +133,10 @@ async function walk(): Promise<void> {
   await misbehave('early', 'crash.early', { fault: 'lose', at: 'after' })
   await once.run(payEarly, callOf('early'))
   await once.run(payAndUndo, callOf('saga'))
-  await once.run(pay, { ...callOf('abandoned'), lease_ms: 100, in_progress_max_ms: 100 }).catch(() => {})
+  await once.run(pay, { ...callOf('abandoned'), leaseMs: 100, inProgressMaxMs: 100 }).catch(() => {})
   const lapsed = `state = 'in_progress' AND lease_until < clock_timestamp() - interval '2 ms'`
   await waitUntil('the lease is over', async () => (await count(lapsed)) > 0)
-  await completer(once, at_once).runOnce()
+  await completer(once, atOnce).runOnce()
   await misbehave('doubtful', 'crash.pay', { fault: 'lose', at: 'after', times: 9 })
   await misbehave('doubtful', 'crash.pay', { fault: 'pending', on: 'lookup', times: 9 })
   await once.run(pay, callOf('doubtful'))
@@ -167,7 +167,7 @@ async function control(body: Control): Promise<void> {
 if (MODE === 'work') {
   await control({ behave: true })
   await waitUntil('nothing is unfinished', async () => {
-    await completer(once, at_once).runOnce()
+    await completer(once, atOnce).runOnce()
     await reconciler(once, LEASE).runOnce()
     return (await count(`state IN ('in_progress', 'unknown') AND key LIKE '%${RUN}'`)) === 0
   })

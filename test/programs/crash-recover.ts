@@ -14,10 +14,10 @@ const store = () => postgres({ pool, pooler })
 const secret = 'a secret that all processes share.'
 
 /** What the other side knows of each order, by the key that it was given. */
-const recover: Recover = async ({ operation, key, derived_key }) => {
+const recover: Recover = async ({ operation, key, derivedKey }) => {
   await pool.query('INSERT INTO asked (key) VALUES ($1)', [key])
   if (operation === 'orders.void') return { status: 'void' }
-  const { rows } = await pool.query('SELECT FROM effects WHERE key = $1', [derived_key])
+  const { rows } = await pool.query('SELECT FROM effects WHERE key = $1', [derivedKey])
   return rows.length > 0 ? { status: 'found', value: 'found' } : { status: 'cannot_tell' }
 }
 const recovers = { 'orders.found': recover, 'orders.void': recover, 'orders.lost': recover }
@@ -30,15 +30,12 @@ for (const operation of ['orders.found', 'orders.void', 'orders.lost', 'orders.p
   if (rows.length > 0) continue
   await new Promise<void>((begun) => {
     void owners
-      .handler(
-        { account: 'acct_1', operation, key, input: 1, lease_ms: 600_000 },
-        async ({ derived_key }) => {
-          const reference = operation === 'orders.lost' ? `unseen-${key}` : derived_key
-          await pool.query('INSERT INTO effects (key, note) VALUES ($1, $2)', [reference, key])
-          begun()
-          await new Promise(() => {})
-        },
-      )
+      .handler({ account: 'acct_1', operation, key, input: 1, leaseMs: 600_000 }, async ({ derivedKey }) => {
+        const reference = operation === 'orders.lost' ? `unseen-${key}` : derivedKey
+        await pool.query('INSERT INTO effects (key, note) VALUES ($1, $2)', [reference, key])
+        begun()
+        await new Promise(() => {})
+      })
       .catch(() => {})
   })
 }
@@ -53,13 +50,13 @@ const once = onlyonce({
   secret,
   recover: recovers,
   background: false,
-  grace_ms: 1,
-  reconcile_after_ms: [1],
-  crash_point: reportPoints(),
+  graceMs: 1,
+  reconcileAfterMs: [1],
+  crashPoint: reportPoints(),
   // What is parked on purpose here is a warning of the process without an observer.
   observe: { signal() {} },
 })
-const worker = recoverer(once, { at_once: 1 })
+const worker = recoverer(once, { atOnce: 1 })
 const open = async () => {
   // A look that a process was killed in is held for a while; the clock of the database is not waited for.
   await pool.query(

@@ -13,7 +13,7 @@ pool.on('error', () => {})
 const once = onlyonce({
   store: postgres({ pool, pooler }),
   secret: 'a secret that all processes share.',
-  crash_point: reportPoints(),
+  crashPoint: reportPoints(),
 })
 const { emit, stage, lag } = outbox(once)
 await once.start()
@@ -53,7 +53,7 @@ const worker = relay(once, {
       await pool.query('INSERT INTO effects (account, n) VALUES ($1, $2)', [account, payload])
     },
   },
-  publish_max: 64,
+  publishMax: 64,
 })
 const isLeft = async () => {
   const waiting = await pool.query('SELECT 1 FROM onlyonce.jobs WHERE run_at IS NOT NULL')

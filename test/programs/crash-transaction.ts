@@ -13,7 +13,7 @@ pool.on('error', () => {})
 const once = onlyonce({
   store: postgres({ pool, pooler }),
   secret: 'a secret that all processes share.',
-  crash_point: reportPoints(),
+  crashPoint: reportPoints(),
 })
 
 const callOf = (name: string) => ({

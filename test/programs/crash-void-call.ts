@@ -52,13 +52,13 @@ const pay = operation('crash.void', async (op) => {
 const once = onlyonce({
   store: postgres({ pool, pooler }),
   secret: 'a secret that all processes share.',
-  crash_point: reportPoints(),
+  crashPoint: reportPoints(),
   operations: [pay],
-  reconcile_after_ms: [1],
+  reconcileAfterMs: [1],
   // What is parked on purpose here is a warning of the process without an observer.
   observe: { signal() {} },
 })
-const LEASE = { lease_ms: 300, in_progress_max_ms: 30_000 }
+const LEASE = { leaseMs: 300, inProgressMaxMs: 30_000 }
 const call = { account: id.account, key: id.key, input: undefined, ...LEASE }
 
 /** Looks, decides and sends again, whatever the record says, until it is completed. */
@@ -66,12 +66,12 @@ async function goOn(): Promise<void> {
   await waitUntil(
     'the payment is made',
     async () => {
-      await completer(once, { ...LEASE, grace_ms: 1 }).runOnce()
+      await completer(once, { ...LEASE, graceMs: 1 }).runOnce()
       await reconciler(once, LEASE).runOnce()
       const { state, record } = await operator(once).show(id)
-      if (state === 'parked' && record?.waits_for === remembered) {
+      if (state === 'parked' && record?.waitsFor === remembered) {
         const signed = { by: 'ann', why: 'it repeats its refusal' }
-        await operator(once).resolve(id, { ...signed, allow_retry: true, earlier_call_is_void: true })
+        await operator(once).resolve(id, { ...signed, allowRetry: true, earlierCallIsVoid: true })
       } else if (state === 'parked') throw new Error(`parked for another reason: ${record?.failure?.code}`)
       if (state === 'none' || state === 'retryable') await once.run(pay, call)
       return state === 'completed'

@@ -17,9 +17,9 @@ const once = onlyonce({
   store: postgres({ pool, pooler }),
   secret: 'a secret that all processes share.',
   // Those of the relay have a test of their own.
-  crash_point: (point) => void (points.has(point) && report(point)),
+  crashPoint: (point) => void (points.has(point) && report(point)),
 })
-const hooks = webhooks(once, { allow_private: true })
+const hooks = webhooks(once, { allowPrivate: true })
 const office = relay(once, { destinations: { webhooks: hooks.destination } })
 const worker = hooks.deliverer()
 await hooks.endpoints.create({ account: RUN!, url: url! })

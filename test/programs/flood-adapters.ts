@@ -42,7 +42,7 @@ function open() {
   const pool = new pg.Pool({
     connectionString: DATABASE_URL!,
     max: POOL_SIZE,
-    connectionTimeoutMillis: BOUNDS.store.connection_wait_max_ms,
+    connectionTimeoutMillis: BOUNDS.store.connectionWaitMaxMs,
   })
   return onlyonce({
     store: postgres({ pool, pooler, ...BOUNDS.store }),
@@ -53,5 +53,5 @@ function open() {
 
 const ports: Record<string, number> = {}
 for (const adapter of ADAPTERS) ports[adapter.name] = (await adapter.serve(open(), routes)).port
-startWorkers(open(), { every_ms: 50 })
+startWorkers(open(), { everyMs: 50 })
 process.stdout.write(`${JSON.stringify(ports)}\n`)

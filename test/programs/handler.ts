@@ -13,7 +13,7 @@ const once = onlyonce({ store: postgres({ pool, pooler }), secret: 'a secret tha
 const call = { account: 'acct_1', operation: 'orders.create', key: KEY!, input: 1 }
 try {
   const result = await once.handler(
-    { ...call, lease_ms: Number(LEASE_MS), rerunnable: RERUNNABLE === 'yes' },
+    { ...call, leaseMs: Number(LEASE_MS), rerunnable: RERUNNABLE === 'yes' },
     async ({ fence }) => {
       say({ working: fence })
       await event(process.stdin, 'data')

@@ -16,9 +16,9 @@ const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 3 })
 const once = onlyonce({ store: postgres({ pool, pooler }), secret: 'a secret that all processes share.' })
 const options = {
   account: 'acct_1',
-  ttl_ms: Number(TTL_MS),
-  wait_ms: 60_000,
-  auto_extend: AUTO_EXTEND !== 'no',
+  ttlMs: Number(TTL_MS),
+  waitMs: 60_000,
+  autoExtend: AUTO_EXTEND !== 'no',
 }
 
 async function raise(lock: Parameters<typeof assertFence>[1]): Promise<void> {

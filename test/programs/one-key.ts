@@ -14,7 +14,7 @@ const say = (message: object) => process.stdout.write(`${JSON.stringify(message)
 
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 2 })
 const once = onlyonce({
-  store: postgres({ pool, pooler, lock_wait_max_ms: 60_000, idle_in_transaction_max_ms: 60_000 }),
+  store: postgres({ pool, pooler, lockWaitMaxMs: 60_000, idleInTransactionMaxMs: 60_000 }),
   secret: 'a secret that all processes share.',
 })
 await once.start()

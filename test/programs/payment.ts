@@ -39,7 +39,7 @@ const pay = payAt(
   { ...gateway, charge },
   {
     dedupes: DEDUPES !== 'no',
-    ...(SETTLE_MS !== undefined && { settle_ms: Number(SETTLE_MS) }),
+    ...(SETTLE_MS !== undefined && { settleMs: Number(SETTLE_MS) }),
   },
 )
 /** The release after: other steps, other keys for everything, and the code of the one before beside it. */
@@ -57,8 +57,8 @@ const once = onlyonce({
   secret,
   ...(RELEASE !== undefined && { encryption: secret }),
   operations: [pay],
-  reconcile_after_ms: Array.from({ length: Number(LOOKS ?? 1_000) }, () => 1),
-  crash_point(point) {
+  reconcileAfterMs: Array.from({ length: Number(LOOKS ?? 1_000) }, () => 1),
+  crashPoint(point) {
     crash(point)
     if (stopped || point !== 'operation.call.before') return
     stopped = true
@@ -68,10 +68,10 @@ const once = onlyonce({
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
   },
 })
-const lease = { lease_ms: Number(LEASE_MS ?? 30_000) }
+const lease = { leaseMs: Number(LEASE_MS ?? 30_000) }
 
 async function request(): Promise<void> {
-  const deadline = DEADLINE_MS === undefined ? {} : { deadline_ms: Number(DEADLINE_MS) }
+  const deadline = DEADLINE_MS === undefined ? {} : { deadlineMs: Number(DEADLINE_MS) }
   const call = { account: ACCOUNT, key: KEY!, input: PAYMENT, ...lease, ...deadline }
   const told = await once
     .run(RELEASE === '2' ? payAnew : pay, call)
@@ -87,7 +87,7 @@ async function work(): Promise<void> {
     wanted = false
   })
   process.stdin.resume()
-  const workers = [completer(once, { ...lease, grace_ms: 1 }), reconciler(once, lease)]
+  const workers = [completer(once, { ...lease, graceMs: 1 }), reconciler(once, lease)]
   while (wanted) {
     for (const worker of workers) await worker.runOnce()
     await new Promise((resolve) => setTimeout(resolve, 5))

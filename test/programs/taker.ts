@@ -23,18 +23,18 @@ const taken = operation(OPERATION!, async (op, _: Payment) => {
 })
 const once = onlyonce({
   // Waits for nobody for long, so that it tries often.
-  store: postgres({ pool, pooler, lock_wait_max_ms: 20 }),
+  store: postgres({ pool, pooler, lockWaitMaxMs: 20 }),
   secret: OLD_SECRET,
   operations: [taken],
-  crash_point: (point) => {
+  crashPoint: (point) => {
     if (point === 'operation.take_over.before') tried += 1
   },
 })
-const call = { account: ACCOUNT, key: KEY!, input: PAYMENT, lease_ms: 5_000, deadline_ms: 60 }
+const call = { account: ACCOUNT, key: KEY!, input: PAYMENT, leaseMs: 5_000, deadlineMs: 60 }
 await once.start()
 say({ ready: true })
 for (let outcome = ''; outcome !== 'replayed' && outcome !== 'executed'; ) {
-  const { done } = await completer(once, { grace_ms: 1 }).runOnce()
+  const { done } = await completer(once, { graceMs: 1 }).runOnce()
   ;({ outcome } = await once.run(taken, call))
   say({ done, outcome, tried })
   await new Promise((resolve) => setTimeout(resolve, 5))

@@ -4,7 +4,7 @@ import pg from 'pg'
  * Lends one connection and closes it afterwards.
  *
  * @example
- * await withClient(admin_url, (client) => client.query('CREATE DATABASE shop'))
+ * await withClient(adminUrl, (client) => client.query('CREATE DATABASE shop'))
  */
 export async function withClient<T>(
   url: string,

@@ -13,7 +13,7 @@ const MEMORY_FREE_MIN_BYTES = 4 * 1024 ** 3
 declare module 'vitest' {
   export interface ProvidedContext {
     /** A server where databases may be created. */
-    admin_url: string
+    adminUrl: string
     /** A migrated database to clone; nobody can connect to it. */
     template: string
   }
@@ -44,7 +44,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await teardown()
     throw error
   }
-  project.provide('admin_url', server.url)
+  project.provide('adminUrl', server.url)
   project.provide('template', template)
   return teardown
 }
@@ -77,19 +77,19 @@ async function chooseParent(): Promise<string> {
   return space !== undefined && space.bavail * space.bsize >= MEMORY_FREE_MIN_BYTES ? memory : tmpdir()
 }
 
-async function createTemplate(admin_url: string, name: string): Promise<void> {
-  await withClient(admin_url, (client) => client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`))
-  await withClient(addressWithin(admin_url, name), (client) =>
+async function createTemplate(adminUrl: string, name: string): Promise<void> {
+  await withClient(adminUrl, (client) => client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`))
+  await withClient(addressWithin(adminUrl, name), (client) =>
     migrate(client, { schema: 'onlyonce', mode: 'apply' }),
   )
   // A database that somebody is connected to cannot be cloned, so nobody may connect, not even a vacuum worker.
-  await withClient(admin_url, (client) =>
+  await withClient(adminUrl, (client) =>
     client.query(`ALTER DATABASE ${pg.escapeIdentifier(name)} ALLOW_CONNECTIONS false`),
   )
 }
 
-async function dropDatabases(admin_url: string, patterns: string[]): Promise<void> {
-  await withClient(admin_url, async (client) => {
+async function dropDatabases(adminUrl: string, patterns: string[]): Promise<void> {
+  await withClient(adminUrl, async (client) => {
     const { rows } = await client.query<{ datname: string }>(
       'SELECT datname FROM pg_database WHERE datname LIKE ANY ($1::text[])',
       [patterns],

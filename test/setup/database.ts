@@ -20,12 +20,12 @@ export interface FreshDatabase {
   /** The same for a program of ours in another process. */
   readonly environment: { readonly DATABASE_URL: string; readonly POOLER: string }
   /** The server itself, whatever is in front of it. */
-  readonly server_url: string
+  readonly serverUrl: string
   readonly name: string
   /** A pool for the product, by `url`. It is ended when the database is dropped. */
   pool(options?: pg.PoolConfig): pg.Pool
   /**
-   * A pool for the test itself, by `server_url`: whoever looks on, or holds a lock against the product, must not
+   * A pool for the test itself, by `serverUrl`: whoever looks on, or holds a lock against the product, must not
    * use up the connections that the product has.
    */
   direct(options?: pg.PoolConfig): pg.Pool
@@ -41,19 +41,19 @@ export interface FreshDatabase {
  * const pool = database.pool({ max: 5 })
  */
 export async function freshDatabase(): Promise<FreshDatabase> {
-  const admin_url = inject('admin_url')
+  const adminUrl = inject('adminUrl')
   const template = inject('template')
   const name = `${template.replace('template', 'test')}_${randomBytes(6).toString('hex')}`
-  const server_url = addressWithin(admin_url, name)
-  const url = productUrl(server_url)
+  const serverUrl = addressWithin(adminUrl, name)
+  const url = productUrl(serverUrl)
   const pools: pg.Pool[] = []
   let dropping: Promise<void> | undefined
   const drop = () => {
-    dropping ??= dropDatabase(admin_url, name, pools)
+    dropping ??= dropDatabase(adminUrl, name, pools)
     return dropping
   }
   cleanUpLater(drop)
-  await cloneDatabase(admin_url, template, name)
+  await cloneDatabase(adminUrl, template, name)
   const poolOf =
     (connectionString: string) =>
     (options: pg.PoolConfig = {}) => {
@@ -64,19 +64,19 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   return {
     url,
     environment: { DATABASE_URL: url, POOLER },
-    server_url,
+    serverUrl,
     name,
     pool: poolOf(url),
-    direct: poolOf(server_url),
+    direct: poolOf(serverUrl),
     drop,
   }
 }
 
-async function cloneDatabase(admin_url: string, template: string, name: string): Promise<void> {
+async function cloneDatabase(adminUrl: string, template: string, name: string): Promise<void> {
   const text = `CREATE DATABASE ${pg.escapeIdentifier(name)} TEMPLATE ${pg.escapeIdentifier(template)}`
   for (let tries = 1; ; tries++) {
     try {
-      await withClient(admin_url, (client) => client.query(text))
+      await withClient(adminUrl, (client) => client.query(text))
       return
     } catch (error) {
       if ((error as { code?: string }).code !== OBJECT_IN_USE || tries === CLONE_TRIES_MAX) throw error
@@ -93,11 +93,11 @@ function openPool(url: string, options: pg.PoolConfig): pg.Pool {
   return pool
 }
 
-async function dropDatabase(admin_url: string, name: string, pools: pg.Pool[]): Promise<void> {
+async function dropDatabase(adminUrl: string, name: string, pools: pg.Pool[]): Promise<void> {
   // Not awaited yet: end() waits for every client that a failed test never gave back. Dropping with FORCE cuts
   // those connections.
   const ended = pools.filter((pool) => !pool.ended).map((pool) => pool.end())
-  await withClient(admin_url, (client) =>
+  await withClient(adminUrl, (client) =>
     client.query(`DROP DATABASE IF EXISTS ${pg.escapeIdentifier(name)} WITH (FORCE)`),
   )
   await Promise.race([Promise.allSettled(ended), sleep(1_000, undefined, { ref: false })])

@@ -13,7 +13,7 @@ import { waitUntil } from './wait.ts'
 export interface DurableServer extends Pick<EmbeddedServer, 'kill' | 'restart'> {
   /** What the product is given: in a run behind PgBouncer, one that stands in front of this server. */
   readonly url: string
-  readonly server_url: string
+  readonly serverUrl: string
 }
 
 /**
@@ -35,14 +35,14 @@ export async function startDurableServer(settings: Record<string, string> = {}):
     await rm(folder, { recursive: true, force: true })
   })
   server = await startEmbeddedPostgres({ folder, settings })
-  const { url: server_url, kill } = server
-  await withClient(server_url, (client) => migrate(client, { schema: 'onlyonce', mode: 'apply' }))
-  if (POOLER === 'transaction') bouncer = await startPgBouncer(server_url)
-  const url = bouncer?.url(server_url) ?? server_url
+  const { url: serverUrl, kill } = server
+  await withClient(serverUrl, (client) => migrate(client, { schema: 'onlyonce', mode: 'apply' }))
+  if (POOLER === 'transaction') bouncer = await startPgBouncer(serverUrl)
+  const url = bouncer?.url(serverUrl) ?? serverUrl
   const restart = async () => {
     await server.restart()
     // A pooler has to find out by itself that its server is back.
     await waitUntil('the restarted server can be reached', () => isAnswered(url))
   }
-  return { url, server_url, kill, restart }
+  return { url, serverUrl, kill, restart }
 }

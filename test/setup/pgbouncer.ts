@@ -21,25 +21,25 @@ export const SERVER_CONNECTIONS = 2
 
 export interface PgBouncer {
   /** The same address by way of the pooler. */
-  url(server_url: string): string
+  url(serverUrl: string): string
   stop(): Promise<void>
 }
 
 /**
- * PgBouncer in transaction mode, in front of the server of `server_url` and of all its databases.
+ * PgBouncer in transaction mode, in front of the server of `serverUrl` and of all its databases.
  *
  * @example
  * const bouncer = await startPgBouncer(server.url)
  * const pool = new pg.Pool({ connectionString: bouncer.url(server.url) })
  */
 export async function startPgBouncer(
-  server_url: string,
+  serverUrl: string,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<PgBouncer> {
   const folder = await mkdtemp(join(tmpdir(), 'onlyonce-pgbouncer-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
-    const { child, port } = await launch(folder, server_url, settings)
+    const { child, port } = await launch(folder, serverUrl, settings)
     return {
       url: (url) => atPort(url, port),
       async stop() {
@@ -56,25 +56,25 @@ export async function startPgBouncer(
 /** The port was free when it was picked, and may be taken when it is used. */
 async function launch(
   folder: string,
-  server_url: string,
+  serverUrl: string,
   settings: Readonly<Record<string, string>>,
 ): Promise<{ child: ChildProcess; port: number }> {
   for (let tries = 1; ; tries += 1) {
     const port = await pickPort()
     const child = await spawnWith(
       folder,
-      server_url,
-      configFor(server_url, { listen_port: `${port}`, ...settings }),
+      serverUrl,
+      configFor(serverUrl, { listen_port: `${port}`, ...settings }),
     )
-    const complaint = await untilItAnswers(child, atPort(server_url, port))
+    const complaint = await untilItAnswers(child, atPort(serverUrl, port))
     if (complaint === null) return { child, port }
     await end(child)
     if (tries === START_TRIES_MAX) throw new Error(`PgBouncer does not start: ${complaint}`)
   }
 }
 
-async function spawnWith(folder: string, server_url: string, text: string): Promise<ChildProcess> {
-  const { username, password } = new URL(server_url)
+async function spawnWith(folder: string, serverUrl: string, text: string): Promise<ChildProcess> {
+  const { username, password } = new URL(serverUrl)
   const config = join(folder, 'pgbouncer.ini')
   const users = join(folder, 'users.txt')
   await writeFile(users, `"${decodeURIComponent(username)}" "${decodeURIComponent(password)}"\n`)
@@ -98,8 +98,8 @@ async function spawnWith(folder: string, server_url: string, text: string): Prom
  *   whose answer to a login was swallowed on the way.
  * - Users that are not in the file (tests make some) are looked up in the server.
  */
-function configFor(server_url: string, more: Readonly<Record<string, string>>): string {
-  const { hostname, port, username } = new URL(server_url)
+function configFor(serverUrl: string, more: Readonly<Record<string, string>>): string {
+  const { hostname, port, username } = new URL(serverUrl)
   const settings = {
     listen_addr: '127.0.0.1',
     unix_socket_dir: '',
@@ -149,8 +149,8 @@ async function end(child: ChildProcess): Promise<void> {
   await ended
 }
 
-function atPort(server_url: string, port: number): string {
-  const url = new URL(server_url)
+function atPort(serverUrl: string, port: number): string {
+  const url = new URL(serverUrl)
   url.hostname = '127.0.0.1'
   url.port = `${port}`
   return url.href

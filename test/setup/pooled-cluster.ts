@@ -4,8 +4,8 @@ import { startPgBouncer } from './pgbouncer.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The same server as `admin_url`, by way of PgBouncer; undefined when the run has none. */
-    pooler_url?: string
+    /** The same server as `adminUrl`, by way of PgBouncer; undefined when the run has none. */
+    poolerUrl?: string
   }
 }
 
@@ -18,10 +18,10 @@ declare module 'vitest' {
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const stopCluster = await startCluster(project)
-  const { admin_url } = project.getProvidedContext()
+  const { adminUrl } = project.getProvidedContext()
   try {
-    const bouncer = await startPgBouncer(admin_url)
-    project.provide('pooler_url', bouncer.url(admin_url))
+    const bouncer = await startPgBouncer(adminUrl)
+    project.provide('poolerUrl', bouncer.url(adminUrl))
     return () => bouncer.stop().finally(stopCluster)
   } catch (error) {
     await stopCluster()

@@ -1,20 +1,20 @@
 import { inject } from 'vitest'
 
-const pooler_url = inject('pooler_url')
+const poolerUrl = inject('poolerUrl')
 
 /** How the product is told to reach its database in this run: through PgBouncer or not. */
-export const POOLER: 'none' | 'transaction' = pooler_url === undefined ? 'none' : 'transaction'
+export const POOLER: 'none' | 'transaction' = poolerUrl === undefined ? 'none' : 'transaction'
 
 /** The ways that tests try one after the other. Behind PgBouncer there is but one. */
 export const POOLERS: readonly ('none' | 'transaction')[] =
-  pooler_url === undefined ? ['none', 'transaction'] : ['transaction']
+  poolerUrl === undefined ? ['none', 'transaction'] : ['transaction']
 
 /** Where connections may break: between the product and the pooler, or between the pooler and the server. */
 export type Place = 'next to the product' | 'next to the server'
 
 /** Without a pooler both are the same place. */
 export const PLACES: readonly Place[] =
-  pooler_url === undefined ? ['next to the product'] : ['next to the product', 'next to the server']
+  poolerUrl === undefined ? ['next to the product'] : ['next to the product', 'next to the server']
 
 /** What cannot be the same behind a pooler, by its nature. A test that asks asserts something else there instead. */
 const DIFFERENCES = {
@@ -28,13 +28,13 @@ const DIFFERENCES = {
 
 /** Whether this run is behind PgBouncer, asked by a test that this makes a difference to. */
 export function behindPooler(_difference: keyof typeof DIFFERENCES): boolean {
-  return pooler_url !== undefined
+  return poolerUrl !== undefined
 }
 
 /** The address of the same database that the product is given. */
-export function productUrl(server_url: string): string {
-  if (pooler_url === undefined) return server_url
-  const url = new URL(pooler_url)
-  url.pathname = new URL(server_url).pathname
+export function productUrl(serverUrl: string): string {
+  if (poolerUrl === undefined) return serverUrl
+  const url = new URL(poolerUrl)
+  url.pathname = new URL(serverUrl).pathname
   return url.href
 }

@@ -27,20 +27,20 @@ export interface ProxiedDatabase {
  * const { proxy, url } = await proxyTo(database, { place: 'next to the server' })
  */
 export async function proxyTo(
-  database: Pick<FreshDatabase, 'url' | 'server_url'>,
+  database: Pick<FreshDatabase, 'url' | 'serverUrl'>,
   { place = 'next to the product', seed }: { place?: Place; seed?: number } = {},
 ): Promise<ProxiedDatabase> {
-  const target_url = place === 'next to the product' ? database.url : database.server_url
-  const { hostname: host, port } = new URL(target_url)
+  const targetUrl = place === 'next to the product' ? database.url : database.serverUrl
+  const { hostname: host, port } = new URL(targetUrl)
   const target = { host, port: Number(port) }
   const proxy = await startFaultProxy(seed === undefined ? { target } : { target, seed })
   cleanUpLater(() => proxy.close())
   if (place === 'next to the product') {
-    return { proxy, url: proxy.url(target_url), heal: async () => proxy.setFault(null) }
+    return { proxy, url: proxy.url(targetUrl), heal: async () => proxy.setFault(null) }
   }
-  const bouncer = await startPgBouncer(proxy.url(target_url))
+  const bouncer = await startPgBouncer(proxy.url(targetUrl))
   cleanUpLater(() => bouncer.stop())
-  const url = bouncer.url(target_url)
+  const url = bouncer.url(targetUrl)
   return {
     proxy,
     url,

@@ -31,11 +31,11 @@ export interface Telemetry {
 export function openMemoryTelemetry(): Telemetry {
   const manager = new AsyncLocalStorageContextManager().enable()
   context.setGlobalContextManager(manager)
-  const span_exporter = new InMemorySpanExporter()
-  const tracers = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(span_exporter)] })
-  const metric_exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const spanExporter = new InMemorySpanExporter()
+  const tracers = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spanExporter)] })
+  const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const reader = new PeriodicExportingMetricReader({
-    exporter: metric_exporter,
+    exporter: metricExporter,
     exportIntervalMillis: 3_600_000,
   })
   const meters = new MeterProvider({ readers: [reader] })
@@ -46,22 +46,22 @@ export function openMemoryTelemetry(): Telemetry {
   })
   const tracer = tracers.getTracer('test')
   const exported = async () => {
-    metric_exporter.reset()
+    metricExporter.reset()
     await reader.forceFlush()
-    return metric_exporter
+    return metricExporter
       .getMetrics()
       .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
   }
   return {
     observer: openTelemetry({ tracer, meter: meters.getMeter('test') }),
     tracer,
-    spans: () => span_exporter.getFinishedSpans(),
+    spans: () => spanExporter.getFinishedSpans(),
     async points(name) {
       const found = (await exported()).filter(({ descriptor }) => descriptor.name === name)
       return found.flatMap(({ dataPoints }) => [...dataPoints])
     },
     async text() {
-      const spans = span_exporter.getFinishedSpans().map((span) => {
+      const spans = spanExporter.getFinishedSpans().map((span) => {
         const { name, attributes, events, links, status, resource } = span
         return { name, attributes, events, links, status, resource: resource.attributes }
       })

@@ -5,7 +5,7 @@ import type { StoreUnderTest } from '../../src/testing/index.ts'
 /** The PostgreSQL store on a pool, as the suite of stores wants it. */
 export function postgresUnderTest(
   pool: pg.Pool,
-  options: Omit<PostgresOptions, 'pool' | 'connection_string'> = {},
+  options: Omit<PostgresOptions, 'pool' | 'connectionString'> = {},
 ): StoreUnderTest {
   return {
     store: postgres({ pool, ...options }),

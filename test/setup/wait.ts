@@ -2,13 +2,13 @@
 export async function waitUntil(
   what: string,
   isTrue: () => Promise<boolean> | boolean,
-  max_ms = 20_000,
+  maxMs = 20_000,
 ): Promise<void> {
-  const until = performance.now() + max_ms
+  const until = performance.now() + maxMs
   while (performance.now() < until) {
     if (await isTrue()) return
     // Leaves the two processors to those whose progress is awaited.
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
-  throw new Error(`Waited ${max_ms} ms in vain until: ${what}.`)
+  throw new Error(`Waited ${maxMs} ms in vain until: ${what}.`)
 }

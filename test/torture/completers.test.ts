@@ -35,10 +35,10 @@ describe(`${OPERATIONS} operations whose owners are gone`, () => {
       store: postgres({ pool: database.pool({ max: 4 }), pooler: POOLER }),
       secret: OLD_SECRET,
     })
-    cleanUpLater(() => once.close({ max_ms: 1_000 }))
+    cleanUpLater(() => once.close({ maxMs: 1_000 }))
     const gone = leave(() => new Promise(() => {}))
     const call = { account: ACCOUNT, key: randomUUID(), input: null }
-    const short = { lease_ms: 100, in_progress_max_ms: 100 }
+    const short = { leaseMs: 100, inProgressMaxMs: 100 }
     await expect(once.run(gone, { ...call, ...short })).rejects.toMatchObject({ code: 'lease_lost' })
     await untilLapsed(pool, call.key)
     await multiply(pool, call.key, OPERATIONS - 1)

@@ -32,14 +32,14 @@ describe.each(PLACES)('a COMMIT that takes effect after its connection is gone %
           'first',
         )
 
-      proxy.setFault({ kind: 'cut_at_commit', when: 'after', server_closes: 'at_once', times: 1 })
+      proxy.setFault({ kind: 'cut_at_commit', when: 'after', serverCloses: 'at_once', times: 1 })
       let runs = 0
       const result = await once.transaction(call, async (tx) => {
         await tx.query('INSERT INTO effects (key) VALUES ($1)', [call.key])
         runs += 1
         return { runs }
       })
-      expect(proxy.stats.commits_cut.after).toBe(1)
+      expect(proxy.stats.commitsCut.after).toBe(1)
       expect(result).toEqual({ outcome: 'executed', value: { runs: 1 } })
       expect((await direct.query('SELECT count(*)::int AS n FROM effects')).rows).toEqual([{ n: 1 }])
       expect(runs).toBe(1)

@@ -56,7 +56,7 @@ describe('a holder that is stopped for two ttls and goes on', () => {
     expect(await late.hear()).toEqual({ token: 1 })
     late.send('SIGSTOP')
     await untilOver(pool)
-    const lock = await locks(once).acquire('counter', { account: 'acct_1', ttl_ms: 60_000 })
+    const lock = await locks(once).acquire('counter', { account: 'acct_1', ttlMs: 60_000 })
     expect(lock.token).toBe(2)
     await pool.query('SELECT pg_sleep($1)', [TTL_MS / 1_000])
     late.send('SIGCONT')
@@ -74,7 +74,7 @@ describe('a holder that dies', () => {
     const dying = new Talker(PROGRAM, { ...database.environment, TTL_MS: `${TTL_MS}` })
     expect(await dying.hear()).toEqual({ token: 1 })
     await dying.kill()
-    const wanted = { account: 'acct_1', ttl_ms: 60_000 }
+    const wanted = { account: 'acct_1', ttlMs: 60_000 }
     await expect(locks(once).acquire('counter', wanted)).rejects.toMatchObject({ code: 'lock_held' })
     await untilOver(pool)
     expect((await locks(once).acquire('counter', wanted)).token).toBe(2)

@@ -24,14 +24,14 @@ describe.each(PLACES)('a connection that is cut at COMMIT %s', (place) => {
     await once.start()
     const witness = new Witness(once)
     proxy.setFault({ kind: 'cut_at_commit', when: 'random', rate: 0.5 })
-    const cuts = () => Object.values(proxy.stats.commits_cut).reduce((sum, n) => sum + n, 0)
+    const cuts = () => Object.values(proxy.stats.commitsCut).reduce((sum, n) => sum + n, 0)
     await Promise.all(
       Array.from({ length: CALLERS }, async () => {
         while (cuts() < CUTS) await witness.call()
       }),
     )
     proxy.setFault(null)
-    const { before, after, within } = proxy.stats.commits_cut
+    const { before, after, within } = proxy.stats.commitsCut
     const counted = await witness.compare(direct)
     console.log(`cut before ${before}, within ${within}, after ${after}; told ${JSON.stringify(counted)}`)
     expect(before + after + within).toBeGreaterThanOrEqual(CUTS)

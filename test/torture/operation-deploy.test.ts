@@ -115,9 +115,9 @@ async function failingScene(compensated: boolean) {
   const once = onlyonce({
     store: postgres({ pool: here.database.pool({ max: 4 }), pooler: POOLER }),
     secret: OLD_SECRET,
-    reconcile_after_ms: Array.from({ length: LOOKS }, () => 1),
+    reconcileAfterMs: Array.from({ length: LOOKS }, () => 1),
   })
-  cleanUpLater(() => once.close({ max_ms: 1_000 }))
+  cleanUpLater(() => once.close({ maxMs: 1_000 }))
   const call = { account: ACCOUNT, key: here.key, input: PAYMENT }
   return { ...here, once, run: () => once.run(pay, call), id: { ...call, operation: PAY } }
 }
@@ -136,7 +136,7 @@ describe('a step behind a charge that fails for good', () => {
     expect(await run()).toMatchObject({ outcome: 'parked', why: expect.stringContaining('division by zero') })
     expect((await lookAt(pool, key))!.progress).toContain(charge!.id)
     const { record } = await operator(once).show(id)
-    expect(record).toMatchObject({ state: 'parked', recovery_point: 'charged', look_at: null })
+    expect(record).toMatchObject({ state: 'parked', recoveryPoint: 'charged', lookAt: null })
     expect((await operator(once).list({ states: ['parked'] })).records).toMatchObject([{ key }])
     expect(await reconciler(once).runOnce()).toEqual({ done: 0, more: false })
     // What was charged is known, so nobody has asked for it, or sent it again.
@@ -148,8 +148,8 @@ describe('a step behind a charge that fails for good', () => {
   it('is refunded once where it can be undone, and the answer stays', async () => {
     const { pool, gateway, key, run } = await failingScene(true)
     // The first answer about the refund is lost, too.
-    const refund_key = derivedKey({ account: ACCOUNT, operation: PAY, key, step: 'refunded' })
-    await gateway.control({ fault: 'lose', at: 'after', key: refund_key })
+    const refundKey = derivedKey({ account: ACCOUNT, operation: PAY, key, step: 'refunded' })
+    await gateway.control({ fault: 'lose', at: 'after', key: refundKey })
     for (let times = 0; times < 2; times += 1) {
       await expect(run()).rejects.toMatchObject({
         code: 'handler_failed',
@@ -161,7 +161,7 @@ describe('a step behind a charge that fails for good', () => {
       { kind: 'charge', status: 'succeeded' },
       { kind: 'refund', status: 'succeeded' },
     ])
-    expect(journal[1]).toMatchObject({ key: refund_key, reference: journal[0]!.id })
+    expect(journal[1]).toMatchObject({ key: refundKey, reference: journal[0]!.id })
     expect(await lookAt(pool, key)).toMatchObject({ state: 'completed' })
     expect(await countNotes(pool, `${key} settled`)).toBe(0)
   })

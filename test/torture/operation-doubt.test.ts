@@ -27,7 +27,7 @@ const PROGRAM = new URL('../programs/payment.ts', import.meta.url)
 const LAG_MS = 60_000
 
 /** A service whose gateway does nothing for it: it does every call, however often it comes. */
-async function scene(options: GatewayOptions = {}, look_every_ms = 1) {
+async function scene(options: GatewayOptions = {}, lookEveryMs = 1) {
   const database = await freshDatabase()
   const pool = database.direct({ max: 2 })
   await createEffects(pool)
@@ -40,9 +40,9 @@ async function scene(options: GatewayOptions = {}, look_every_ms = 1) {
     store: postgres({ pool: database.pool({ max: 6 }), pooler: POOLER }),
     secret: OLD_SECRET,
     operations: [pay],
-    reconcile_after_ms: Array.from({ length: 100 }, () => look_every_ms),
+    reconcileAfterMs: Array.from({ length: 100 }, () => lookEveryMs),
   })
-  cleanUpLater(() => once.close({ max_ms: 1_000 }))
+  cleanUpLater(() => once.close({ maxMs: 1_000 }))
   const key = randomUUID()
   const call = { account: ACCOUNT, key, input: PAYMENT }
   const env = { ...database.environment, GATEWAY_URL: gateway.url, DEDUPES: 'no' }
@@ -75,16 +75,16 @@ async function startListener() {
     server.close()
   })
   return {
-    webhook_url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    webhookUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     listenFor: (listener: typeof take) => {
       take = listener
     },
   }
 }
 
-async function sceneWithWebhooks(look_every_ms?: number) {
-  const { webhook_url, listenFor } = await startListener()
-  const here = await scene({ webhook_url }, look_every_ms)
+async function sceneWithWebhooks(lookEveryMs?: number) {
+  const { webhookUrl, listenFor } = await startListener()
+  const here = await scene({ webhookUrl }, lookEveryMs)
   listenFor(async ({ key, charge }) => {
     await addEvidence(here.once, { account: ACCOUNT, key, result: charge })
   })
@@ -95,9 +95,9 @@ async function sceneWithWebhooks(look_every_ms?: number) {
 
 describe('a charge that no lookup finds for a minute, at a gateway that does every call', () => {
   it('is not made again, and completed when it is found', async () => {
-    const { pool, gateway, once, key, charge_key, run, workOnce } = await scene()
-    await gateway.control({ fault: 'lag', ms: LAG_MS, key: charge_key })
-    await gateway.control({ fault: 'lose', at: 'after', key: charge_key })
+    const { pool, gateway, once, key, charge_key: chargeKey, run, workOnce } = await scene()
+    await gateway.control({ fault: 'lag', ms: LAG_MS, key: chargeKey })
+    await gateway.control({ fault: 'lose', at: 'after', key: chargeKey })
     expect(await run()).toMatchObject({ outcome: 'unknown' })
     for (let looks = 1; looks <= 5; looks += 1) {
       await workOnce(reconciler(once))
@@ -116,9 +116,9 @@ describe('a charge that no lookup finds for a minute, at a gateway that does eve
   })
 
   it('nor where its process died before it heard anything', async () => {
-    const { pool, gateway, key, charge_key, run, startOwner, startWorkers } = await scene()
-    await gateway.control({ fault: 'lag', ms: LAG_MS, key: charge_key })
-    await gateway.control({ fault: 'hold', at: 'after', key: charge_key })
+    const { pool, gateway, key, charge_key: chargeKey, run, startOwner, startWorkers } = await scene()
+    await gateway.control({ fault: 'lag', ms: LAG_MS, key: chargeKey })
+    await gateway.control({ fault: 'hold', at: 'after', key: chargeKey })
     const owner = startOwner({ LEASE_MS: '500' })
     await waitUntil('it was charged', async () => (await gateway.journal()).length === 1)
     await owner.kill()
@@ -136,13 +136,13 @@ describe('a charge that no lookup finds for a minute, at a gateway that does eve
 
 describe('a webhook that comes before the answer, which is then lost', () => {
   it('settles the call at once, and nobody is asked', async () => {
-    const { gateway, charge_key, run, untilAnnounced } = await sceneWithWebhooks()
-    await gateway.control({ fault: 'hold', at: 'after', key: charge_key })
-    await gateway.control({ fault: 'lose', at: 'after', key: charge_key })
+    const { gateway, charge_key: chargeKey, run, untilAnnounced } = await sceneWithWebhooks()
+    await gateway.control({ fault: 'hold', at: 'after', key: chargeKey })
+    await gateway.control({ fault: 'lose', at: 'after', key: chargeKey })
     const running = run()
     await untilAnnounced()
-    expect((await gateway.state()).held).toEqual([charge_key])
-    await gateway.control({ release: charge_key })
+    expect((await gateway.state()).held).toEqual([chargeKey])
+    await gateway.control({ release: chargeKey })
     const [charge] = await gateway.journal()
     expect(await running).toMatchObject({ outcome: 'executed', status: 201, value: { charge: charge!.id } })
     expect(await gateway.journal()).toHaveLength(1)
@@ -150,14 +150,23 @@ describe('a webhook that comes before the answer, which is then lost', () => {
   })
 
   it('settles it also for whoever takes over when the process died', async () => {
-    const { pool, once, gateway, key, charge_key, run, startOwner, untilAnnounced, workOnce } =
-      await sceneWithWebhooks()
-    await gateway.control({ fault: 'hold', at: 'after', key: charge_key })
+    const {
+      pool,
+      once,
+      gateway,
+      key,
+      charge_key: chargeKey,
+      run,
+      startOwner,
+      untilAnnounced,
+      workOnce,
+    } = await sceneWithWebhooks()
+    await gateway.control({ fault: 'hold', at: 'after', key: chargeKey })
     const owner = startOwner({ LEASE_MS: '500' })
     await untilAnnounced()
     await owner.kill()
     await untilLapsed(pool, key)
-    await workOnce(completer(once, { grace_ms: 1 }))
+    await workOnce(completer(once, { graceMs: 1 }))
     const [charge] = await gateway.journal()
     expect(await run()).toMatchObject({ outcome: 'replayed', value: { charge: charge!.id } })
     expect(await gateway.journal()).toHaveLength(1)
@@ -165,10 +174,17 @@ describe('a webhook that comes before the answer, which is then lost', () => {
   })
 
   it('comes too late to be heard before, and hurries whoever is to look', async () => {
-    const { once, gateway, charge_key, run, untilAnnounced, workOnce } = await sceneWithWebhooks(3_600_000)
-    await gateway.control({ fault: 'delay', at: 'before', on: 'webhook', ms: LAG_MS, key: charge_key })
-    await gateway.control({ fault: 'lag', ms: 2 * LAG_MS, key: charge_key })
-    await gateway.control({ fault: 'lose', at: 'after', key: charge_key })
+    const {
+      once,
+      gateway,
+      charge_key: chargeKey,
+      run,
+      untilAnnounced,
+      workOnce,
+    } = await sceneWithWebhooks(3_600_000)
+    await gateway.control({ fault: 'delay', at: 'before', on: 'webhook', ms: LAG_MS, key: chargeKey })
+    await gateway.control({ fault: 'lag', ms: 2 * LAG_MS, key: chargeKey })
+    await gateway.control({ fault: 'lose', at: 'after', key: chargeKey })
     expect(await run()).toMatchObject({ outcome: 'unknown' })
     await gateway.advance(LAG_MS)
     await untilAnnounced()

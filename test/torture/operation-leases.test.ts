@@ -51,9 +51,9 @@ async function scene() {
   const once = onlyonce({
     store: postgres({ pool: database.pool({ max: 4 }), pooler: POOLER }),
     secret: OLD_SECRET,
-    crash_point: points.hook,
+    crashPoint: points.hook,
   })
-  cleanUpLater(() => once.close({ max_ms: 1_000 }))
+  cleanUpLater(() => once.close({ maxMs: 1_000 }))
   const key = randomUUID()
   const taker = { ...database.environment, KEY: key, OPERATION }
   const leaseUntil = async () => {
@@ -72,15 +72,15 @@ type Scene = Awaited<ReturnType<typeof scene>>
 
 /** Busy for three leases, by the clock of the database, and until others have tried often enough to take it. */
 async function beBusy(tx: Queryable, heard: readonly Heard[], lapsed: () => Promise<boolean>): Promise<void> {
-  let tried_before: number | undefined
+  let triedBefore: number | undefined
   for (;;) {
     const { rows } = await tx.query(
       'SELECT pg_sleep(0.1), extract(epoch FROM clock_timestamp() - now()) * 1000 AS ms',
     )
     const tried = heard.at(-1)?.tried ?? 0
-    if (tried_before === undefined && (await lapsed())) tried_before = tried
+    if (triedBefore === undefined && (await lapsed())) triedBefore = tried
     const { ms } = rows[0] as { ms: string }
-    if (Number(ms) > LEASES * LEASE_MS && tried - (tried_before ?? tried) >= TRIES_MIN) return
+    if (Number(ms) > LEASES * LEASE_MS && tried - (triedBefore ?? tried) >= TRIES_MIN) return
   }
 }
 
@@ -122,7 +122,7 @@ async function runSlow(
       return reply(201, { by: 'the owner' })
     })
   })
-  const bounds = { lease_ms: LEASE_MS, in_progress_max_ms: 30_000 }
+  const bounds = { leaseMs: LEASE_MS, inProgressMaxMs: 30_000 }
   const call = { account: ACCOUNT, key: here.key, input: PAYMENT, ...bounds }
   expect(await here.once.run(slow, call)).toMatchObject({ outcome: 'executed', value: { by: 'the owner' } })
   await taker!.ended

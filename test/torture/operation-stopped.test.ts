@@ -28,13 +28,13 @@ interface SceneOptions {
   readonly dedupes: boolean
   /** How often the workers look at what is in doubt. */
   readonly looks?: number
-  readonly deadline_ms?: number
+  readonly deadlineMs?: number
   /** Whether the call ends with its signal. By default it does not: the worst case. */
   readonly listens?: boolean
 }
 
 /** An owner that has stopped just before it sends, and whose lease is over. */
-async function scene({ dedupes, looks = 1_000, deadline_ms, listens = false }: SceneOptions) {
+async function scene({ dedupes, looks = 1_000, deadlineMs, listens = false }: SceneOptions) {
   const database = await freshDatabase()
   const pool = database.direct({ max: 2 })
   await createEffects(pool)
@@ -52,19 +52,19 @@ async function scene({ dedupes, looks = 1_000, deadline_ms, listens = false }: S
     LOOKS: `${looks}`,
   }
   const own = {
-    ...(deadline_ms !== undefined && { DEADLINE_MS: `${deadline_ms}` }),
+    ...(deadlineMs !== undefined && { DEADLINE_MS: `${deadlineMs}` }),
     ...(!listens && { DEAF: 'yes' }),
   }
   const owner = new Talker(PROGRAM, { ...env, ...own, KEY: key, STOP: 'yes' })
   expect(await owner.hear()).toEqual({ stopping: true })
   await untilLapsed(pool, key)
-  const pay = payAt(client, { dedupes, settle_ms: SETTLE_MS })
+  const pay = payAt(client, { dedupes, settleMs: SETTLE_MS })
   const once = onlyonce({
     store: postgres({ pool: database.pool({ max: 4 }), pooler: POOLER }),
     secret: OLD_SECRET,
     operations: [pay],
   })
-  cleanUpLater(() => once.close({ max_ms: 1_000 }))
+  cleanUpLater(() => once.close({ maxMs: 1_000 }))
   const call = { account: ACCOUNT, key, input: PAYMENT }
   return {
     pool,
@@ -156,7 +156,7 @@ describe('a process that is stopped just before it sends, and goes on when all i
   it('charges once also where it was given up after its deadline, and the client retries', async () => {
     const { pool, key, owner, startWorkers, charges, retry } = await scene({
       dedupes: true,
-      deadline_ms: 400,
+      deadlineMs: 400,
     })
     startWorkers()
     // Nothing was found when the settle window was over, by which all that is sent in a lease can be seen.

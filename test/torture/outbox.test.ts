@@ -45,7 +45,7 @@ describe('PostgreSQL killed while events leave it', () => {
     const relays = [once, open()].map(async (door) => {
       const destinations = { ledger: async (events: readonly OutboxEvent[]) => void got.push(...events) }
       // A relay whose lanes were lost with the server waits for its own lease: here, not for long.
-      const worker = relay(door, { destinations, lease_ms: 1_000, publish_timeout_ms: 400 })
+      const worker = relay(door, { destinations, leaseMs: 1_000, publishTimeoutMs: 400 })
       while (relaying) if (!(await worker.runOnce().catch(() => ({ more: false }))).more) await sleep(2)
       await worker.drain()
     })

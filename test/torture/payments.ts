@@ -50,7 +50,7 @@ export function charging(
 /** Write, call, write. */
 export function payAt(
   gateway: GatewayClient,
-  options: { readonly dedupes?: boolean; readonly settle_ms?: number } = {},
+  options: { readonly dedupes?: boolean; readonly settleMs?: number } = {},
 ): Operation<Payment, { charge: string }> {
   return operation(PAY, async (op, payment: Payment) => {
     await op.atomic('created', (tx) => note(tx, `${op.key} created`))

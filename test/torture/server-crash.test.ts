@@ -29,9 +29,9 @@ async function burnTransactionIds(pool: pg.Pool, running: () => boolean): Promis
 describe('PostgreSQL killed under load', () => {
   it(`leaves nobody with a wrong answer, ${CRASHES} times`, { timeout: 300_000 }, async () => {
     const server = await startDurableServer()
-    const direct = openPool(server.server_url, 8)
+    const direct = openPool(server.serverUrl, 8)
     await direct.query('CREATE TABLE effects (key text NOT NULL)')
-    const store = postgres({ pool: openPool(server.url, CALLERS), pooler: POOLER, settle_max_ms: 60_000 })
+    const store = postgres({ pool: openPool(server.url, CALLERS), pooler: POOLER, settleMaxMs: 60_000 })
     const once = onlyonce({ store, secret: 'a secret that all processes share.' })
     await once.start()
     const witness = new Witness(once)

@@ -12,7 +12,7 @@ const IDLE_MS = 1_200
 const TRIES_MAX = 12
 
 const secret = 'a secret that all processes share.'
-const bounds = { pooler: POOLER, lock_wait_max_ms: LOCK_WAIT_MS, idle_in_transaction_max_ms: IDLE_MS }
+const bounds = { pooler: POOLER, lockWaitMaxMs: LOCK_WAIT_MS, idleInTransactionMaxMs: IDLE_MS }
 
 describe('a winner that vanishes without closing its connection', () => {
   for (const exclusive of [true, false]) {
@@ -29,7 +29,7 @@ describe('a winner that vanishes without closing its connection', () => {
         tellInserted = resolve
       })
       const vanished = onlyonce({
-        store: postgres({ pool: far, ...bounds, transaction_max_ms: 20_000 }),
+        store: postgres({ pool: far, ...bounds, transactionMaxMs: 20_000 }),
         secret,
       })
       const lost = vanished

@@ -18,7 +18,7 @@ test.each(['behind a step', 'first'] as const)(
       const charge = await op.foreign('charged', {
         call: async ({ key }) => {
           proxy.setFault({ kind: 'reset' })
-          await proxy.waitFor(({ connections_open }) => connections_open === 0)
+          await proxy.waitFor(({ connectionsOpen }) => connectionsOpen === 0)
           proxy.setFault({ kind: 'refuse' })
           charges.push(key)
           return key
@@ -29,7 +29,7 @@ test.each(['behind a step', 'first'] as const)(
         return reply(201, { charge })
       })
     })
-    const once = shop.open({ pool, operations: [pay], reconcile_after_ms: [1, 1, 1] })
+    const once = shop.open({ pool, operations: [pay], reconcileAfterMs: [1, 1, 1] })
     await once.start()
     const POST = idempotent(once, { account: () => 'acct_1', operation: pay }, () => new Response())
     const key = `cut-${place.replaceAll(' ', '-')}`
@@ -42,7 +42,7 @@ test.each(['behind a step', 'first'] as const)(
         }),
       )
     const answered = send()
-    await proxy.waitFor(({ connections_refused }) => connections_refused >= REFUSED_BEFORE)
+    await proxy.waitFor(({ connectionsRefused }) => connectionsRefused >= REFUSED_BEFORE)
     proxy.setFault(null)
     const answer = await settleWithin(SOON_MS, answered)
     const problem = (await answer.json()) as { detail: string }

@@ -67,7 +67,7 @@ describe('in a step behind a call', () => {
       const { transfer, state } = transferOf(`later_${code}`, async (tx, failing) => {
         if (failing) await failWith(tx, code)
       })
-      const once = shop.open({ operations: [transfer], reconcile_after_ms: [1, 1, 1] })
+      const once = shop.open({ operations: [transfer], reconcileAfterMs: [1, 1, 1] })
       const POST = idempotent(once, { account: () => 'acct_1', operation: transfer }, () => new Response())
       const { key } = call()
       const answer = await send(POST, key)
@@ -194,7 +194,7 @@ describe('in an undo', () => {
       })
       throw new Error('no more of it')
     })
-    const once = shop.open({ operations: [pay], reconcile_after_ms: [1, 1, 1] })
+    const once = shop.open({ operations: [pay], reconcileAfterMs: [1, 1, 1] })
     const asked = call()
     expect(await once.run(pay, asked)).toMatchObject({ outcome: 'unknown' })
     failing = false
@@ -279,6 +279,6 @@ test('a database that is read-only is a store that is away, whatever is asked of
   const away = { code: 'store_unavailable', retryable: true }
   expect(await catchError(once.transaction(makeCall(), (tx) => leaveEffect(tx, 'never')))).toMatchObject(away)
   expect(await catchError(once.handler(makeCall(), async () => 1))).toMatchObject(away)
-  const told = await catchError(once.run(pay, { ...call(), deadline_ms: 500 }))
+  const told = await catchError(once.run(pay, { ...call(), deadlineMs: 500 }))
   expect(['store_unavailable', 'outcome_unknown']).toContain(told.code)
 })

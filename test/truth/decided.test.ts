@@ -8,10 +8,10 @@ beforeAll(async () => {
   shop = await openShop()
 })
 
-const RETRY = { by: 'ann', why: 'the processor has no trace of it', allow_retry: true } as const
+const RETRY = { by: 'ann', why: 'the processor has no trace of it', allowRetry: true } as const
 const DECISIONS = {
   'a retry is allowed': RETRY,
-  'its call is void': { ...RETRY, earlier_call_is_void: true },
+  'its call is void': { ...RETRY, earlierCallIsVoid: true },
 } as const
 const NOT_PROVED = { code: 'not_applied', executed: 'not_by_this_request' }
 const saysNotExecuted = () => Promise.reject(notExecuted())
@@ -27,14 +27,14 @@ async function decidedPayment(decision: (typeof DECISIONS)[keyof typeof DECISION
     })
     return reply(201, { charge })
   })
-  const once = shop.open({ reconcile_after_ms: [600_000] })
+  const once = shop.open({ reconcileAfterMs: [600_000] })
   const asked = { account: 'acct_1', key: randomUUID(), input: null }
   const call = { ...asked, operation: name }
   expect(await once.run(pay, asked)).toMatchObject({ outcome: 'unknown' })
-  const { in_doubt } = await operator(once).show(call)
+  const { inDoubt } = await operator(once).show(call)
   await operator(once).resolve(call, decision)
   till.now = 'refuses'
-  return { once, pay, asked, call, till, call_key: in_doubt!.key }
+  return { once, pay, asked, call, till, callKey: inDoubt!.key }
 }
 
 describe('an operator who decides what no program knows proves nothing:', () => {
@@ -72,16 +72,16 @@ describe('an operator who decides what no program knows proves nothing:', () => 
   })
 
   test('what was declared void and has happened counts, behind an attempt that did nothing', async () => {
-    const { once, pay, asked, call_key } = await decidedPayment(DECISIONS['its call is void'])
+    const { once, pay, asked, callKey } = await decidedPayment(DECISIONS['its call is void'])
     expect(await catchError(once.run(pay, asked))).toMatchObject(NOT_PROVED)
-    await addEvidence(once, { account: asked.account, key: call_key, result: 'ch_1' })
+    await addEvidence(once, { account: asked.account, key: callKey, result: 'ch_1' })
     expect(await once.run(pay, asked)).toMatchObject({ outcome: 'executed', value: { charge: 'ch_1' } })
   })
 
   test('of a handler that vanished', async () => {
     const call = makeCall({ operation: 'truth.decided_handler' })
     const once = shop.open()
-    const stalls = once.handler({ ...call, in_progress_max_ms: 50 }, () => new Promise(() => {}))
+    const stalls = once.handler({ ...call, inProgressMaxMs: 50 }, () => new Promise(() => {}))
     expect(await catchError(stalls)).toMatchObject({ code: 'outcome_unknown' })
     await waitUntil('it is in doubt', async () => (await once.explain(call)).state === 'unknown')
     await operator(once).resolve(call, RETRY)

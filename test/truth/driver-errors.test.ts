@@ -40,7 +40,7 @@ describe.each([
   ['a time-out of pg itself', 'SELECT pg_sleep(5)', []],
   ['a statement with too few values', 'SELECT $1::int + $2::int', [1]],
 ] as const)('%s', (name, text, values) => {
-  const open = () => shop.open({ pool_options: { query_timeout: 400 } })
+  const open = () => shop.open({ poolOptions: { query_timeout: 400 } })
 
   test('undoes no operation, is stored nowhere, and goes on later', async () => {
     const { saga, state, done } = sagaOf(name.replaceAll(' ', '_'), text, [...values])

@@ -113,7 +113,7 @@ async function finishAll(): Promise<void> {
     store: postgres({ pool: shop.database.pool({ max: 8 }), pooler: POOLER }),
     secret: SECRET,
     operations: ALL_OPERATIONS,
-    reconcile_after_ms: [1, 1, 1],
+    reconcileAfterMs: [1, 1, 1],
   })
   const left = `SELECT count(*)::int AS count FROM onlyonce.records
     WHERE operation = ANY($1) AND state IN ('in_progress', 'unknown')`
@@ -121,13 +121,13 @@ async function finishAll(): Promise<void> {
   await waitUntil(
     'nothing is under way any more',
     async () => {
-      await completer(once, { grace_ms: 1, lease_ms: LEASE_MS }).runOnce()
-      await reconciler(once, { lease_ms: LEASE_MS }).runOnce()
+      await completer(once, { graceMs: 1, leaseMs: LEASE_MS }).runOnce()
+      await reconciler(once, { leaseMs: LEASE_MS }).runOnce()
       return (await shop.observer.query(left, [names])).rows[0].count === 0
     },
     FINISH_MAX_MS,
   )
-  await once.close({ max_ms: 1_000 })
+  await once.close({ maxMs: 1_000 })
 }
 
 async function effectsByKey(): Promise<Map<string, number>> {
@@ -171,14 +171,14 @@ describe('every error at every moment', () => {
     // A row, and for operations a charge.
     const earlier = ({ moment: { given, protection } }: Life) =>
       given !== 'executed_before' ? 0 : protection === 'operation' ? 2 : 1
-    const false_ones = lives.filter((life) => {
+    const falseOnes = lives.filter((life) => {
       const done = effects.get(life.key) ?? 0
       if (life.told.executed === 'no') return done > 0
       if (life.told.executed === 'not_by_this_request') return done > earlier(life)
       // What a store or the work itself throws under this code is its own word.
       return life.told.executed === 'yes' && done === 0 && life.strike !== life.told.code
     })
-    expect(summed(false_ones)).toEqual({})
+    expect(summed(falseOnes)).toEqual({})
   })
 
   test('is told without a word of a driver', () => {

@@ -93,9 +93,9 @@ async function request(
   const once = onlyonce({
     store: faultyStore(store, injections),
     secret: SECRET,
-    reconcile_after_ms: [1, 1, 1],
+    reconcileAfterMs: [1, 1, 1],
     // How long a request tries. It is not the client's own, so workers begin calls after it too.
-    deadline_ms: TRIES_MS,
+    deadlineMs: TRIES_MS,
     // Thousands of them live in this process: the test looks after what they leave.
     background: false,
   })
@@ -113,7 +113,7 @@ async function request(
     if (!(error instanceof OnlyonceError)) return { code: 'thrown', executed: null, status: null, text: '' }
     return { code: error.code, executed: error.executed, status: null, text: error.message }
   } finally {
-    await once.close({ max_ms: CLOSE_MS })
+    await once.close({ maxMs: CLOSE_MS })
   }
 }
 
@@ -131,7 +131,7 @@ function serve(once: ReturnType<typeof onlyonce<PostgresTx>>, moment: Moment, ke
   switch (moment.protection) {
     case 'operation': {
       const pay = moment.given === 'atomic_first' ? OPERATIONS.atomic_first : OPERATIONS.plain
-      return idempotent(once, { account, operation: pay, lease_ms: LEASE_MS }, () => new Response())
+      return idempotent(once, { account, operation: pay, leaseMs: LEASE_MS }, () => new Response())
     }
     case 'transaction':
       return idempotent(
@@ -147,7 +147,7 @@ function serve(once: ReturnType<typeof onlyonce<PostgresTx>>, moment: Moment, ke
     case 'handler':
       return idempotent(
         once,
-        { account, operation: nameOf(moment), lease_ms: LEASE_MS, deadline_ms: 1_000 },
+        { account, operation: nameOf(moment), leaseMs: LEASE_MS, deadlineMs: 1_000 },
         async () => {
           await behave(key, 'first')
           note(key)

@@ -121,7 +121,7 @@ describe('it is not said of a key', () => {
         [call.key],
       )
       if (who === 'a retry') await catchError(two.run(refuse, asked))
-      else await completer(two, { grace_ms: 1 }).runOnce()
+      else await completer(two, { graceMs: 1 }).runOnce()
       expect(runs).toBe(2)
       expect(await two.explain(call)).toMatchObject({
         state: 'retryable',

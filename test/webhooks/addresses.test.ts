@@ -39,7 +39,7 @@ https://shop.example\\@127.0.0.1/ https://shop.example:99999/ https://[::1 https
   .trim()
   .split(/\s+/)
 
-const strict: TargetRules = { allow_private: false, resolve: async () => [] }
+const strict: TargetRules = { allowPrivate: false, resolve: async () => [] }
 
 describe('addresses', () => {
   it.each(PRIVATE)('%s is not public', (address) => expect(isPublicAddress(address)).toBe(false))
@@ -77,13 +77,13 @@ describe('an address is refused by its letters', () => {
     for (const end of ['', '#', '?', '?#'])
       expect(checkUrl(`https://shop.example/hooks${end}`, strict).href).toBe('https://shop.example/hooks')
     expect(checkUrl('https://shop.example/hooks?a#', strict).href).toBe('https://shop.example/hooks?a')
-    expect(() => checkUrl('http://127.0.0.1:0/', { allow_private: true })).toThrow(refused)
+    expect(() => checkUrl('http://127.0.0.1:0/', { allowPrivate: true })).toThrow(refused)
   })
 })
 
 describe('a name is refused by what it resolves to', () => {
   const send = (url: string, rules: TargetRules) =>
-    post({ url, headers: {}, body: Buffer.from('{}'), timeout_ms: 300 }, rules)
+    post({ url, headers: {}, body: Buffer.from('{}'), timeoutMs: 300 }, rules)
   const resolvingTo = (...addresses: string[]): TargetRules => ({ ...strict, resolve: async () => addresses })
 
   it.each(PRIVATE)('%s', async (address) => {
@@ -147,13 +147,13 @@ describe('DNS', () => {
     server.on('message', (query, { port, address }) => {
       if (query.includes('silent')) return
       const question = query.subarray(12, query.indexOf(0, 12) + 5)
-      const is_a = question.readUInt16BE(question.length - 4) === 1
-      const data = is_a
+      const isA = question.readUInt16BE(question.length - 4) === 1
+      const data = isA
         ? Buffer.from([93, 184, 216, 34])
         : Buffer.from('fd000ec2000000000000000000000254', 'hex')
       const head = Buffer.from('000081800001000100000000', 'hex')
       query.copy(head, 0, 0, 2)
-      const answer = Buffer.from([0xc0, 12, 0, is_a ? 1 : 28, 0, 1, 0, 0, 0, 60, 0, data.length])
+      const answer = Buffer.from([0xc0, 12, 0, isA ? 1 : 28, 0, 1, 0, 0, 0, 60, 0, data.length])
       server.send(Buffer.concat([head, question, answer, data]), port, address)
     })
     await new Promise<void>((resolve) => server.bind(0, '127.0.0.1', resolve))
@@ -165,7 +165,7 @@ describe('DNS', () => {
     const resolve = askDns([await openNames()])
     expect(await resolve('hooks.shop.example')).toEqual(['93.184.216.34', 'fd00:ec2::254'])
     const send = post(
-      { url: 'https://hooks.shop.example./', headers: {}, body: Buffer.from(''), timeout_ms: 5_000 },
+      { url: 'https://hooks.shop.example./', headers: {}, body: Buffer.from(''), timeoutMs: 5_000 },
       { ...strict, resolve },
     )
     await expect(send).rejects.toEqual(refused)
@@ -217,7 +217,7 @@ describe('the connection goes to the address that was judged', () => {
 
   it('a name that was public when the endpoint was made and is private now reaches nobody', async () => {
     const receiver = await openReceiver()
-    const desk = await openDesk({ allow_private: false, resolve: async () => ['127.0.0.1'] })
+    const desk = await openDesk({ allowPrivate: false, resolve: async () => ['127.0.0.1'] })
     const { port } = new URL(receiver.url)
     await desk.hooks.endpoints.create({ account, url: `https://rebound.example:${port}/hooks` })
     await desk.send(1)

@@ -56,7 +56,7 @@ describe('a webhook', () => {
       aggregate: null,
       sequence: null,
       payload: 1,
-      emitted_at: 1_800_000_000_123,
+      emittedAt: 1_800_000_000_123,
     }
     const id = 'evt_019a0000-0000-7000-8000-000000000001'
     const context = { signal: new AbortController().signal, destination: 'webhooks' }
@@ -102,7 +102,7 @@ describe('a webhook', () => {
     await desk.hurry()
     await desk.deliver()
     const { items } = await desk.hooks.deliveries.list({ account })
-    expect(items).toMatchObject([{ state: 'failed', attempts: 11, due_at: null, status: 500 }])
+    expect(items).toMatchObject([{ state: 'failed', attempts: 11, dueAt: null, status: 500 }])
     const attempts = await desk.hooks.deliveries.attempts({
       account,
       endpoint: endpoint.id,
@@ -118,7 +118,7 @@ describe('a webhook', () => {
   })
 
   it('is not delivered by a redirect, a silence, a cut connection or a refused one', async () => {
-    const desk = await openDesk({ timeout_ms: 1_000 })
+    const desk = await openDesk({ timeoutMs: 1_000 })
     const elsewhere = await openReceiver()
     const answers: Record<string, Awaited<ReturnType<typeof openReceiver>>['answer']> = {
       redirect: (_, response) => void response.writeHead(307, { location: elsewhere.url }).end(),
@@ -159,7 +159,7 @@ describe('a webhook', () => {
 
 it('410 disables the endpoint, what waits for it fails, and it can be enabled and replayed', async () => {
   const heard = makeRecorder()
-  const desk = await openDesk({ per_endpoint: 1 }, { observe: heard })
+  const desk = await openDesk({ perEndpoint: 1 }, { observe: heard })
   const receiver = await openReceiver()
   receiver.answer = (_, response) => void response.writeHead(410).end()
   const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
@@ -168,7 +168,7 @@ it('410 disables the endpoint, what waits for it fails, and it can be enabled an
   expect(receiver.got).toHaveLength(1)
   expect(await desk.hooks.endpoints.get({ account, id })).toMatchObject({
     state: 'disabled',
-    disabled_why: 'gone',
+    disabledWhy: 'gone',
   })
   expect(heard.of('webhook_disabled')).toEqual([{ signal: 'webhook_disabled', account, endpoint: id }])
   const ended = (await desk.hooks.deliveries.list({ account })).items
@@ -188,7 +188,7 @@ it('410 disables the endpoint, what waits for it fails, and it can be enabled an
   receiver.answer = (_, response) => void response.writeHead(200).end()
   expect(await desk.hooks.endpoints.enable({ account, id })).toMatchObject({
     state: 'enabled',
-    disabled_why: null,
+    disabledWhy: null,
   })
   expect(await desk.hooks.replay(range)).toEqual({ count: 4, after: null })
   await desk.deliver()
@@ -196,7 +196,7 @@ it('410 disables the endpoint, what waits for it fails, and it can be enabled an
 })
 
 it('410 to what was posted before the endpoint was enabled again does not disable it once more', async () => {
-  const desk = await openDesk({ per_endpoint: 2 })
+  const desk = await openDesk({ perEndpoint: 2 })
   const receiver = await openReceiver()
   const answers: (() => void)[] = []
   receiver.answer = (_, response) => void answers.push(() => response.writeHead(410).end())
@@ -221,19 +221,19 @@ it('410 to what was posted before the endpoint was enabled again does not disabl
 })
 
 it('two deliverers side by side deliver each once when nothing fails', async () => {
-  const desk = await openDesk({ per_endpoint: 8 })
+  const desk = await openDesk({ perEndpoint: 8 })
   const receivers = await Promise.all([openReceiver(), openReceiver(), openReceiver()])
   for (const { url } of receivers) await desk.hooks.endpoints.create({ account, url })
   const ids = await desk.emit(60)
   await desk.fanOut()
-  const another = webhooks(desk.shop.open(), { allow_private: true, per_endpoint: 8 })
+  const another = webhooks(desk.shop.open(), { allowPrivate: true, perEndpoint: 8 })
   await Promise.all([desk.deliver(), runDry(another.deliverer())])
   for (const receiver of receivers) expect([...receiver.ids()].sort()).toEqual([...ids].sort())
   expect(await desk.rows('webhook_attempts')).toHaveLength(180)
 })
 
 it('a dead endpoint, and a long queue before it, hold nobody back', async () => {
-  const desk = await openDesk({ timeout_ms: 30_000, at_once: 6, per_endpoint: 2 })
+  const desk = await openDesk({ timeoutMs: 30_000, atOnce: 6, perEndpoint: 2 })
   const [dead, alive] = [await openReceiver(), await openReceiver()]
   dead.answer = () => {}
   await desk.hooks.endpoints.create({ account, url: dead.url })
@@ -252,7 +252,7 @@ it('a dead endpoint, and a long queue before it, hold nobody back', async () => 
 })
 
 it('an account all of whose endpoints hang keeps others waiting for one post, and not for its queue', async () => {
-  const desk = await openDesk({ timeout_ms: 300, at_once: 4, per_endpoint: 1 })
+  const desk = await openDesk({ timeoutMs: 300, atOnce: 4, perEndpoint: 1 })
   const [dead, alive] = [await openReceiver(), await openReceiver()]
   dead.answer = () => {}
   for (let n = 0; n < 5; n += 1) await desk.hooks.endpoints.create({ account, url: `${dead.url}?${n}` })
@@ -273,7 +273,7 @@ it('an account all of whose endpoints hang keeps others waiting for one post, an
 })
 
 it('what a deliverer has left is taken over after its lease, and whoever is late changes nothing', async () => {
-  const desk = await openDesk({ timeout_ms: 30_000 })
+  const desk = await openDesk({ timeoutMs: 30_000 })
   const receiver = await openReceiver()
   const late: (() => void)[] = []
   receiver.answer = (_, response) => {
@@ -305,10 +305,10 @@ it('a store without a database has no webhooks, and options that are none are re
   const refused = expect.objectContaining({ code: 'option_invalid' })
   for (const options of [
     { stray: 1 },
-    { timeout_ms: 0 },
-    { retry_after_ms: [0] },
-    { retry_after_ms: 5 },
-    { at_once: 0 },
+    { timeoutMs: 0 },
+    { retryAfterMs: [0] },
+    { retryAfterMs: 5 },
+    { atOnce: 0 },
   ]) {
     expect(() => webhooks(shop.open(), options as object)).toThrow(refused)
   }

@@ -68,7 +68,7 @@ export async function openDesk(options: WebhooksOptions = {}, open: OpenOptions 
   const shop = await openShop()
   const once = shop.open(open)
   const pool = shop.database.pool({ max: 2 })
-  const hooks = webhooks(once, { allow_private: true, timeout_ms: 10_000, ...options })
+  const hooks = webhooks(once, { allowPrivate: true, timeoutMs: 10_000, ...options })
   const office = relay(once, { destinations: { webhooks: hooks.destination } })
   const worker = hooks.deliverer()
   await office.runOnce()

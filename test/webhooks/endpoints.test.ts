@@ -32,9 +32,9 @@ describe('endpoints', () => {
       types: ['a', 'b.*'],
       description: null,
       state: 'enabled',
-      disabled_why: null,
-      created_at: expect.any(Number),
-      changed_at: expect.any(Number),
+      disabledWhy: null,
+      createdAt: expect.any(Number),
+      changedAt: expect.any(Number),
     })
     const name = { account, id: endpoint.id }
     expect(await endpoints.get(name)).toEqual(endpoint)
@@ -45,12 +45,12 @@ describe('endpoints', () => {
     })
     const changed = { types: null, url: 'https://shop.example/other' }
     expect(await endpoints.update({ ...name, ...changed })).toMatchObject({ ...changed, description: 'mine' })
-    expect(await endpoints.disable(name)).toMatchObject({ state: 'disabled', disabled_why: 'asked' })
+    expect(await endpoints.disable(name)).toMatchObject({ state: 'disabled', disabledWhy: 'asked' })
     expect(await endpoints.update({ ...name, description: null })).toMatchObject({
       state: 'disabled',
       description: null,
     })
-    expect(await endpoints.enable(name)).toMatchObject({ state: 'enabled', disabled_why: null })
+    expect(await endpoints.enable(name)).toMatchObject({ state: 'enabled', disabledWhy: null })
     await endpoints.remove(name)
     await expect(endpoints.get(name)).rejects.toMatchObject(unknown)
     await expect(endpoints.remove(name)).rejects.toMatchObject(unknown)
@@ -110,11 +110,11 @@ describe('endpoints', () => {
     const update = endpoints.update({ account, id: endpoint.id, url: 'https://127.0.0.1/' })
     await expect(update).rejects.toMatchObject({ code: 'webhook_url_refused' })
     // At once: those that come together do not all find the last place.
-    const rest = Array.from({ length: LIMITS.webhook_endpoints_max + 10 }, (_, n) =>
+    const rest = Array.from({ length: LIMITS.webhookEndpointsMax + 10 }, (_, n) =>
       endpoints.create({ account, url: `${url}/${n}` }),
     )
     const made = (await Promise.allSettled(rest)).filter(({ status }) => status === 'fulfilled')
-    expect(made).toHaveLength(LIMITS.webhook_endpoints_max - 1)
+    expect(made).toHaveLength(LIMITS.webhookEndpointsMax - 1)
     const more = endpoints.create({ account, url: `${url}/more` })
     await expect(more).rejects.toMatchObject({ code: 'webhook_endpoints_too_many', status: 409 })
     await endpoints.create({ account: other, url })
@@ -180,7 +180,7 @@ describe('secrets', () => {
     const receiver = await openReceiver()
     const { endpoint, secret: first } = await desk.hooks.endpoints.create({ account, url: receiver.url })
     const name = { account, id: endpoint.id }
-    const { secret: second } = await desk.hooks.endpoints.rotateSecret({ ...name, keep_ms: 3_600_000 })
+    const { secret: second } = await desk.hooks.endpoints.rotateSecret({ ...name, keepMs: 3_600_000 })
     await desk.send(1)
     expect(receiver.got[0]!.headers['webhook-signature']).toMatch(/^v1,\S+ v1,\S+$/)
     expect([first, second].map((secret) => verifies(secret, receiver.got[0]!))).toEqual([true, true])
@@ -197,8 +197,8 @@ describe('secrets', () => {
       true,
     ])
     expect(await desk.rows('webhook_secrets')).toHaveLength(1)
-    for (const keep_ms of [-1, 0.5, 31 * 24 * 3_600_000]) {
-      const rotated = desk.hooks.endpoints.rotateSecret({ ...name, keep_ms })
+    for (const keepMs of [-1, 0.5, 31 * 24 * 3_600_000]) {
+      const rotated = desk.hooks.endpoints.rotateSecret({ ...name, keepMs })
       await expect(rotated).rejects.toMatchObject({ code: 'webhook_endpoint_invalid' })
     }
   })
@@ -207,13 +207,13 @@ describe('secrets', () => {
     const desk = await openDesk()
     const receiver = await openReceiver()
     const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
-    const rotate = () => desk.hooks.endpoints.rotateSecret({ account, id: endpoint.id, keep_ms: 3_600_000 })
+    const rotate = () => desk.hooks.endpoints.rotateSecret({ account, id: endpoint.id, keepMs: 3_600_000 })
     const secrets = (await Promise.all(Array.from({ length: 12 }, rotate))).map(({ secret }) => secret)
     await desk.send(1)
     expect(receiver.got[0]!.headers['webhook-signature']!.toString().split(' ')).toHaveLength(8)
     expect(secrets.filter((secret) => verifies(secret, receiver.got[0]!))).toHaveLength(8)
     const rows = await desk.rows('webhook_secrets')
-    expect(rows.filter(({ expires_at }) => expires_at === null)).toHaveLength(1)
+    expect(rows.filter(({ expires_at: expiresAt }) => expiresAt === null)).toHaveLength(1)
     await desk.hooks.endpoints.remove({ account, id: endpoint.id })
     expect(await desk.rows('webhook_secrets')).toEqual([])
   })
@@ -248,7 +248,7 @@ describe('secrets', () => {
     await desk.emit(1)
     await desk.fanOut()
     const once = desk.shop.open({ encryption: randomBytes(32) })
-    await runDry(webhooks(once, { allow_private: true }).deliverer())
+    await runDry(webhooks(once, { allowPrivate: true }).deliverer())
     expect(verifies(secret, receiver.got[0]!)).toBe(true)
   })
 })

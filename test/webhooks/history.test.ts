@@ -40,7 +40,7 @@ describe('messages', () => {
       data: { n: 0, amount: 1_050, note: 'größe' },
       aggregate: 'payment:0',
       sequence: 1,
-      created_at: 1_000,
+      createdAt: 1_000,
     })
     const unknown = { code: 'webhook_message_unknown', status: 404 }
     await expect(get({ account, id: foreign! })).rejects.toMatchObject(unknown)
@@ -94,7 +94,7 @@ describe('deliveries', () => {
     expect((await list({ account, endpoint: 'we_1' })).items).toEqual([])
     const of = { endpoint: one!, message: ids[0]! }
     expect(await attempts({ account, ...of })).toEqual([
-      { fence: 1, ended_at: expect.any(Number), duration_ms: expect.any(Number), status: 204, failure: null },
+      { fence: 1, endedAt: expect.any(Number), durationMs: expect.any(Number), status: 204, failure: null },
     ])
     expect(await attempts({ account: other, ...of })).toEqual([])
   })
@@ -131,7 +131,7 @@ describe('a replay', () => {
   })
 
   it('of one that failed begins with its first attempt', async () => {
-    const desk = await openDesk({ retry_after_ms: [60_000] })
+    const desk = await openDesk({ retryAfterMs: [60_000] })
     const receiver = await openReceiver()
     receiver.answer = (_, response) => void response.writeHead(503).end()
     const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
@@ -141,14 +141,14 @@ describe('a replay', () => {
     const list = async () => (await desk.hooks.deliveries.list({ account })).items
     expect(await list()).toMatchObject([{ state: 'failed', attempts: 2 }])
     await desk.hooks.replay({ account, endpoint: endpoint.id, message: message! })
-    expect(await list()).toMatchObject([{ state: 'pending', attempts: 0, ended_at: null }])
+    expect(await list()).toMatchObject([{ state: 'pending', attempts: 0, endedAt: null }])
     await desk.deliver()
     expect(await list()).toMatchObject([{ state: 'pending', attempts: 1 }])
     expect(await desk.rows('webhook_attempts')).toHaveLength(3)
   })
 
   it('of one whose last attempt is under way is not lost when that fails, and done when it succeeds', async () => {
-    const desk = await openDesk({ retry_after_ms: [60_000] })
+    const desk = await openDesk({ retryAfterMs: [60_000] })
     const receiver = await openReceiver()
     const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
     const [message] = await desk.emit(1)
@@ -190,8 +190,8 @@ describe('a replay', () => {
     expect(await desk.hooks.replay(range)).toEqual({ count: 1_200, after: null })
     expect(await desk.rows('webhook_deliveries')).toHaveLength(1_200)
     const { items } = await desk.hooks.messages.list({ account, limit: 500 })
-    const { id, created_at } = items.at(-1)!
-    const after = Buffer.from(JSON.stringify([created_at, id])).toString('base64url')
+    const { id, createdAt } = items.at(-1)!
+    const after = Buffer.from(JSON.stringify([createdAt, id])).toString('base64url')
     expect((await desk.hooks.replay({ ...range, after })).count).toBe(499 - 3)
     expect(await desk.hooks.replay({ ...range, to: 1 })).toEqual({ count: 0, after: null })
     await expect(desk.hooks.replay({ ...range, from: 2, to: 1 })).rejects.toMatchObject(badOption)
@@ -204,13 +204,13 @@ describe('a replay', () => {
 it('a secret that was rotated out is removed when its time is over, and no other', async () => {
   const desk = await openDesk()
   const receiver = await openReceiver()
-  for (const keep_ms of [1, 3_600_000]) {
-    const { endpoint } = await desk.hooks.endpoints.create({ account, url: `${receiver.url}?${keep_ms}` })
-    await desk.hooks.endpoints.rotateSecret({ account, id: endpoint.id, keep_ms })
+  for (const keepMs of [1, 3_600_000]) {
+    const { endpoint } = await desk.hooks.endpoints.create({ account, url: `${receiver.url}?${keepMs}` })
+    await desk.hooks.endpoints.rotateSecret({ account, id: endpoint.id, keepMs })
   }
   expect(await desk.rows('webhook_secrets')).toHaveLength(4)
   await waitUntil('it is over', async () => {
-    await runDry(webhooks(desk.once, { allow_private: true }).deliverer())
+    await runDry(webhooks(desk.once, { allowPrivate: true }).deliverer())
     return (await desk.rows('webhook_secrets')).length === 3
   })
   const { rows } = await desk.shop.observer.query(
@@ -220,7 +220,7 @@ it('a secret that was rotated out is removed when its time is over, and no other
 })
 
 it('what is older than its retention is removed, but nothing that still waits, and removed endpoints at last', async () => {
-  const desk = await openDesk({ retention_ms: 3_600_000 })
+  const desk = await openDesk({ retentionMs: 3_600_000 })
   const receiver = await openReceiver()
   const { endpoint } = await desk.hooks.endpoints.create({ account, url: receiver.url })
   const [old, waiting, young] = await desk.send(3)
@@ -230,8 +230,7 @@ it('what is older than its retention is removed, but nothing that still waits, a
   ])
   receiver.answer = (_, response) => void response.writeHead(500).end()
   await desk.hooks.replay({ account, endpoint: endpoint.id, message: waiting! })
-  const again = () =>
-    runDry(webhooks(desk.once, { allow_private: true, retention_ms: 3_600_000 }).deliverer())
+  const again = () => runDry(webhooks(desk.once, { allowPrivate: true, retentionMs: 3_600_000 }).deliverer())
   await again()
   const left = async () => (await desk.hooks.messages.list({ account })).items.map(({ id }) => id)
   expect([...(await left())].sort()).toEqual([waiting, young].sort())

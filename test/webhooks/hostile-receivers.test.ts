@@ -18,10 +18,10 @@ async function openPort(answer: (socket: Socket) => void): Promise<number> {
   return (server.address() as { port: number }).port
 }
 
-const send = (port: number, addresses = ['127.0.0.1'], timeout_ms = 10_000) =>
+const send = (port: number, addresses = ['127.0.0.1'], timeoutMs = 10_000) =>
   post(
-    { url: `http://shop.example:${port}/`, headers: {}, body: Buffer.from('{}'), timeout_ms },
-    { allow_private: true, resolve: async () => addresses },
+    { url: `http://shop.example:${port}/`, headers: {}, body: Buffer.from('{}'), timeoutMs },
+    { allowPrivate: true, resolve: async () => addresses },
   ).catch(failureOf)
 
 /** As long as anybody takes it. */

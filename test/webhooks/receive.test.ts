@@ -55,8 +55,8 @@ describe('a webhook that comes in', () => {
           if (got.length < 3) throw new Error('not yet')
         },
       },
-      job_backoff_min_ms: 1,
-      job_backoff_max_ms: 5,
+      jobBackoffMinMs: 1,
+      jobBackoffMaxMs: 5,
     })
     await runUntil('it is done', async () => (await jobs(shop)).length === 0, worker)
     expect(got).toEqual(Array(3).fill({ source: 'bank', id: 'msg_1', body: '{"n":1}' }))
@@ -129,7 +129,7 @@ describe('receiveWebhook', () => {
     await expect(failed).rejects.toThrow('rolled back')
     expect(await jobs(shop)).toEqual([])
     const received = await inTransaction(pool, (tx) => receiveWebhook(once, { ...call, job: 'settle', tx }))
-    expect(received).toMatchObject({ outcome: 'staged', job_id: expect.stringMatching(/^job_/) })
+    expect(received).toMatchObject({ outcome: 'staged', jobId: expect.stringMatching(/^job_/) })
     expect(await inTransaction(pool, (tx) => receiveWebhook(once, { ...call, tx }))).toEqual({
       outcome: 'seen',
     })

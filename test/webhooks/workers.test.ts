@@ -14,11 +14,11 @@ it('workers bring events to their receivers, and close lets what is under way fi
     else finish = () => void response.writeHead(200).end()
   }
   await desk.hooks.endpoints.create({ account, url: receiver.url })
-  startWorkers(desk.once, { workers: [desk.office, desk.hooks.deliverer()], every_ms: 20 })
+  startWorkers(desk.once, { workers: [desk.office, desk.hooks.deliverer()], everyMs: 20 })
   const ids = await desk.emit(20)
   await waitUntil('all are out', () => receiver.got.length === 20)
   expect([...receiver.ids()].sort()).toEqual([...ids].sort())
-  const closed = desk.once.close({ max_ms: 5_000 })
+  const closed = desk.once.close({ maxMs: 5_000 })
   finish()
   await closed
   const rows = await desk.rows('webhook_deliveries')

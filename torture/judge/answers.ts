@@ -17,8 +17,8 @@ interface Problem {
 }
 
 /** The problem details of an answer, or null where it is none. */
-export function problemOf({ content_type, text }: Pick<Attempt, 'content_type' | 'text'>): Problem | null {
-  if (!content_type.startsWith('application/problem+json')) return null
+export function problemOf({ contentType, text }: Pick<Attempt, 'contentType' | 'text'>): Problem | null {
+  if (!contentType.startsWith('application/problem+json')) return null
   try {
     const members = JSON.parse(text) as Record<string, unknown>
     return { code: String(members.code), detail: `${members.title ?? ''} ${members.detail ?? ''}`, members }
@@ -33,7 +33,7 @@ export function problemOf({ content_type, text }: Pick<Attempt, 'content_type' |
  */
 export function repliesAgree({ attempts, database, journal }: History): string[] {
   const payments = new Map(database.payments.map((row) => [row.id, row]))
-  const charged = new Set(journal.map(({ payment_intent }) => payment_intent))
+  const charged = new Set(journal.map(({ payment_intent: paymentIntent }) => paymentIntent))
   const found: string[] = []
   for (const [name, group] of byKey(attempts)) {
     const good = group.filter(
@@ -71,23 +71,23 @@ export function notExecutedIsTrue(history: History): string[] {
     return group.flatMap((attempt) => {
       const at = times.find((time) => isDenied(attempt, group, time))
       if (at === undefined) return []
-      const after_ms = Math.round(attempt.ended_at - at)
+      const afterMs = Math.round(attempt.endedAt - at)
       return [
-        `${name} was told ${attempt.status} ${problemOf(attempt)?.code} ${after_ms} ms after its effect.`,
+        `${name} was told ${attempt.status} ${problemOf(attempt)?.code} ${afterMs} ms after its effect.`,
       ]
     })
   })
 }
 
 /** Whether an answer denies an effect that was there. */
-function isDenied(attempt: Attempt, group: readonly Attempt[], effect_at: number): boolean {
-  if (effect_at > attempt.ended_at) return false
+function isDenied(attempt: Attempt, group: readonly Attempt[], effectAt: number): boolean {
+  if (effectAt > attempt.endedAt) return false
   const others = group.filter((other) => other !== attempt)
   if (saysNotExecuted(attempt)) {
-    return effect_at < attempt.sent_at || !others.some((other) => overlap(other, attempt))
+    return effectAt < attempt.sentAt || !others.some((other) => overlap(other, attempt))
   }
-  const started_nothing = problemOf(attempt)?.members.executed === 'not_by_this_request'
-  return started_nothing && others.every((other) => other.sent_at > attempt.ended_at)
+  const startedNothing = problemOf(attempt)?.members.executed === 'not_by_this_request'
+  return startedNothing && others.every((other) => other.sentAt > attempt.endedAt)
 }
 
 /** By the member for machines, and by the words: a person reads those. */
@@ -106,8 +106,8 @@ export function saysNotExecuted(attempt: Attempt): boolean {
  * with everything after it.
  */
 function overlap(other: Attempt, attempt: Attempt): boolean {
-  const other_end = other.end === 'answered' ? other.ended_at : Number.POSITIVE_INFINITY
-  return other.sent_at <= attempt.ended_at && other_end >= attempt.sent_at
+  const otherEnd = other.end === 'answered' ? other.endedAt : Number.POSITIVE_INFINITY
+  return other.sentAt <= attempt.endedAt && otherEnd >= attempt.sentAt
 }
 
 /** When the processor made the effects of each key. */
@@ -153,8 +153,8 @@ function onlyCancel(attempts: readonly Attempt[], payment: string | undefined): 
   return keys.size === 1 ? [...keys][0]! : null
 }
 
-function isCreate({ kind, capture_method }: Movement): boolean {
-  return kind === 'authorization' || (kind === 'capture' && capture_method === 'automatic')
+function isCreate({ kind, capture_method: captureMethod }: Movement): boolean {
+  return kind === 'authorization' || (kind === 'capture' && captureMethod === 'automatic')
 }
 
 /** Texts that only a driver, a runtime or a stack trace writes. */
@@ -166,12 +166,12 @@ export function answersAreDocumented({ attempts, documented }: History): string[
   const found = new Set<string>()
   for (const attempt of attempts) {
     if (attempt.end !== 'answered') continue
-    const { status, text, content_type } = attempt
+    const { status, text, contentType } = attempt
     const problem = problemOf(attempt)
     if (DRIVER_TEXT.test(text)) found.add(`${status} holds text of a driver: ${text.slice(0, 200)}`)
     if (status! < 300) {
-      if (!content_type.startsWith('application/json')) found.add(`${status} came as ${content_type}.`)
-    } else if (problem === null) found.add(`${status} is no problem: ${content_type} ${text.slice(0, 100)}`)
+      if (!contentType.startsWith('application/json')) found.add(`${status} came as ${contentType}.`)
+    } else if (problem === null) found.add(`${status} is no problem: ${contentType} ${text.slice(0, 100)}`)
     else if (!documented.get(problem.code)?.has(status!))
       found.add(`${status} ${problem.code} is not documented.`)
   }

@@ -13,14 +13,14 @@ export interface History {
   readonly deliveries: readonly Delivery[]
   readonly processes: readonly ProcessLife[]
   /** Places (a table, a log, an answer) in which the canary card number was found. */
-  readonly canary_seen_in: readonly string[]
+  readonly canarySeenIn: readonly string[]
   /** How long after the last fault everything was terminal or parked; null if it was not within the limit. */
-  readonly quiet_s: number | null
-  readonly quiet_limit_s: number
+  readonly quietS: number | null
+  readonly quietLimitS: number
   /** What the documentation promises: the codes of problems, with their statuses. */
   readonly documented: ReadonlyMap<string, ReadonlySet<number>>
   /** Reasons for parking that docs/operating.md explains. */
-  readonly park_reasons: ReadonlySet<string>
+  readonly parkReasons: ReadonlySet<string>
 }
 
 export type Action = 'create' | 'capture' | 'cancel' | 'refund' | 'transfer'
@@ -35,12 +35,12 @@ export interface Attempt {
   /** What a capture, a cancellation or a refund is of. */
   readonly payment: string | null
   readonly amount: number | null
-  readonly sent_at: number
-  readonly ended_at: number
+  readonly sentAt: number
+  readonly endedAt: number
   readonly end: 'answered' | 'timed_out' | 'hung_up' | 'network_error'
   readonly status: number | null
   readonly replayed: boolean
-  readonly content_type: string
+  readonly contentType: string
   readonly text: string
   readonly server: string
 }
@@ -65,7 +65,7 @@ export interface Database {
   readonly entries: readonly EntryRow[]
   readonly events: readonly EventRow[]
   /** Messages that still wait for another try at their endpoint. */
-  readonly pending_messages: readonly { readonly account: string; readonly id: string }[]
+  readonly pendingMessages: readonly { readonly account: string; readonly id: string }[]
 }
 
 export interface RecordRow {
@@ -138,7 +138,7 @@ export interface ProcessLife {
   readonly end: 'by_driver' | 'alive' | 'by_itself'
   readonly output: string
   /** Samples of the resident memory and of open descriptors, in order. */
-  readonly samples: readonly { readonly rss_mb: number; readonly descriptors: number }[]
+  readonly samples: readonly { readonly rssMb: number; readonly descriptors: number }[]
 }
 
 /** What the judge found. */

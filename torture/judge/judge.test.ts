@@ -18,12 +18,12 @@ const answer = (over: Partial<Attempt> = {}): Attempt => ({
   body: 'digest',
   payment: null,
   amount: 500,
-  sent_at: 1_000,
-  ended_at: 1_100,
+  sentAt: 1_000,
+  endedAt: 1_100,
   end: 'answered',
   status: 201,
   replayed: false,
-  content_type: 'application/json',
+  contentType: 'application/json',
   text: JSON.stringify({ id: PAYMENT, amount: 500 }),
   server: 'api-0',
   ...over,
@@ -31,7 +31,7 @@ const answer = (over: Partial<Attempt> = {}): Attempt => ({
 
 const problem = (status: number, members: Record<string, unknown>): Partial<Attempt> => ({
   status,
-  content_type: 'application/problem+json',
+  contentType: 'application/problem+json',
   text: JSON.stringify({ status, ...members }),
 })
 
@@ -46,10 +46,10 @@ const charge = (over: Partial<Movement> = {}): Movement => ({
   ...over,
 })
 
-const entry = (ledger_account: string, amount: number) => ({
+const entry = (ledgerAccount: string, amount: number) => ({
   account: ACCOUNT,
   transaction: 'txn_1',
-  ledger_account,
+  ledger_account: ledgerAccount,
   currency: 'EUR',
   amount,
   state: 'posted',
@@ -103,28 +103,28 @@ const SOUND: History = {
     transfers: [],
     entries: [entry('gateway', 500), entry('balance', -500)],
     events: [event],
-    pending_messages: [],
+    pendingMessages: [],
   },
   endpoints: [{ account: ACCOUNT, path: '/hooks/0' }],
   deliveries: [delivery],
   processes: [life],
-  canary_seen_in: [],
-  quiet_s: 1,
-  quiet_limit_s: 60,
+  canarySeenIn: [],
+  quietS: 1,
+  quietLimitS: 60,
   documented: new Map([
     ['not_executed', new Set([503])],
     ['store_unavailable', new Set([503])],
     ['in_progress', new Set([409])],
   ]),
-  park_reasons: new Set(['call_in_doubt']),
+  parkReasons: new Set(['call_in_doubt']),
 }
 
 const database = (over: Partial<History['database']>): Pick<History, 'database'> => ({
   database: { ...SOUND.database, ...over },
 })
 
-const growing = Array.from({ length: 80 }, (_, n) => ({ rss_mb: 100 + n * 10, descriptors: 30 }))
-const hoarding = Array.from({ length: 80 }, (_, n) => ({ rss_mb: 100, descriptors: 30 + n * 20 }))
+const growing = Array.from({ length: 80 }, (_, n) => ({ rssMb: 100 + n * 10, descriptors: 30 }))
+const hoarding = Array.from({ length: 80 }, (_, n) => ({ rssMb: 100, descriptors: 30 + n * 20 }))
 
 /** What was done to the history, by the invariant that has to notice. */
 const TAMPERED: readonly (readonly [rule: string, what: string, history: Partial<History>])[] = [
@@ -183,8 +183,8 @@ const TAMPERED: readonly (readonly [rule: string, what: string, history: Partial
     {
       attempts: [
         answer({
-          sent_at: 2_000,
-          ended_at: 2_100,
+          sentAt: 2_000,
+          endedAt: 2_100,
           ...problem(503, {
             code: 'store_unavailable',
             detail: 'The database cannot be reached; nothing was executed.',
@@ -241,7 +241,7 @@ const TAMPERED: readonly (readonly [rule: string, what: string, history: Partial
     'parked without a documented reason',
     database({ records: [{ ...record, state: 'parked', error_code: '53100' }] }),
   ],
-  ['everything ends', 'no quiet in time', { quiet_s: null }],
+  ['everything ends', 'no quiet in time', { quietS: null }],
   [
     'everything ends',
     'a payment that is forgotten',
@@ -269,12 +269,12 @@ const TAMPERED: readonly (readonly [rule: string, what: string, history: Partial
   [
     'answers are documented',
     'a page',
-    { attempts: [answer({ status: 502, content_type: 'text/html', text: '<h1>' })] },
+    { attempts: [answer({ status: 502, contentType: 'text/html', text: '<h1>' })] },
   ],
   [
     'answers are documented',
     'a success that is no JSON',
-    { attempts: [answer({ content_type: 'text/plain' })] },
+    { attempts: [answer({ contentType: 'text/plain' })] },
   ],
   ['processes live', 'a process that ended', { processes: [{ ...life, end: 'by_itself' }] }],
   [
@@ -303,7 +303,7 @@ const TAMPERED: readonly (readonly [rule: string, what: string, history: Partial
     "another account's payment in a webhook",
     { endpoints: [{ account: OTHER, path: '/hooks/0' }] },
   ],
-  ['no card number is kept', 'a card number in a table', { canary_seen_in: ['table payments.payments'] }],
+  ['no card number is kept', 'a card number in a table', { canarySeenIn: ['table payments.payments'] }],
 ]
 
 describe('the judge', () => {
@@ -321,17 +321,17 @@ describe('the judge', () => {
 
   it('does not take a "not executed" for false that another request overtook', () => {
     const overtaken = answer({
-      sent_at: 1_000,
-      ended_at: 1_060,
+      sentAt: 1_000,
+      endedAt: 1_060,
       ...problem(503, { code: 'not_executed', detail: '', executed: 'no' }),
     })
-    expect(judge({ ...SOUND, attempts: [overtaken, answer({ sent_at: 1_020 })] })).toEqual([])
+    expect(judge({ ...SOUND, attempts: [overtaken, answer({ sentAt: 1_020 })] })).toEqual([])
   })
 
   it('lets a request say that it started nothing when an earlier one of its key did', () => {
     const refused = answer({
-      sent_at: 2_000,
-      ended_at: 2_100,
+      sentAt: 2_000,
+      endedAt: 2_100,
       ...problem(503, { code: 'store_unavailable', detail: '', executed: 'not_by_this_request' }),
     })
     expect(judge({ ...SOUND, attempts: [answer(), refused] })).toEqual([])

@@ -30,16 +30,18 @@ function partsOnce({ captures, refunds }: History['database']): string[] {
   return [captures, refunds].flatMap((rows) => {
     const done = rows.filter(({ status }) => status === 'succeeded')
     return repeated(
-      done.map(({ account, payment, idempotency_key }) => `${account} ${payment} ${idempotency_key}`),
+      done.map(
+        ({ account, payment, idempotency_key: idempotencyKey }) => `${account} ${payment} ${idempotencyKey}`,
+      ),
     ).map((name) => `Two captures or refunds stand under one key: ${name}.`)
   })
 }
 
 function keysOnce(payments: readonly PaymentRow[]): string[] {
   const paid = payments.filter(({ status }) => status !== 'failed')
-  return repeated(paid.map(({ account, idempotency_key }) => `${account} ${idempotency_key}`)).map(
-    (name) => `Two payments stand under one key: ${name}.`,
-  )
+  return repeated(
+    paid.map(({ account, idempotency_key: idempotencyKey }) => `${account} ${idempotencyKey}`),
+  ).map((name) => `Two payments stand under one key: ${name}.`)
 }
 
 function repeated(names: readonly string[]): string[] {
@@ -60,12 +62,12 @@ interface Sums {
 /** What the processor moved for each payment intent. */
 function sumsOf(journal: readonly Movement[]): Map<string, Sums> {
   const sums = new Map<string, Sums>()
-  for (const { kind, payment_intent, amount, capture_method } of journal) {
-    const sum = sums.get(payment_intent) ?? { held: 0, taken: 0, returned: 0 }
-    if (kind === 'authorization' || (kind === 'capture' && capture_method === 'automatic')) sum.held += amount
+  for (const { kind, payment_intent: paymentIntent, amount, capture_method: captureMethod } of journal) {
+    const sum = sums.get(paymentIntent) ?? { held: 0, taken: 0, returned: 0 }
+    if (kind === 'authorization' || (kind === 'capture' && captureMethod === 'automatic')) sum.held += amount
     if (kind === 'capture') sum.taken += amount
     if (kind === 'refund') sum.returned += amount
-    sums.set(payment_intent, sum)
+    sums.set(paymentIntent, sum)
   }
   return sums
 }
@@ -78,9 +80,9 @@ export function sumsHold({ journal, database }: History): string[] {
     if (taken > held) found.push(`${intent}: ${taken} was captured of ${held}.`)
     if (returned > taken) found.push(`${intent}: ${returned} was refunded of ${taken}.`)
   }
-  for (const { id, gateway_id, captured, refunded, status } of database.payments) {
-    if (gateway_id === null || UNSETTLED.has(status)) continue
-    const { taken, returned } = sums.get(gateway_id) ?? { taken: 0, returned: 0 }
+  for (const { id, gateway_id: gatewayId, captured, refunded, status } of database.payments) {
+    if (gatewayId === null || UNSETTLED.has(status)) continue
+    const { taken, returned } = sums.get(gatewayId) ?? { taken: 0, returned: 0 }
     // A part that is parked may have been moved at the processor: the ledger rule looks at the whole of it.
     if (captured > taken) found.push(`${id} says captured ${captured}, the processor took ${taken}.`)
     if (refunded > returned)
@@ -105,16 +107,16 @@ export function ledgerEqualsJournal({ journal, database }: History): string[] {
   for (const [name, sum] of zero) if (sum !== 0) found.push(`Ledger transaction ${name} comes to ${sum}.`)
 
   const open = openIntents(database, journal)
-  const journal_net = new Map<string, number>()
-  for (const { kind, payment_intent, currency, amount, metadata } of journal) {
-    if (open.has(payment_intent)) continue
-    const account = metadata.account ?? accountOf(payment_intent, journal)
-    if (kind === 'capture') add(journal_net, `${account} ${currency.toUpperCase()}`, amount)
-    if (kind === 'refund') add(journal_net, `${account} ${currency.toUpperCase()}`, -amount)
+  const journalNet = new Map<string, number>()
+  for (const { kind, payment_intent: paymentIntent, currency, amount, metadata } of journal) {
+    if (open.has(paymentIntent)) continue
+    const account = metadata.account ?? accountOf(paymentIntent, journal)
+    if (kind === 'capture') add(journalNet, `${account} ${currency.toUpperCase()}`, amount)
+    if (kind === 'refund') add(journalNet, `${account} ${currency.toUpperCase()}`, -amount)
   }
-  const ledger_net = ledgerNet(database, open)
-  for (const name of new Set([...journal_net.keys(), ...ledger_net.keys()])) {
-    const [moved, booked] = [journal_net.get(name) ?? 0, ledger_net.get(name) ?? 0]
+  const bookedNet = ledgerNet(database, open)
+  for (const name of new Set([...journalNet.keys(), ...bookedNet.keys()])) {
+    const [moved, booked] = [journalNet.get(name) ?? 0, bookedNet.get(name) ?? 0]
     if (moved !== booked) found.push(`${name}: the processor moved ${moved}, the ledger says ${booked}.`)
   }
   return found
@@ -131,31 +133,32 @@ function openIntents(database: History['database'], journal: readonly Movement[]
       .map(({ account, payment }) => `${account} ${payment}`),
   ])
   const intents = new Set<string>()
-  for (const { account, id, gateway_id } of database.payments) {
-    if (unsettled.has(`${account} ${id}`) && gateway_id !== null) intents.add(gateway_id)
+  for (const { account, id, gateway_id: gatewayId } of database.payments) {
+    if (unsettled.has(`${account} ${id}`) && gatewayId !== null) intents.add(gatewayId)
   }
-  for (const { metadata, payment_intent } of journal) {
-    if (unsettled.has(`${metadata.account} ${metadata.payment}`)) intents.add(payment_intent)
+  for (const { metadata, payment_intent: paymentIntent } of journal) {
+    if (unsettled.has(`${metadata.account} ${metadata.payment}`)) intents.add(paymentIntent)
   }
   return intents
 }
 
 function accountOf(intent: string, journal: readonly Movement[]): string {
   return (
-    journal.find(({ payment_intent, metadata }) => payment_intent === intent && metadata.account)?.metadata
-      .account ?? '?'
+    journal.find(
+      ({ payment_intent: paymentIntent, metadata }) => paymentIntent === intent && metadata.account,
+    )?.metadata.account ?? '?'
   )
 }
 
 /** What the ledger says the processor owes, by account and currency, without the payments that are open. */
 function ledgerNet(database: History['database'], open: ReadonlySet<string>): Map<string, number> {
   const net = new Map<string, number>()
-  for (const { account, ledger_account, currency, amount, state } of database.entries) {
-    if (ledger_account === 'gateway' && state === 'posted') add(net, `${account} ${currency}`, amount)
+  for (const { account, ledger_account: ledgerAccount, currency, amount, state } of database.entries) {
+    if (ledgerAccount === 'gateway' && state === 'posted') add(net, `${account} ${currency}`, amount)
   }
   // The ledger has one line for each capture and refund, named by payment: take away those of open payments.
-  for (const { account, gateway_id, captured, refunded, currency } of database.payments) {
-    if (gateway_id !== null && open.has(gateway_id)) add(net, `${account} ${currency}`, refunded - captured)
+  for (const { account, gateway_id: gatewayId, captured, refunded, currency } of database.payments) {
+    if (gatewayId !== null && open.has(gatewayId)) add(net, `${account} ${currency}`, refunded - captured)
   }
   return net
 }

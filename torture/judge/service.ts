@@ -1,21 +1,21 @@
 import type { EventRow, History, ProcessLife } from './history.ts'
 
 /** Rule 6: after the last fault everything is terminal, or parked with a documented reason, within the stated time. */
-export function everythingEnds({ database, quiet_s, quiet_limit_s, park_reasons }: History): string[] {
+export function everythingEnds({ database, quietS, quietLimitS, parkReasons }: History): string[] {
   const found: string[] = []
   const open = database.records.filter(({ state }) => state === 'in_progress' || state === 'unknown')
-  if (quiet_s === null) found.push(`${open.length} records were not terminal within ${quiet_limit_s} s.`)
+  if (quietS === null) found.push(`${open.length} records were not terminal within ${quietLimitS} s.`)
   for (const { operation, key, state } of open) found.push(`${operation} ${key} is still ${state}.`)
   const parked = new Set<string>()
-  for (const { account, operation, key, state, error_code } of database.records) {
+  for (const { account, operation, key, state, error_code: errorCode } of database.records) {
     if (state !== 'parked') continue
     parked.add(`${account} ${key}`)
-    if (!park_reasons.has(error_code ?? ''))
-      found.push(`${operation} ${key} is parked for ${error_code}, which is not documented.`)
+    if (!parkReasons.has(errorCode ?? ''))
+      found.push(`${operation} ${key} is parked for ${errorCode}, which is not documented.`)
   }
-  for (const { account, id, status, idempotency_key } of database.payments) {
-    if (!['processing', 'unknown'].includes(status) || parked.has(`${account} ${idempotency_key}`)) continue
-    const record = database.records.find((row) => row.account === account && row.key === idempotency_key)
+  for (const { account, id, status, idempotency_key: idempotencyKey } of database.payments) {
+    if (!['processing', 'unknown'].includes(status) || parked.has(`${account} ${idempotencyKey}`)) continue
+    const record = database.records.find((row) => row.account === account && row.key === idempotencyKey)
     // A record that is retryable may run again: until the client comes back its payment stays as it is.
     if (record?.state !== 'retryable')
       found.push(`${id} is ${status}, and its record is ${record?.state ?? 'gone'}.`)
@@ -47,19 +47,19 @@ function growth({ name, samples }: ProcessLife): string[] {
   const quarter = Math.floor(samples.length / 4)
   const early = samples.slice(quarter, 2 * quarter)
   const late = samples.slice(-quarter)
-  const [rss_before, rss_after] = [early, late].map((part) => median(part.map(({ rss_mb }) => rss_mb))) as [
+  const [rssBefore, rssAfter] = [early, late].map((part) => median(part.map(({ rssMb }) => rssMb))) as [
     number,
     number,
   ]
-  const [open_before, open_after] = [early, late].map((part) =>
+  const [openBefore, openAfter] = [early, late].map((part) =>
     median(part.map(({ descriptors }) => descriptors)),
   ) as [number, number]
   return [
-    ...(rss_after > rss_before * MEMORY_GROWTH_MAX + MEMORY_SLACK_MB
-      ? [`${name} grew from ${rss_before} to ${rss_after} MB.`]
+    ...(rssAfter > rssBefore * MEMORY_GROWTH_MAX + MEMORY_SLACK_MB
+      ? [`${name} grew from ${rssBefore} to ${rssAfter} MB.`]
       : []),
-    ...(open_after > open_before + DESCRIPTORS_SLACK
-      ? [`${name} went from ${open_before} to ${open_after} open descriptors.`]
+    ...(openAfter > openBefore + DESCRIPTORS_SLACK
+      ? [`${name} went from ${openBefore} to ${openAfter} open descriptors.`]
       : []),
   ]
 }
@@ -80,7 +80,7 @@ export function eventsArrive({ database, endpoints, deliveries }: History): stri
   }
   const arrived = new Map<string, Set<string>>()
   for (const { path, id } of deliveries) arrived.set(path, (arrived.get(path) ?? new Set()).add(digits(id)))
-  const waiting = new Set(database.pending_messages.map(({ account, id }) => `${account} ${digits(id)}`))
+  const waiting = new Set(database.pendingMessages.map(({ account, id }) => `${account} ${digits(id)}`))
   for (const { account, path } of endpoints) {
     const got = arrived.get(path) ?? new Set()
     const missing = database.events.filter(
@@ -128,15 +128,15 @@ export function tenantsStayApart({ attempts, database, deliveries, endpoints }: 
     }
   }
   for (const { text, account } of attempts) check(text, account, 'An answer')
-  const account_of = new Map(endpoints.map(({ account, path }) => [path, account]))
+  const accountOf = new Map(endpoints.map(({ account, path }) => [path, account]))
   for (const { path, body } of deliveries) {
-    const account = account_of.get(path)
+    const account = accountOf.get(path)
     if (account !== undefined) check(body, account, 'A webhook')
   }
   return found
 }
 
 /** Rule 10: the canary card number is in no table, log, answer or webhook. */
-export function nothingLeaks({ canary_seen_in }: History): string[] {
-  return canary_seen_in.map((place) => `The card number is in ${place}.`)
+export function nothingLeaks({ canarySeenIn }: History): string[] {
+  return canarySeenIn.map((place) => `The card number is in ${place}.`)
 }

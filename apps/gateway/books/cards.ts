@@ -1,8 +1,8 @@
 /** How a card is declined. */
 export interface CardDecline {
   readonly code: string
-  readonly decline_code: string | null
-  readonly advice_code: string
+  readonly declineCode: string | null
+  readonly adviceCode: string
   readonly message: string
 }
 
@@ -54,8 +54,8 @@ export const CARDS: ReadonlyMap<string, Card> = new Map<string, Card>([
       last4: '3184',
       decline: {
         code: 'authentication_required',
-        decline_code: 'authentication_required',
-        advice_code: 'try_again_later',
+        declineCode: 'authentication_required',
+        adviceCode: 'try_again_later',
         message: 'Your card was declined. This transaction requires authentication.',
       },
     },
@@ -66,10 +66,10 @@ function declined(
   name: string,
   last4: string,
   code: string,
-  decline_code: string | null,
-  advice_code: string,
+  declineCode: string | null,
+  adviceCode: string,
   message: string,
 ): [string, Card] {
-  const decline = { code, decline_code, advice_code, message }
+  const decline = { code, declineCode, adviceCode, message }
   return [`pm_card_chargeDeclined${name}`, { brand: 'visa', last4, decline }]
 }

@@ -13,20 +13,20 @@ export interface Intent {
   readonly created: number
   readonly amount: number
   readonly currency: string
-  readonly capture_method: 'automatic' | 'manual'
-  readonly payment_method: string
+  readonly captureMethod: 'automatic' | 'manual'
+  readonly paymentMethod: string
   readonly description: string | null
   readonly metadata: Readonly<Record<string, string>>
   readonly status: 'succeeded' | 'requires_capture' | 'canceled' | 'requires_payment_method'
   readonly capturable: number
   readonly received: number
   readonly refunded: number
-  readonly canceled_at: number | null
-  readonly cancellation_reason: string | null
+  readonly canceledAt: number | null
+  readonly cancellationReason: string | null
   readonly decline: CardDecline | null
   /** When it became so, and from when on lookups see it. */
   readonly since: number
-  readonly visible_at: number
+  readonly visibleAt: number
   readonly previous: Intent | null
 }
 
@@ -34,7 +34,7 @@ export interface Refund {
   readonly id: string
   readonly place: number
   readonly created: number
-  readonly visible_at: number
+  readonly visibleAt: number
   readonly amount: number
   readonly reason: string | null
   readonly metadata: Readonly<Record<string, string>>
@@ -63,10 +63,10 @@ export class Books {
     decline: 0,
   }
   readonly #places = new Map<string, number>()
-  readonly #refund_places = new Map<string, number>()
-  readonly #effect_places = new Map<string, number>()
+  readonly #refundPlaces = new Map<string, number>()
+  readonly #effectPlaces = new Map<string, number>()
   /** Lists, not sets: nearly all have one member, and there are as many of them as payments. */
-  readonly #by_metadata = new Map<string, number[]>()
+  readonly #byMetadata = new Map<string, number[]>()
   /** Places of intents whose money may still be held, in the order in which they run out. */
   #held: number[] = []
 
@@ -76,18 +76,18 @@ export class Books {
   }
 
   refund(id: string): Refund | undefined {
-    const place = this.#refund_places.get(id)
+    const place = this.#refundPlaces.get(id)
     return place === undefined ? undefined : this.refunds[place]
   }
 
   /** The place of the movement that an id was made for. */
   effectPlace(nonce: string): number | undefined {
-    return this.#effect_places.get(nonce)
+    return this.#effectPlaces.get(nonce)
   }
 
   /** Intents that have or had this metadata, as they are now. */
   withMetadata(name: string, value: string): Intent[] {
-    const places = this.#by_metadata.get(`${name}=${value}`) ?? []
+    const places = this.#byMetadata.get(`${name}=${value}`) ?? []
     return [...new Set(places)].map((place) => this.intents[place]!)
   }
 
@@ -111,7 +111,7 @@ export class Books {
     if (intent.metadata !== old?.metadata) this.#index(intent)
     const refund = entry.kind === 'refund' ? this.#keepRefund(entry, intent) : null
     const effect = { entry, intent, refund }
-    this.#effect_places.set(entry.nonce, this.effects.length)
+    this.#effectPlaces.set(entry.nonce, this.effects.length)
     this.effects.push(effect)
     this.movements[entry.kind] += 1
     return effect
@@ -128,8 +128,8 @@ export class Books {
       created: entry.at,
       amount,
       currency: entry.currency,
-      capture_method: entry.capture_method ?? 'automatic',
-      payment_method: entry.payment_method ?? '',
+      captureMethod: entry.capture_method ?? 'automatic',
+      paymentMethod: entry.payment_method ?? '',
       description: entry.description ?? null,
       metadata: merged({}, entry.metadata),
       status:
@@ -141,11 +141,11 @@ export class Books {
       capturable: kind === 'authorization' ? amount : 0,
       received: kind === 'capture' ? amount : 0,
       refunded: 0,
-      canceled_at: null,
-      cancellation_reason: null,
+      canceledAt: null,
+      cancellationReason: null,
       decline: kind === 'decline' ? CARDS.get(entry.payment_method ?? '')!.decline : null,
       since: entry.at,
-      visible_at: entry.visible_at ?? entry.at,
+      visibleAt: entry.visible_at ?? entry.at,
       previous: null,
     }
   }
@@ -155,13 +155,13 @@ export class Books {
       id: entry.refund!,
       place: this.refunds.length,
       created: entry.at,
-      visible_at: entry.visible_at ?? entry.at,
+      visibleAt: entry.visible_at ?? entry.at,
       amount: entry.amount,
       reason: entry.reason ?? null,
       metadata: merged({}, entry.metadata),
       intent,
     }
-    this.#refund_places.set(refund.id, refund.place)
+    this.#refundPlaces.set(refund.id, refund.place)
     this.refunds.push(refund)
     return refund
   }
@@ -169,8 +169,8 @@ export class Books {
   #index({ metadata, place }: Intent): void {
     for (const [name, value] of Object.entries(metadata)) {
       const term = `${name}=${value}`
-      const places = this.#by_metadata.get(term)
-      if (places === undefined) this.#by_metadata.set(term, [place])
+      const places = this.#byMetadata.get(term)
+      if (places === undefined) this.#byMetadata.set(term, [place])
       else if (places.at(-1) !== place) places.push(place)
     }
   }
@@ -178,7 +178,7 @@ export class Books {
 
 function changed(old: Intent, entry: JournalEntry): Intent {
   const { kind, at, amount } = entry
-  const moved = { since: at, visible_at: entry.visible_at ?? at, previous: old }
+  const moved = { since: at, visibleAt: entry.visible_at ?? at, previous: old }
   switch (kind) {
     case 'capture': {
       const capturable = entry.final ? 0 : old.capturable - amount
@@ -198,8 +198,8 @@ function changed(old: Intent, entry: JournalEntry): Intent {
         ...moved,
         capturable: 0,
         status: 'canceled',
-        canceled_at: at,
-        cancellation_reason: reason,
+        canceledAt: at,
+        cancellationReason: reason,
       }
     }
     case 'refund':

@@ -21,11 +21,11 @@ export type Claim =
 
 /** Idempotency keys, as the first version of Stripe's API treats them: each is remembered for a time from its first use. */
 export class Keys {
-  readonly #lifetime_ms: number
+  readonly #lifetimeMs: number
   readonly #kept = new Map<string, Kept>()
 
-  constructor(lifetime_ms: number) {
-    this.#lifetime_ms = lifetime_ms
+  constructor(lifetimeMs: number) {
+    this.#lifetimeMs = lifetimeMs
   }
 
   claim(key: string, fingerprint: string, now: number): Claim {
@@ -59,7 +59,7 @@ export class Keys {
   /** The oldest are first. What still runs keeps its key. */
   #forget(now: number): void {
     for (const [key, { at, remembered }] of this.#kept) {
-      if (now - at <= this.#lifetime_ms) return
+      if (now - at <= this.#lifetimeMs) return
       if (remembered.state !== 'running') this.#kept.delete(key)
     }
   }

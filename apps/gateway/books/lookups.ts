@@ -15,11 +15,11 @@ const SEARCH = { query: text, limit: positive, page: text, expand }
 /** Everything that is asked and changes nothing. Answers tell what lookups may see at the moment, which can be less than there is. */
 export class Lookups {
   readonly #books: Books
-  readonly #search_lag_ms: number
+  readonly #searchLagMs: number
 
-  constructor(books: Books, search_lag_ms: number) {
+  constructor(books: Books, searchLagMs: number) {
     this.#books = books
-    this.#search_lag_ms = search_lag_ms
+    this.#searchLagMs = searchLagMs
   }
 
   intent(id: string, form: ParameterMap, now: number) {
@@ -32,7 +32,7 @@ export class Lookups {
   refund(id: string, form: ParameterMap, now: number) {
     readParameters(form, {})
     const refund = this.#books.refund(id)
-    if (refund === undefined || refund.visible_at > now) throw missing('refund', id, 'refund', 404)
+    if (refund === undefined || refund.visibleAt > now) throw missing('refund', id, 'refund', 404)
     return presentRefund(refund)
   }
 
@@ -47,13 +47,13 @@ export class Lookups {
   intents(form: ParameterMap, now: number) {
     const read = readParameters(form, { ...PAGE, expand })
     const { books, from, limit } = this.#from(read, (id) => this.#books.intent(id)?.place, 'intent')
-    const { from_s, before_s } = read.created ?? ALWAYS
+    const { fromS, beforeS } = read.created ?? ALWAYS
     const expanded = expands(read.expand, 'data.latest_charge')
     const data = []
     for (let place = from ?? books.intents.length - 1; place >= 0 && data.length <= limit; place -= 1) {
       const intent = seenAs(books.intents[place], now)
-      if (intent === null || seconds(intent.created) >= before_s) continue
-      if (seconds(intent.created) < from_s) break
+      if (intent === null || seconds(intent.created) >= beforeS) continue
+      if (seconds(intent.created) < fromS) break
       data.push(presentIntent(intent, expanded))
     }
     return pageOf(data, limit, '/v1/payment_intents')
@@ -62,14 +62,14 @@ export class Lookups {
   refunds(form: ParameterMap, now: number) {
     const read = readParameters(form, { ...PAGE, payment_intent: text })
     const { books, from, limit } = this.#from(read, (id) => this.#books.refund(id)?.place, 'refund')
-    const { from_s, before_s } = read.created ?? ALWAYS
+    const { fromS, beforeS } = read.created ?? ALWAYS
     const data = []
     for (let place = from ?? books.refunds.length - 1; place >= 0 && data.length <= limit; place -= 1) {
       const refund = books.refunds[place]!
       const at = seconds(refund.created)
-      if (at < from_s) break
+      if (at < fromS) break
       const isOf = read.payment_intent === undefined || refund.intent.id === read.payment_intent
-      if (isOf && at < before_s && refund.visible_at <= now) data.push(presentRefund(refund))
+      if (isOf && at < beforeS && refund.visibleAt <= now) data.push(presentRefund(refund))
     }
     return pageOf(data, limit, '/v1/refunds')
   }
@@ -80,13 +80,13 @@ export class Lookups {
     const from = after === undefined ? this.#books.effects.length - 1 : this.#eventPlace(after)
     if (from === -1 && after !== undefined) throw missing('event', after, 'starting_after', 400)
     const limit = limitOf(read.limit)
-    const { from_s, before_s } = read.created ?? ALWAYS
+    const { fromS, beforeS } = read.created ?? ALWAYS
     const data: GatewayEvent[] = []
     for (let place = from; place >= 0 && data.length <= limit; place -= 1) {
       const effect = this.#books.effects[place]!
       const at = seconds(effect.entry.at)
-      if (at < from_s) break
-      if (at >= before_s || (effect.entry.visible_at ?? 0) > now) continue
+      if (at < fromS) break
+      if (at >= beforeS || (effect.entry.visible_at ?? 0) > now) continue
       const isNext = ({ id, type }: GatewayEvent) =>
         (place !== from || after === undefined || id < after) && (read.type ?? type) === type
       data.push(...eventsOf(effect).filter(isNext).reverse())
@@ -101,18 +101,18 @@ export class Lookups {
     const { name, value } = terms.find(({ field }) => field === 'metadata')!
     const found = this.#books
       .withMetadata(name, value)
-      .map((intent) => seenAs(intent, now, this.#search_lag_ms))
+      .map((intent) => seenAs(intent, now, this.#searchLagMs))
       .filter((intent) => intent !== null && matches(intent, terms)) as Intent[]
     const limit = limitOf(read.limit)
     const skipped = read.page === undefined ? 0 : Number(read.page)
     if (!Number.isSafeInteger(skipped)) throw invalidRequest('Invalid page.', undefined, 'page')
     const data = found.reverse().slice(skipped, skipped + limit)
-    const has_more = found.length > skipped + limit
+    const hasMore = found.length > skipped + limit
     return {
       object: 'search_result',
       data: data.map((intent) => presentIntent(intent, expands(read.expand, 'data.latest_charge'))),
-      has_more,
-      next_page: has_more ? `${skipped + limit}` : null,
+      has_more: hasMore,
+      next_page: hasMore ? `${skipped + limit}` : null,
       url: '/v1/payment_intents/search',
     }
   }
@@ -122,10 +122,10 @@ export class Lookups {
     placeOf: (id: string) => number | undefined,
     what: string,
   ) {
-    const { starting_after } = read
-    const place = starting_after === undefined ? undefined : placeOf(starting_after)
-    if (starting_after !== undefined && place === undefined) {
-      throw missing(what, starting_after, 'starting_after', 400)
+    const { starting_after: startingAfter } = read
+    const place = startingAfter === undefined ? undefined : placeOf(startingAfter)
+    if (startingAfter !== undefined && place === undefined) {
+      throw missing(what, startingAfter, 'starting_after', 400)
     }
     return {
       books: this.#books,
@@ -141,9 +141,9 @@ export class Lookups {
 }
 
 /** A thing as lookups see it; null for what they do not see at all. */
-function seenAs(intent: Intent | undefined, now: number, lag_ms = 0): Intent | null {
+function seenAs(intent: Intent | undefined, now: number, lagMs = 0): Intent | null {
   let version = intent ?? null
-  while (version !== null && Math.max(version.visible_at, version.since + lag_ms) > now) {
+  while (version !== null && Math.max(version.visibleAt, version.since + lagMs) > now) {
     version = version.previous
   }
   return version

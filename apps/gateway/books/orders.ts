@@ -65,8 +65,8 @@ export function readCreate(form: ParameterMap): Order {
   const read = readParameters(form, CREATE)
   const amount = required(read.amount, 'amount')
   const code = required(read.currency, 'currency')
-  const payment_method = required(read.payment_method, 'payment_method')
-  const card = CARDS.get(payment_method)
+  const paymentMethod = required(read.payment_method, 'payment_method')
+  const card = CARDS.get(paymentMethod)
   if (amount > (AMOUNT_MAX_OF[code] ?? AMOUNT_MAX)) {
     throw invalidRequest('The amount is more than a payment can be.', 'amount_too_large', 'amount')
   }
@@ -77,20 +77,20 @@ export function readCreate(form: ParameterMap): Order {
       'confirm',
     )
   }
-  if (card === undefined) throw missing('PaymentMethod', payment_method, 'payment_method', 400)
-  const capture_method = read.capture_method === 'manual' ? 'manual' : 'automatic'
+  if (card === undefined) throw missing('PaymentMethod', paymentMethod, 'payment_method', 400)
+  const captureMethod = read.capture_method === 'manual' ? 'manual' : 'automatic'
   const brought = read.metadata ?? {}
   const told = expanded(read.expand)
   return {
     metadata: brought,
     carryOut: (_, nonce) => ({
-      kind: card.decline !== null ? 'decline' : capture_method === 'manual' ? 'authorization' : 'capture',
+      kind: card.decline !== null ? 'decline' : captureMethod === 'manual' ? 'authorization' : 'capture',
       payment_intent: `pi_${nonce}`,
       amount,
       currency: code,
       metadata: brought,
-      capture_method,
-      payment_method,
+      capture_method: captureMethod,
+      payment_method: paymentMethod,
       description: read.description ?? null,
       ...told,
     }),
@@ -194,8 +194,8 @@ function unexpected(intent: Intent, what: string, allowed: readonly string[]): E
   const message =
     `This PaymentIntent could not be ${what} because it has a status of ${intent.status}. ` +
     `Only a PaymentIntent with one of the following statuses may be ${what}: ${allowed.join(', ')}.`
-  const payment_intent = presentIntent(intent, false)
-  return conflict('payment_intent_unexpected_state', message, { payment_intent })
+  const paymentIntent = presentIntent(intent, false)
+  return conflict('payment_intent_unexpected_state', message, { payment_intent: paymentIntent })
 }
 
 function expanded(paths: readonly string[] | undefined): { expanded?: true } {

@@ -9,9 +9,9 @@ export function presentIntent(intent: Intent, expanded: boolean) {
     amount: intent.amount,
     amount_capturable: intent.capturable,
     amount_received: intent.received,
-    canceled_at: intent.canceled_at === null ? null : seconds(intent.canceled_at),
-    cancellation_reason: intent.cancellation_reason,
-    capture_method: intent.capture_method,
+    canceled_at: intent.canceledAt === null ? null : seconds(intent.canceledAt),
+    cancellation_reason: intent.cancellationReason,
+    capture_method: intent.captureMethod,
     client_secret: `${intent.id}_secret_sandbox`,
     confirmation_method: 'automatic',
     created: seconds(intent.created),
@@ -24,7 +24,7 @@ export function presentIntent(intent: Intent, expanded: boolean) {
     metadata: intent.metadata,
     next_action: null,
     // Stripe takes the method away from an intent that it has declined.
-    payment_method: intent.decline === null ? intent.payment_method : null,
+    payment_method: intent.decline === null ? intent.paymentMethod : null,
     payment_method_types: ['card'],
     processing: null,
     status: intent.status,
@@ -33,8 +33,8 @@ export function presentIntent(intent: Intent, expanded: boolean) {
 
 export function presentCharge(intent: Intent) {
   const { decline, amount, received, refunded } = intent
-  const card = CARDS.get(intent.payment_method)
-  const isManual = intent.capture_method === 'manual' && decline === null
+  const card = CARDS.get(intent.paymentMethod)
+  const isManual = intent.captureMethod === 'manual' && decline === null
   return {
     id: intent.charge,
     object: 'charge' as const,
@@ -51,7 +51,7 @@ export function presentCharge(intent: Intent) {
     metadata: intent.metadata,
     paid: decline === null,
     payment_intent: intent.id,
-    payment_method: intent.payment_method,
+    payment_method: intent.paymentMethod,
     payment_method_details: {
       type: 'card',
       card: {
@@ -84,16 +84,16 @@ export function presentRefund({ id, amount, created, intent, metadata, reason }:
 }
 
 /** What an error of a card tells; the error itself also names the intent. */
-function presentDecline({ decline, charge, payment_method }: Intent) {
-  const { code, decline_code, advice_code, message } = decline!
+function presentDecline({ decline, charge, paymentMethod }: Intent) {
+  const { code, declineCode, adviceCode, message } = decline!
   return {
-    advice_code,
+    advice_code: adviceCode,
     charge,
     code,
-    ...(decline_code !== null && { decline_code }),
+    ...(declineCode !== null && { decline_code: declineCode }),
     doc_url: `https://docs.stripe.com/error-codes/${code.replaceAll('_', '-')}`,
     message,
-    payment_method: { id: payment_method, object: 'payment_method', type: 'card' },
+    payment_method: { id: paymentMethod, object: 'payment_method', type: 'card' },
     type: 'card_error' as const,
   }
 }
@@ -101,9 +101,9 @@ function presentDecline({ decline, charge, payment_method }: Intent) {
 /** The answer to what was carried out: the same whenever it is given. */
 export function answerTo({ entry, intent, refund }: Effect): { status: number; body: object } {
   if (refund !== null) return { status: 200, body: presentRefund(refund) }
-  const payment_intent = presentIntent(intent, entry.expanded === true)
-  if (entry.kind !== 'decline') return { status: 200, body: payment_intent }
-  return { status: 402, body: { error: { ...presentDecline(intent), payment_intent } } }
+  const paymentIntent = presentIntent(intent, entry.expanded === true)
+  if (entry.kind !== 'decline') return { status: 200, body: paymentIntent }
+  return { status: 402, body: { error: { ...presentDecline(intent), payment_intent: paymentIntent } } }
 }
 
 export function seconds(ms: number): number {

@@ -7,7 +7,7 @@ export interface Reply {
   readonly status: number
   readonly body: string
   /** The request whose answer is given again. */
-  readonly replayed_of?: string
+  readonly replayedOf?: string
 }
 
 const HTML = '<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>'
@@ -78,13 +78,13 @@ function send(call: Answered, reply: Reply, type = 'application/json'): void {
 }
 
 function writeHead({ response, request, key }: Answered, reply: Reply, type: string): void {
-  const { status, body, replayed_of } = reply
+  const { status, body, replayedOf } = reply
   response.writeHead(status, {
     'content-type': type,
     'content-length': Buffer.byteLength(body),
     'request-id': request,
     ...(key !== null && { 'idempotency-key': key }),
-    ...(replayed_of !== undefined && { 'idempotent-replayed': 'true', 'original-request': replayed_of }),
+    ...(replayedOf !== undefined && { 'idempotent-replayed': 'true', 'original-request': replayedOf }),
   })
 }
 

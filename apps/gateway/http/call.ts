@@ -29,11 +29,11 @@ export interface Call {
 export function readBody(request: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
-    let size_bytes = 0
+    let sizeBytes = 0
     request.on('data', (chunk: Buffer) => {
       chunks.push(chunk)
-      size_bytes += chunk.length
-      if (size_bytes > BODY_MAX_BYTES) {
+      sizeBytes += chunk.length
+      if (sizeBytes > BODY_MAX_BYTES) {
         const message = 'The body is too large.'
         reject(new Failure(413, { type: 'invalid_request_error', message }))
         request.removeAllListeners('data').resume()
@@ -55,7 +55,7 @@ export function readKey({ method, headers }: IncomingMessage): string | null {
 }
 
 /** Bearer, or Basic with the key as the name of the user, as `curl -u` sends it. */
-export function checkApiKey({ headers }: IncomingMessage, api_key: string): void {
+export function checkApiKey({ headers }: IncomingMessage, apiKey: string): void {
   const { authorization = '' } = headers
   const [scheme = '', credential = ''] = authorization.split(' ')
   const sent =
@@ -64,7 +64,7 @@ export function checkApiKey({ headers }: IncomingMessage, api_key: string): void
       : scheme.toLowerCase() === 'bearer'
         ? credential
         : ''
-  if (sent === api_key) return
+  if (sent === apiKey) return
   const message =
     sent === ''
       ? 'You did not provide an API key. Send it as: Authorization: Bearer sk_test_…'

@@ -101,29 +101,29 @@ export const expand: Reader<readonly string[]> = (value, name) => {
 }
 
 export interface TimeRange {
-  readonly from_s: number
-  readonly before_s: number
+  readonly fromS: number
+  readonly beforeS: number
 }
 
 /** Seconds since the epoch: one, or bounds. */
 export const created: Reader<TimeRange> = (value, name) => {
   if (typeof value === 'string') {
     const second = integer(value, name)
-    return { from_s: second, before_s: second + 1 }
+    return { fromS: second, beforeS: second + 1 }
   }
-  let { from_s, before_s } = ALWAYS
+  let { fromS, beforeS } = ALWAYS
   for (const [bound, content] of value) {
     const second = integer(content, `${name}[${bound}]`)
-    if (bound === 'gte') from_s = Math.max(from_s, second)
-    else if (bound === 'gt') from_s = Math.max(from_s, second + 1)
-    else if (bound === 'lt') before_s = Math.min(before_s, second)
-    else if (bound === 'lte') before_s = Math.min(before_s, second + 1)
+    if (bound === 'gte') fromS = Math.max(fromS, second)
+    else if (bound === 'gt') fromS = Math.max(fromS, second + 1)
+    else if (bound === 'lt') beforeS = Math.min(beforeS, second)
+    else if (bound === 'lte') beforeS = Math.min(beforeS, second + 1)
     else throw invalidRequest(`Received unknown parameter: ${name}[${bound}]`, 'parameter_unknown', name)
   }
-  return { from_s, before_s }
+  return { fromS, beforeS }
 }
 
-export const ALWAYS: TimeRange = { from_s: 0, before_s: Number.POSITIVE_INFINITY }
+export const ALWAYS: TimeRange = { fromS: 0, beforeS: Number.POSITIVE_INFINITY }
 
 function describe(value: Parameter): string {
   return typeof value === 'string' ? value.slice(0, 100) : 'an object'

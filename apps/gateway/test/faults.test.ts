@@ -5,7 +5,7 @@ import { Faults } from '../faults.ts'
 import { FAULTS, type FaultName } from '../wire.ts'
 import { failureOf, HELD_TEA, movedBy, newKey, openGateway, outcomesOf, TEA } from './under-test.ts'
 
-const { gateway, stripe } = await openGateway({ seed: 7, search_lag_ms: 0 })
+const { gateway, stripe } = await openGateway({ seed: 7, searchLagMs: 0 })
 
 const pay = (key: string, change: object = {}) =>
   stripe.paymentIntents.create({ ...TEA, ...change }, { idempotencyKey: key })
@@ -162,7 +162,7 @@ describe('faults are meant', () => {
   it('for a request with a header, each time it comes', async () => {
     const get = (fault: string) =>
       fetch(`${gateway.url}/v1/payment_intents?limit=1`, {
-        headers: { authorization: `Bearer ${gateway.api_key}`, 'sandbox-fault': fault },
+        headers: { authorization: `Bearer ${gateway.apiKey}`, 'sandbox-fault': fault },
       })
     expect((await get('html')).status).toBe(502)
     expect(await (await get('html_ok')).text()).toContain('<html>')
@@ -209,7 +209,7 @@ describe('faults are meant', () => {
     for (const rule of wrong) {
       const response = await fetch(`${gateway.url}/_sandbox/faults`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${gateway.control_token}` },
+        headers: { authorization: `Bearer ${gateway.controlToken}` },
         body: JSON.stringify(rule),
       })
       expect(response.status).toBe(400)

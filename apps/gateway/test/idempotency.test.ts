@@ -11,7 +11,7 @@ import {
   TEA,
 } from './under-test.ts'
 
-const { gateway, stripe } = await openGateway({ key_lifetime_ms: 3_600_000 })
+const { gateway, stripe } = await openGateway({ keyLifetimeMs: 3_600_000 })
 
 const pay = (key: string, change: object = {}) =>
   stripe.paymentIntents.create({ ...TEA, ...change }, { idempotencyKey: key })
@@ -39,10 +39,10 @@ describe('the same key again', () => {
     await stripe.paymentIntents.capture(first.id)
     expect(await pay(key, { capture_method: 'manual' })).toEqual(first)
     const refund = { payment_intent: first.id, amount: 100 }
-    const refund_key = newKey()
-    const given = await stripe.refunds.create(refund, { idempotencyKey: refund_key })
-    expect(await stripe.refunds.create(refund, { idempotencyKey: refund_key })).toEqual(given)
-    expect(await movedBy(gateway, refund_key)).toEqual(['refund 100'])
+    const refundKey = newKey()
+    const given = await stripe.refunds.create(refund, { idempotencyKey: refundKey })
+    expect(await stripe.refunds.create(refund, { idempotencyKey: refundKey })).toEqual(given)
+    expect(await movedBy(gateway, refundKey)).toEqual(['refund 100'])
   })
 
   it('is refused with other parameters, or for something else', async () => {
@@ -154,7 +154,7 @@ it('a key that is too long is refused, and none is none', async () => {
   const send = async () => {
     const response = await fetch(`${gateway.url}/v1/payment_intents`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${gateway.api_key}` },
+      headers: { authorization: `Bearer ${gateway.apiKey}` },
       body: new URLSearchParams({ ...TEA, amount: '1', confirm: 'true' }),
     })
     return ((await response.json()) as { id: string }).id

@@ -15,7 +15,7 @@ function newFolder(): string {
 
 describe('after SIGKILL', async () => {
   const folder = newFolder()
-  const { gateway, stripe } = await openGateway({ folder, search_lag_ms: 0 })
+  const { gateway, stripe } = await openGateway({ folder, searchLagMs: 0 })
 
   it('everything is as it was: things, keys, events, the clock', async () => {
     await gateway.advance(1_000_000)
@@ -24,7 +24,7 @@ describe('after SIGKILL', async () => {
       stripe.paymentIntents.create({ ...TEA, metadata: { a: 'b' }, ...change }, { idempotencyKey })
     const paid = await pay(keys.paid)
     const declined = () => failureOf(pay(keys.declined, { payment_method: 'pm_card_chargeDeclined' }))
-    const { payment_intent } = await declined()
+    const { payment_intent: paymentIntent } = await declined()
     const held = await stripe.paymentIntents.create(HELD_TEA)
     await stripe.paymentIntents.capture(held.id, { amount_to_capture: 100, final_capture: false })
     const refused = () =>
@@ -44,7 +44,7 @@ describe('after SIGKILL', async () => {
       found: (await stripe.paymentIntents.search({ query: "metadata['a']:'b'" })).data,
       journal: await (
         await fetch(`${gateway.url}/_sandbox/journal`, {
-          headers: { authorization: `Bearer ${gateway.control_token}` },
+          headers: { authorization: `Bearer ${gateway.controlToken}` },
         })
       ).json(),
     })
@@ -63,7 +63,7 @@ describe('after SIGKILL', async () => {
     expect(await gateway.state()).toMatchObject({ movements })
     expect((await gateway.state()).now).toBeGreaterThanOrEqual(now)
     expect(await pay(keys.paid)).toEqual(paid)
-    expect((await declined()).payment_intent).toEqual(payment_intent)
+    expect((await declined()).payment_intent).toEqual(paymentIntent)
     expect((await refused()).message).toBe(message)
     expect(await failureOf(pay(keys.failed))).toMatchObject({ statusCode: 500 })
     expect(await refund()).toEqual(refunded)
@@ -93,7 +93,7 @@ describe('after SIGKILL', async () => {
     const [key, id] = [...answered].at(-1)!
     expect((await stripe.paymentIntents.create(TEA, { idempotencyKey: key })).id).toBe(id)
     const journal = await gateway.journal()
-    const done = new Map(journal.map(({ key, payment_intent }) => [key, payment_intent]))
+    const done = new Map(journal.map(({ key, payment_intent: paymentIntent }) => [key, paymentIntent]))
     expect(done.size).toBe(journal.length)
     for (const [key, id] of answered) expect(done.get(key)).toBe(id)
   })

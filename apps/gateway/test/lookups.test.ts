@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { failureOf, failuresOf, HELD_TEA, newKey, openGateway, TEA } from './under-test.ts'
 
 const LAG_MS = 60_000
-const { gateway, stripe } = await openGateway({ search_lag_ms: LAG_MS })
+const { gateway, stripe } = await openGateway({ searchLagMs: LAG_MS })
 
 describe('lists', () => {
   it('go through all payments, newest first, page by page', async () => {
@@ -11,8 +11,8 @@ describe('lists', () => {
     const page = await stripe.paymentIntents.list({ limit: 10 })
     expect(page).toMatchObject({ object: 'list', has_more: true })
     expect(page.data.map(({ id }) => id)).toEqual(made.slice(0, 10))
-    const starting_after = page.data.at(-1)!.id
-    const next = await stripe.paymentIntents.list({ limit: 15, starting_after })
+    const startingAfter = page.data.at(-1)!.id
+    const next = await stripe.paymentIntents.list({ limit: 15, starting_after: startingAfter })
     expect(next.data.map(({ id }) => id)).toEqual(made.slice(10))
     expect(next.has_more).toBe(false)
     // The SDK's own paging.
@@ -128,8 +128,8 @@ describe('search', () => {
   it('sees declines, and can be told to lag more, as can every other lookup', async () => {
     const metadata = { payment: newKey() }
     const query = `metadata['payment']:'${metadata.payment}'`
-    const payment_method = 'pm_card_chargeDeclined'
-    await failureOf(stripe.paymentIntents.create({ ...TEA, payment_method, metadata }))
+    const paymentMethod = 'pm_card_chargeDeclined'
+    await failureOf(stripe.paymentIntents.create({ ...TEA, payment_method: paymentMethod, metadata }))
     await gateway.fault({ fault: 'lag', ms: 2 * LAG_MS })
     const { id } = await stripe.paymentIntents.create({ ...TEA, metadata })
     expect(await failureOf(stripe.paymentIntents.retrieve(id))).toMatchObject({ statusCode: 404 })

@@ -100,8 +100,8 @@ describe('a payment intent', () => {
         .catch(() => 0),
     )
     await Promise.all(parts)
-    const { amount_received } = await stripe.paymentIntents.retrieve(id)
-    expect(amount_received).toBe(4200)
+    const { amount_received: amountReceived } = await stripe.paymentIntents.retrieve(id)
+    expect(amountReceived).toBe(4200)
     const taken = (await gateway.journal()).filter((entry) => entry.payment_intent === id)
     expect(taken.map(({ kind }) => kind)).toEqual(['authorization', ...Array(42).fill('capture')])
   })
@@ -154,7 +154,7 @@ describe('a payment intent', () => {
 
 describe('a refund', () => {
   it('gives back what was taken, in parts, and never more', async () => {
-    const { id, latest_charge } = await stripe.paymentIntents.create(TEA)
+    const { id, latest_charge: latestCharge } = await stripe.paymentIntents.create(TEA)
     const order = { payment_intent: id, reason: 'duplicate', metadata: { refund: 'ref_1' } } as const
     const key = newKey()
     const first = await stripe.refunds.create({ ...order, amount: 1200 }, { idempotencyKey: key })
@@ -164,7 +164,7 @@ describe('a refund', () => {
       currency: 'eur',
       status: 'succeeded',
       payment_intent: id,
-      charge: latest_charge,
+      charge: latestCharge,
       reason: 'duplicate',
       metadata: { refund: 'ref_1' },
     })
@@ -206,7 +206,7 @@ describe('the door', () => {
     expect(response.status).toBe(401)
     expect(response.headers.get('request-id')).toMatch(/^req_/)
     expect(await response.json()).toMatchObject({ error: { type: 'invalid_request_error' } })
-    const authorization = `Basic ${btoa(`${gateway.api_key}:`)}`
+    const authorization = `Basic ${btoa(`${gateway.apiKey}:`)}`
     expect((await fetch(`${gateway.url}/v1/refunds`, { headers: { authorization } })).status).toBe(200)
   })
 
@@ -221,7 +221,7 @@ describe('the door', () => {
     const post = (body: string) =>
       fetch(`${gateway.url}/v1/payment_intents`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${gateway.api_key}` },
+        headers: { authorization: `Bearer ${gateway.apiKey}` },
         body,
       })
     for (const body of ['amount=%FF', 'a[[=1', '{"amount":1}', 'a[b][c][d][e][f]=1']) {

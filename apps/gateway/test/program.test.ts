@@ -36,12 +36,12 @@ function newFolder(): string {
 it('runs by itself, for whoever has curl, until it is told to end', async () => {
   const folder = newFolder()
   const child = run(PROGRAM, '--port', '0', '--folder', folder)
-  const [, url, api_key] = /(http:\S+), API key (\S+)$/.exec(await firstLine(child))!
+  const [, url, apiKey] = /(http:\S+), API key (\S+)$/.exec(await firstLine(child))!
   const post = (path: string, body: string, headers: Record<string, string> = {}) =>
     fetch(`${url}${path}`, {
       method: 'POST',
       body,
-      headers: { authorization: `Bearer ${api_key}`, ...headers },
+      headers: { authorization: `Bearer ${apiKey}`, ...headers },
     })
   const order = 'amount=500&currency=eur&payment_method=pm_card_visa&confirm=true'
   const keyed = { 'idempotency-key': 'k 1' }
@@ -80,7 +80,9 @@ it('finishes what it is doing when it is told to end', async () => {
   )
   await gateway.ended()
   const journal = await gateway.journal()
-  expect(journal.map(({ payment_intent }) => payment_intent)).toEqual(expect.arrayContaining(paid))
+  expect(journal.map(({ payment_intent: paymentIntent }) => paymentIntent)).toEqual(
+    expect.arrayContaining(paid),
+  )
 })
 
 it('dies with the process that started it', async () => {
@@ -121,7 +123,7 @@ it('says what is wrong with how it is called', async () => {
 
 it('gives its secrets to nobody: not on its command line, not in its files, not without its token', async () => {
   const folder = newFolder()
-  const secrets = { api_key: 'sk_test_of_this_test', control_token: 'token-of-this-test-0123456789' }
+  const secrets = { apiKey: 'sk_test_of_this_test', controlToken: 'token-of-this-test-0123456789' }
   const webhook = { url: 'http://127.0.0.1:9/hooks', secret: 'whsec_of_this_test' }
   const { gateway, stripe } = await openGateway({ folder, webhook, ...secrets })
   await stripe.paymentIntents.create(TEA)
@@ -136,8 +138,8 @@ it('gives its secrets to nobody: not on its command line, not in its files, not 
   for (const authorization of [
     '',
     'Bearer ',
-    `Bearer ${secrets.api_key}`,
-    `Bearer ${secrets.control_token}x`,
+    `Bearer ${secrets.apiKey}`,
+    `Bearer ${secrets.controlToken}x`,
   ]) {
     for (const [method, path] of [
       ['GET', 'state'],

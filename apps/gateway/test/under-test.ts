@@ -26,7 +26,7 @@ export async function openGateway(options: GatewayOptions = {}): Promise<UnderTe
   return { gateway, stripe: stripeOf(gateway) }
 }
 
-export function stripeOf({ host, port, api_key }: GatewayProcess, key = api_key): Stripe {
+export function stripeOf({ host, port, apiKey }: GatewayProcess, key = apiKey): Stripe {
   return new Stripe(key, { host, port, protocol: 'http', maxNetworkRetries: 0, telemetry: false })
 }
 

@@ -31,10 +31,12 @@ describe('webhooks', () => {
     await settled()
     await stripe.refunds.create({ payment_intent: paid.id, amount: 100 })
     await settled()
-    const payment_method = 'pm_card_chargeDeclined'
-    const { payment_intent } = await failureOf(stripe.paymentIntents.create({ ...TEA, payment_method }))
+    const paymentMethod = 'pm_card_chargeDeclined'
+    const { payment_intent: paymentIntent } = await failureOf(
+      stripe.paymentIntents.create({ ...TEA, payment_method: paymentMethod }),
+    )
     await settled()
-    await stripe.paymentIntents.cancel(payment_intent!.id)
+    await stripe.paymentIntents.cancel(paymentIntent!.id)
     await settled()
     expect(types().sort()).toEqual(
       [
@@ -94,10 +96,10 @@ describe('webhooks', () => {
     }
     await settled()
     expect(received).toHaveLength(7)
-    const { delivered, given_up } = before
+    const { delivered, given_up: givenUp } = before
     expect((await gateway.state()).webhooks).toMatchObject({
       delivered: delivered + 1,
-      given_up: given_up + 1,
+      given_up: givenUp + 1,
     })
   })
 

@@ -3,11 +3,11 @@ import type { Mode } from '../gateway/index.ts'
 
 /** What an API key says of itself, before anybody has looked whether it is one. */
 export interface ParsedKey {
-  readonly account_id: string
+  readonly accountId: string
   readonly mode: Mode
   /** Whose things it opens: `acct_…:test` or `acct_…:live`. */
   readonly account: string
-  readonly secret_hash: Buffer
+  readonly secretHash: Buffer
 }
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -22,25 +22,25 @@ const FORM = /^sk_(test|live)_(acct_[0-9a-f]{32})_([0-9A-Za-z]{43})$/
  * @example
  * makeApiKey('acct_…', 'test') // 'sk_test_acct_…_…'
  */
-export function makeApiKey(account_id: string, mode: Mode): string {
+export function makeApiKey(accountId: string, mode: Mode): string {
   let rest = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`)
   let secret = ''
   for (let i = 0; i < SECRET_LENGTH; i += 1) {
     secret = DIGITS[Number(rest % 62n)] + secret
     rest /= 62n
   }
-  return `sk_${mode}_${account_id}_${secret}`
+  return `sk_${mode}_${accountId}_${secret}`
 }
 
 /** Null for what no API key looks like: then nobody is asked. */
 export function parseApiKey(text: string): ParsedKey | null {
-  const [, mode, account_id, secret] = FORM.exec(text) ?? []
-  if (mode === undefined || account_id === undefined || secret === undefined) return null
+  const [, mode, accountId, secret] = FORM.exec(text) ?? []
+  if (mode === undefined || accountId === undefined || secret === undefined) return null
   return {
-    account_id,
+    accountId,
     mode: mode as Mode,
-    account: `${account_id}:${mode}`,
-    secret_hash: createHash('sha256').update(secret).digest(),
+    account: `${accountId}:${mode}`,
+    secretHash: createHash('sha256').update(secret).digest(),
   }
 }
 

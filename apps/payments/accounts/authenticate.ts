@@ -10,10 +10,10 @@ import { FIND_KEYS } from './sql.ts'
 export interface Caller {
   /** Everything that is kept or looked up is under this: `acct_…:test` or `acct_…:live`. */
   readonly account: string
-  readonly account_id: string
+  readonly accountId: string
   readonly mode: Mode
   /** Which of its API keys was sent. */
-  readonly key_id: string
+  readonly keyId: string
 }
 
 export interface Authenticator {
@@ -123,7 +123,7 @@ async function lookUp(
   try {
     const found = await pool.query(FIND_KEYS, [
       asked.map(({ key }) => key.account),
-      asked.map(({ key }) => key.secret_hash),
+      asked.map(({ key }) => key.secretHash),
     ])
     const rows = found.rows as Row[]
     for (const { key, resolve } of asked) {
@@ -138,14 +138,11 @@ async function lookUp(
   }
 }
 
-function callerOf(
-  { account, account_id, mode, secret_hash }: ParsedKey,
-  rows: readonly Row[],
-): Caller | null {
+function callerOf({ account, accountId, mode, secretHash }: ParsedKey, rows: readonly Row[]): Caller | null {
   const row = rows.find(
-    (found) => found.account === account && timingSafeEqual(found.secret_hash, secret_hash),
+    (found) => found.account === account && timingSafeEqual(found.secret_hash, secretHash),
   )
-  return row === undefined ? null : { account, account_id, mode, key_id: row.id }
+  return row === undefined ? null : { account, accountId, mode, keyId: row.id }
 }
 
 /** Keys that were good when they were last looked up. It only decides in which queue a key waits. */
@@ -156,16 +153,16 @@ class Recognised {
     return this.#keys.has(nameOf(key))
   }
 
-  note(key: ParsedKey, is_good: boolean): void {
+  note(key: ParsedKey, isGood: boolean): void {
     const name = nameOf(key)
     this.#keys.delete(name)
-    if (!is_good) return
+    if (!isGood) return
     this.#keys.add(name)
     const [oldest] = this.#keys
     if (this.#keys.size > RECOGNISED_MAX && oldest !== undefined) this.#keys.delete(oldest)
   }
 }
 
-function nameOf({ account, secret_hash }: ParsedKey): string {
-  return `${account} ${secret_hash.toString('base64')}`
+function nameOf({ account, secretHash }: ParsedKey): string {
+  return `${account} ${secretHash.toString('base64')}`
 }

@@ -27,8 +27,8 @@ export interface Account {
 
 type AccountRow = Omit<Account, 'id'> & { readonly account: string }
 
-function accountOf({ account, name, duplicates, created_at }: AccountRow): Account {
-  return { id: account.slice(0, account.indexOf(':')), name, duplicates, created_at }
+function accountOf({ account, name, duplicates, created_at: createdAt }: AccountRow): Account {
+  return { id: account.slice(0, account.indexOf(':')), name, duplicates, created_at: createdAt }
 }
 
 export interface ApiKey {
@@ -79,32 +79,34 @@ export async function findAccount(db: Queryable, account: string): Promise<Accou
 /** The key itself is told here and never again. Null where there is no such account. */
 export async function createApiKey(
   db: Queryable,
-  account_id: string,
+  accountId: string,
   mode: Mode,
 ): Promise<(ApiKey & { readonly api_key: string }) | null> {
-  const api_key = makeApiKey(account_id, mode)
+  const apiKey = makeApiKey(accountId, mode)
   const id = makeId('key')
-  const last4 = api_key.slice(-4)
-  const { account, secret_hash } = parseApiKey(api_key)!
-  const { rows } = await db.query(INSERT_KEY, [account, id, secret_hash, last4])
+  const last4 = apiKey.slice(-4)
+  const { account, secretHash } = parseApiKey(apiKey)!
+  const { rows } = await db.query(INSERT_KEY, [account, id, secretHash, last4])
   const [row] = rows as { created_at: Date }[]
-  return row === undefined ? null : { id, mode, api_key, last4, created_at: row.created_at, revoked_at: null }
+  return row === undefined
+    ? null
+    : { id, mode, api_key: apiKey, last4, created_at: row.created_at, revoked_at: null }
 }
 
 /** Whoever uses the key from now on is a stranger. Null where the account has no such key. */
 export async function revokeApiKey(
   db: Queryable,
-  account_id: string,
+  accountId: string,
   mode: Mode,
   id: string,
 ): Promise<ApiKey | null> {
-  const { rows } = await db.query(REVOKE_KEY, [`${account_id}:${mode}`, id])
+  const { rows } = await db.query(REVOKE_KEY, [`${accountId}:${mode}`, id])
   const [row] = rows as Omit<ApiKey, 'mode'>[]
   return row === undefined ? null : { ...row, mode }
 }
 
-export async function listApiKeys(db: Queryable, account_id: string): Promise<ApiKey[]> {
-  const { rows } = await db.query(LIST_KEYS, [[`${account_id}:test`, `${account_id}:live`], KEYS_SHOWN_MAX])
+export async function listApiKeys(db: Queryable, accountId: string): Promise<ApiKey[]> {
+  const { rows } = await db.query(LIST_KEYS, [[`${accountId}:test`, `${accountId}:live`], KEYS_SHOWN_MAX])
   return (rows as (Omit<ApiKey, 'mode'> & { account: string })[]).map(({ account, ...key }) => ({
     ...key,
     mode: account.endsWith(':live') ? 'live' : 'test',

@@ -164,10 +164,10 @@ export function answersOf(route: RouteKind): ReadonlyMap<number, readonly Code[]
     ...(isKeyed(route) ? KEY : []),
     ...(OWN[`${method} ${url}`] ?? []),
   ])
-  const by_status = new Map<number, Code[]>()
+  const byStatus = new Map<number, Code[]>()
   for (const code of codes) {
     const { status } = entryOf(code)
-    by_status.set(status, [...(by_status.get(status) ?? []), code])
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
-  return by_status
+  return byStatus
 }

@@ -34,8 +34,8 @@ export function requireApiKey({ authenticate, recognises }: Authenticator, stran
 }
 
 /** Lets in requests with the token of the operators; an account's key opens nothing here. */
-export function requireOpsToken({ ops_token }: Pick<Service, 'ops_token'>, strangers: Strangers): Door {
-  const expected = ops_token === null ? null : digest(ops_token)
+export function requireOpsToken({ opsToken }: Pick<Service, 'opsToken'>, strangers: Strangers): Door {
+  const expected = opsToken === null ? null : digest(opsToken)
   return async (request, reply) => {
     const token = bearerOf(request.headers.authorization)
     // Digests are of one length, so comparing them tells nothing of the token's, either.

@@ -23,7 +23,7 @@ export function refuseCardNumbers(body: unknown, path: readonly string[] = []): 
 /** As it is written, and as a URL means it; an address that stands inside of another is encoded once more. */
 function isCardIn(text: string): boolean {
   let read = text
-  for (let times = 0; times <= API_LIMITS.percent_decoded_times_max; times += 1) {
+  for (let times = 0; times <= API_LIMITS.percentDecodedTimesMax; times += 1) {
     if (holdsCardNumber(read)) return true
     const meant = decoded(read)
     if (meant === read) return false
@@ -45,9 +45,9 @@ function decoded(text: string): string {
  * is masked before it is cut: a part of a card number looks like none.
  */
 export function shownField(path: readonly string[]): string {
-  const { name_shown_length_max } = API_LIMITS
+  const { nameShownLengthMax } = API_LIMITS
   const shown = path.map((name) => maskCardNumbers(name)).map((name) => (isCardIn(name) ? MASKED : name))
-  const field = shown.map((name) => name.slice(0, name_shown_length_max)).join('.')
+  const field = shown.map((name) => name.slice(0, nameShownLengthMax)).join('.')
   // Two names beside each other may be one number.
   return isCardIn(field) ? MASKED : field
 }

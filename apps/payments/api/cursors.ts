@@ -9,8 +9,8 @@ export async function withCursor<T>(cursor: string | undefined, list: () => Prom
     return await list()
   } catch (error) {
     const { code } = error as { code?: unknown }
-    const is_wrong = code === 'option_invalid' || /^22[0-9A-Z]{3}$/.test(`${code}`)
-    if (cursor === undefined || !is_wrong) throw error
+    const isWrong = code === 'option_invalid' || /^22[0-9A-Z]{3}$/.test(`${code}`)
+    if (cursor === undefined || !isWrong) throw error
     throw new Refused('invalid_request', {
       field: 'cursor',
       detail: 'cursor is not the next_cursor of a page of this list.',

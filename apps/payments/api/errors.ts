@@ -90,19 +90,19 @@ export function didNothing(error: Error): boolean {
 /** Its record is in doubt, and an operator has to end it: told as the next request with the key is. */
 function answerTaken(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   request.log.error({ err: error }, 'a charge belongs to another payment or refund')
-  return answerLibrary(new OnlyonceError('outcome_pending', { retry_after_ms: 1_000 }), request, reply)
+  return answerLibrary(new OnlyonceError('outcome_pending', { retryAfterMs: 1_000 }), request, reply)
 }
 
 /** The library's sentences are made for clients; those about options of ours are not. */
 function answerLibrary(error: OnlyonceError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { code, status, retryable, message, retry_after_ms } = error
-  const did_nothing = didNothing(error)
-  if (did_nothing) request.once?.invalid()
-  const executed = did_nothing ? 'not_by_this_request' : error.executed
+  const { code, status, retryable, message, retryAfterMs } = error
+  const nothingDone = didNothing(error)
+  if (nothingDone) request.once?.invalid()
+  const executed = nothingDone ? 'not_by_this_request' : error.executed
   if (status >= 500) request.log.error({ err: error }, 'a request failed')
   if (status >= 500 && !retryable) return sendProblem(request, reply, 'internal')
-  const wait_ms = retry_after_ms ?? (status === 503 ? 1_000 : null)
-  if (wait_ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(wait_ms / 1_000)))
+  const waitMs = retryAfterMs ?? (status === 503 ? 1_000 : null)
+  if (waitMs !== null) reply.header('retry-after', Math.max(1, Math.ceil(waitMs / 1_000)))
   return send(request, reply, { ...typeOf(code), status, detail: message, code, retryable, executed })
 }
 

@@ -43,7 +43,7 @@ export const eventRoutes: Routes = async (app, service) => {
       },
     },
     async (request) => {
-      const { limit = API_LIMITS.page_default, cursor, type, from, to } = request.query
+      const { limit = API_LIMITS.pageDefault, cursor, type, from, to } = request.query
       const { account } = callerOf(request)
       const filter = {
         account,
@@ -70,6 +70,6 @@ export const eventRoutes: Routes = async (app, service) => {
   )
 }
 
-function present({ created_at, ...event }: WebhookMessage) {
-  return { ...event, created_at: new Date(created_at) }
+function present({ createdAt, ...event }: WebhookMessage) {
+  return { ...event, created_at: new Date(createdAt) }
 }

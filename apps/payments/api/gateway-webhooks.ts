@@ -13,10 +13,10 @@ const EVENT_ID = /^[!-~]{1,255}$/
  * is heard, so no API key is asked for.
  */
 export async function gatewayWebhookRoutes(app: Api, service: Service): Promise<void> {
-  const { webhook_secrets: secrets, once, strangers } = service
+  const { webhookSecrets: secrets, once, strangers } = service
   if (secrets.length === 0) return
   app.removeAllContentTypeParsers()
-  const options = { parseAs: 'buffer', bodyLimit: API_LIMITS.gateway_webhook_max_bytes } as const
+  const options = { parseAs: 'buffer', bodyLimit: API_LIMITS.gatewayWebhookMaxBytes } as const
   app.addContentTypeParser('*', options, (_, body, done) => done(null, body))
   app.post(
     '/webhooks/stripe',

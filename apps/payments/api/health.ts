@@ -51,13 +51,13 @@ SELECT current_setting('transaction_read_only') = 'off' AND to_regclass('payment
  */
 export function readiness({ pool }: Pick<Service, 'pool'>): () => Promise<boolean> {
   let looking: Promise<boolean> | null = null
-  let known: { readonly ready: boolean; readonly until_ms: number } | null = null
+  let known: { readonly ready: boolean; readonly untilMs: number } | null = null
   const note = (ready: boolean) => {
-    known = { ready, until_ms: performance.now() + API_LIMITS.ready_kept_ms }
+    known = { ready, untilMs: performance.now() + API_LIMITS.readyKeptMs }
     return ready
   }
   const look = async () => {
-    const query = { text: CAN_WRITE, query_timeout: API_LIMITS.ready_max_ms }
+    const query = { text: CAN_WRITE, query_timeout: API_LIMITS.readyMaxMs }
     const asked = pool.query(query).then(
       ({ rows }) => rows[0].ready === true,
       () => false,
@@ -66,13 +66,11 @@ export function readiness({ pool }: Pick<Service, 'pool'>): () => Promise<boolea
       looking = null
       note(ready)
     })
-    const late = new Promise<boolean>((resolve) =>
-      setTimeout(resolve, API_LIMITS.ready_max_ms, false).unref(),
-    )
+    const late = new Promise<boolean>((resolve) => setTimeout(resolve, API_LIMITS.readyMaxMs, false).unref())
     return note(await Promise.race([asked, late]))
   }
   return () => {
-    if (known !== null && performance.now() < known.until_ms) return Promise.resolve(known.ready)
+    if (known !== null && performance.now() < known.untilMs) return Promise.resolve(known.ready)
     looking ??= look()
     return looking
   }

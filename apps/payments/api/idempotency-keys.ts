@@ -33,10 +33,10 @@ const Use = Type.Object({
 
 export const idempotencyKeyRoutes: Routes = async (app, { once, config, reads }) => {
   const tags = ['keys']
-  const { issued_key_lifetime_max_ms, issued_key_skew_ms } = LIMITS
+  const { issuedKeyLifetimeMaxMs, issuedKeySkewMs } = LIMITS
   // A key must not outlive the record of its use.
-  const kept_ms = config.keys.retention_ms - 2 * issued_key_skew_ms
-  const expires_max_s = Math.max(1, Math.floor(Math.min(issued_key_lifetime_max_ms, kept_ms) / 1_000))
+  const keptMs = config.keys.retentionMs - 2 * issuedKeySkewMs
+  const expiresMaxS = Math.max(1, Math.floor(Math.min(issuedKeyLifetimeMaxMs, keptMs) / 1_000))
 
   app.post(
     '/v1/idempotency-keys',
@@ -53,7 +53,7 @@ export const idempotencyKeyRoutes: Routes = async (app, { once, config, reads })
             expires_in: Type.Optional(
               Type.Integer({
                 minimum: 1,
-                maximum: expires_max_s,
+                maximum: expiresMaxS,
                 description: 'In seconds. An hour by default.',
               }),
             ),
@@ -66,14 +66,14 @@ export const idempotencyKeyRoutes: Routes = async (app, { once, config, reads })
       },
     },
     async (request, reply) => {
-      const { operation, expires_in } = request.body
+      const { operation, expires_in: expiresIn } = request.body
       const { account } = callerOf(request)
-      const { key, expires_at } = once.issueKey({
+      const { key, expiresAt } = once.issueKey({
         account,
         operation,
-        ...(expires_in !== undefined && { expires_in_ms: expires_in * 1_000 }),
+        ...(expiresIn !== undefined && { expiresInMs: expiresIn * 1_000 }),
       })
-      return reply.code(201).send({ key, operation, expires_at: new Date(expires_at) })
+      return reply.code(201).send({ key, operation, expires_at: new Date(expiresAt) })
     },
   )
 
@@ -144,7 +144,7 @@ async function usesOf(once: Onlyonce<PostgresTx>, records: readonly RecordId[]) 
 
 /** What an account may know of its record: not who worked on it. Null where there is none to be seen. */
 async function useOf(once: Onlyonce<PostgresTx>, id: RecordId) {
-  const { state, created_at, changed_at, expires_at } = await once.explain(id)
+  const { state, createdAt, changedAt, expiresAt } = await once.explain(id)
   if (state === 'none' || state === 'expired') return null
   const reply = state === 'completed' ? (await operator(once).show(id, { reply: true })).reply : null
   return {
@@ -153,9 +153,9 @@ async function useOf(once: Onlyonce<PostgresTx>, id: RecordId) {
     ...(state === 'retryable' && (await didNothing(once, id)) ? NOTHING_DONE : STORIES[state]),
     status: reply?.status ?? null,
     location: reply?.headers.find(([name]) => name === 'location')?.[1] ?? null,
-    created_at: new Date(created_at!),
-    changed_at: new Date(changed_at!),
-    expires_at: expires_at === null ? null : new Date(expires_at),
+    created_at: new Date(createdAt!),
+    changed_at: new Date(changedAt!),
+    expires_at: expiresAt === null ? null : new Date(expiresAt),
   }
 }
 
@@ -163,7 +163,7 @@ async function useOf(once: Onlyonce<PostgresTx>, id: RecordId) {
 async function didNothing(once: Onlyonce<PostgresTx>, id: RecordId): Promise<boolean> {
   if (id.operation.startsWith('webhook_endpoints.')) return false
   const { record } = await operator(once).show(id)
-  return record?.state === 'retryable' && record.recovery_point === null
+  return record?.state === 'retryable' && record.recoveryPoint === null
 }
 
 const NOTHING_DONE = {

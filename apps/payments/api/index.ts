@@ -119,10 +119,10 @@ async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
     methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
     // For routes that ask nothing more: under overload no write begins, and replays are served.
     admit: (asked) => service.limits.admitWork(asked),
-    lease_ms: service.config.timing.lease_ms,
+    leaseMs: service.config.timing.leaseMs,
     key: keys.issued === 'required' ? 'issued' : 'required',
-    ...(keys.deadline_header !== null && { deadline_header: keys.deadline_header }),
-    ...(keys.calls_deadline_ms !== null && { deadline_ms: keys.calls_deadline_ms }),
+    ...(keys.deadlineHeader !== null && { deadlineHeader: keys.deadlineHeader }),
+    ...(keys.callsDeadlineMs !== null && { deadlineMs: keys.callsDeadlineMs }),
   })
   await addRoutes(v1, service, V1_ROUTES)
 }
@@ -136,11 +136,11 @@ function openFastify({ log, config }: Service): Api {
   const app = fastify({
     loggerInstance: log,
     genReqId: requestIdOf,
-    trustProxy: config.trusted_proxies.length === 0 ? false : [...config.trusted_proxies],
+    trustProxy: config.trustedProxies.length === 0 ? false : [...config.trustedProxies],
     logController: new LogController({ requestIdLogLabel: 'request_id' }),
-    bodyLimit: API_LIMITS.body_size_max_bytes,
-    requestTimeout: API_LIMITS.request_timeout_ms,
-    routerOptions: { maxParamLength: API_LIMITS.path_parameter_length_max },
+    bodyLimit: API_LIMITS.bodySizeMaxBytes,
+    requestTimeout: API_LIMITS.requestTimeoutMs,
+    routerOptions: { maxParamLength: API_LIMITS.pathParameterLengthMax },
     // Requests that are on their way when the drain begins are answered, and their connections closed.
     return503OnClosing: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },

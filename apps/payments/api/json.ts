@@ -11,15 +11,15 @@ import type { Api } from './type.ts'
  */
 export function readJsonOnly(app: Api): void {
   app.removeAllContentTypeParsers()
-  const { body_size_max_bytes, json_depth_max, json_members_max } = API_LIMITS
-  const options = { parseAs: 'buffer', bodyLimit: body_size_max_bytes } as const
+  const { bodySizeMaxBytes, jsonDepthMax, jsonMembersMax } = API_LIMITS
+  const options = { parseAs: 'buffer', bodyLimit: bodySizeMaxBytes } as const
   app.addContentTypeParser('application/json', options, async (request: FastifyRequest, body: Buffer) => {
     refuseEncodings(request)
     if (body.length === 0) return undefined
     const { value, inexact } = parseStrictJson(body, {
-      body_size_max_bytes,
-      json_depth_max,
-      json_members_max,
+      bodySizeMaxBytes,
+      jsonDepthMax,
+      jsonMembersMax,
     })
     const [number] = inexact
     if (number !== undefined) refuseAt(number.pointer.split('/').slice(1), INEXACT)

@@ -5,10 +5,10 @@ import { API_LIMITS } from './limits.ts'
 export function refuseLargeMetadata(body: unknown): void {
   const metadata = (body as { metadata?: unknown } | null | undefined)?.metadata
   if (typeof metadata !== 'object') return
-  const { metadata_max_bytes } = API_LIMITS
-  if (Buffer.byteLength(JSON.stringify(metadata)) <= metadata_max_bytes) return
+  const { metadataMaxBytes } = API_LIMITS
+  if (Buffer.byteLength(JSON.stringify(metadata)) <= metadataMaxBytes) return
   throw new Refused('invalid_request', {
     field: 'metadata',
-    detail: `metadata takes more than ${metadata_max_bytes} bytes as JSON in UTF-8.`,
+    detail: `metadata takes more than ${metadataMaxBytes} bytes as JSON in UTF-8.`,
   })
 }

@@ -21,9 +21,9 @@ export function answerClientError(error: Error & { code?: string }, socket: Sock
     return
   }
   // A request that came whole is at work, and what came behind it is wrong. An answer now would be taken for that request's.
-  const at_work = [...(owed.get(socket) ?? [])].filter(({ req }) => req.complete)
-  if (at_work.length > 0) {
-    at_work.at(-1)!.once('finish', () => socket.end())
+  const atWork = [...(owed.get(socket) ?? [])].filter(({ req }) => req.complete)
+  if (atWork.length > 0) {
+    atWork.at(-1)!.once('finish', () => socket.end())
     return
   }
   const known = CLIENT_ERRORS[error.code ?? '']
@@ -66,13 +66,13 @@ export function refuseAmbiguous({ raw }: FastifyRequest): void {
 }
 
 function problemOf(code: ProblemCode, detail?: string) {
-  const request_id = makeId('req')
-  const body = JSON.stringify({ ...problemBody(code, { ...(detail && { detail }) }), request_id })
+  const requestId = makeId('req')
+  const body = JSON.stringify({ ...problemBody(code, { ...(detail && { detail }) }), request_id: requestId })
   const headers = {
     'Content-Type': PROBLEM_TYPE,
     'Content-Length': `${Buffer.byteLength(body)}`,
     'Cache-Control': 'no-store',
-    'Request-Id': request_id,
+    'Request-Id': requestId,
     Connection: 'close',
   }
   return { status: PROBLEMS[code].status, headers, body }

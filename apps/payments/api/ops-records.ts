@@ -130,7 +130,7 @@ export const opsRecordRoutes: Routes = async (app, service) => {
             older_than: Type.Optional(
               Type.Integer({ minimum: 0, maximum: 31_536_000, description: 'In seconds.' }),
             ),
-            limit: Type.Optional(Type.Integer({ minimum: 1, maximum: API_LIMITS.page_max })),
+            limit: Type.Optional(Type.Integer({ minimum: 1, maximum: API_LIMITS.pageMax })),
             cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 2_000 })),
           },
           { additionalProperties: false },
@@ -144,16 +144,16 @@ export const opsRecordRoutes: Routes = async (app, service) => {
         },
       },
     },
-    async ({ query: { account, older_than, limit, cursor } }) => {
+    async ({ query: { account, older_than: olderThan, limit, cursor } }) => {
       const page = await withCursor(cursor, () =>
         operator(once).list({
           ...(account !== undefined && { account }),
-          ...(older_than !== undefined && { older_than_ms: older_than * 1_000 }),
-          limit: limit ?? API_LIMITS.page_default,
+          ...(olderThan !== undefined && { olderThanMs: olderThan * 1_000 }),
+          limit: limit ?? API_LIMITS.pageDefault,
           ...(cursor !== undefined && { cursor }),
         }),
       )
-      return { data: page.records, has_more: page.cursor !== null, next_cursor: page.cursor }
+      return { data: page.records.map(onTheWire), has_more: page.cursor !== null, next_cursor: page.cursor }
     },
   )
 
@@ -214,8 +214,8 @@ export const opsRecordRoutes: Routes = async (app, service) => {
         throw new Refused('invalid_request', { field: 'key', detail })
       }
       const { step, result } = evidence
-      const call_key = seen?.waits_for ?? derivedKey({ ...record, step })
-      await addEvidence(once, { account, key: call_key, result, by, why })
+      const callKey = seen?.waitsFor ?? derivedKey({ ...record, step })
+      await addEvidence(once, { account, key: callKey, result, by, why })
       if (state === 'parked') await operator(once).unpark(record, { by, why })
       return await storyOf(service, record)
     },
@@ -256,6 +256,25 @@ function refuseReply(error: unknown): never {
 }
 
 async function storyOf({ once }: Pick<Service, 'once'>, id: RecordId) {
-  const { state, why, next, in_doubt, record, attempts, audit } = await operator(once).show(id)
-  return { state, why, next, in_doubt, record, attempts, audit }
+  const { state, why, next, inDoubt, record, attempts, audit } = await operator(once).show(id)
+  return {
+    state,
+    why,
+    next,
+    in_doubt: inDoubt === null ? null : onTheWire(inDoubt),
+    record: record === null ? null : onTheWire(record),
+    attempts: attempts.map(onTheWire),
+    audit: audit.map(onTheWire),
+  }
+}
+
+/** Members of the API are in snake_case, those of the library in camelCase. */
+function onTheWire(shown: object): Record<string, unknown> {
+  const members = Object.entries(shown)
+  return Object.fromEntries(
+    members.map(([name, value]) => [
+      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      value,
+    ]),
+  )
 }

@@ -146,8 +146,8 @@ export const opsRoutes: Routes = async (app, service) => {
         response: { 200: ApiKey },
       },
     },
-    async ({ params: { account_id, mode, key_id } }) => {
-      const revoked = await revokeApiKey(pool, account_id, mode, key_id)
+    async ({ params: { account_id: accountId, mode, key_id: keyId } }) => {
+      const revoked = await revokeApiKey(pool, accountId, mode, keyId)
       if (revoked === null) throw new Refused('not_found')
       return revoked
     },
@@ -193,18 +193,18 @@ export const opsRoutes: Routes = async (app, service) => {
       const pseudonym = body.how === 'erase' ? null : (body.pseudonym ?? makeId('payer'))
       const { after: position } = readPage(PAYMENTS, body.cursor === undefined ? {} : { cursor: body.cursor })
       const { payer } = body
-      const compared_ms = comparedMs(service, body.mode)
+      const lookBackMs = comparedMs(service, body.mode)
       const { changed, after } = await forgetPayer(pool, account, {
         payer,
         pseudonym,
         after: position?.[0] ?? null,
-        compared_ms,
+        comparedMs: lookBackMs,
       })
       log.info({ account, how: body.how, payments: changed }, 'a payer was forgotten')
       return {
         payments: changed,
         pseudonym,
-        copies_until: new Date(Date.now() + Math.max(compared_ms, copiesKeptMs(service))),
+        copies_until: new Date(Date.now() + Math.max(lookBackMs, copiesKeptMs(service))),
         next_cursor: after === null ? null : writeCursor(PAYMENTS, [after]),
       }
     },
@@ -213,10 +213,10 @@ export const opsRoutes: Routes = async (app, service) => {
 
 /** As long as a payment of this mode is in the way of another one of the same order. */
 function comparedMs({ config, gateways }: Service, mode: 'test' | 'live'): number {
-  return windowOf(config.keys.retention_ms, gateways[mode]?.key_lifetime_ms ?? 0)
+  return windowOf(config.keys.retentionMs, gateways[mode]?.keyLifetimeMs ?? 0)
 }
 
 /** Stored replies replay for so long, and events are listed for so long. */
 function copiesKeptMs({ config }: Service): number {
-  return Math.max(config.keys.retention_ms, LIMITS.webhook_retention_ms)
+  return Math.max(config.keys.retentionMs, LIMITS.webhookRetentionMs)
 }

@@ -3,17 +3,17 @@ import { Type } from 'typebox'
 import { Refused } from '../problems.ts'
 import { API_LIMITS } from './limits.ts'
 
-const { page_default, page_max, cursor_length_max } = API_LIMITS
+const { pageDefault, pageMax, cursorLengthMax } = API_LIMITS
 
 /** The members of a query that every list has. Spread them into the schema of the query. */
 export const PAGE_QUERY = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: page_max, default: page_default, description: 'How many at most.' }),
+    Type.Integer({ minimum: 1, maximum: pageMax, default: pageDefault, description: 'How many at most.' }),
   ),
   cursor: Type.Optional(
     Type.String({
       minLength: 1,
-      maxLength: cursor_length_max,
+      maxLength: cursorLengthMax,
       description: 'The next_cursor of the page before.',
     }),
   ),
@@ -60,7 +60,7 @@ export function readPage(
   list: List,
   query: { readonly limit?: number; readonly cursor?: string },
 ): PageRequest {
-  const limit = query.limit ?? page_default
+  const limit = query.limit ?? pageDefault
   return { limit, after: query.cursor === undefined ? null : readCursor(list, query.cursor) }
 }
 
@@ -72,8 +72,12 @@ export function pageOf<T>(
   positionOf: (item: T) => readonly string[],
 ) {
   const data = found.slice(0, limit)
-  const has_more = found.length > limit
-  return { data, has_more, next_cursor: has_more ? writeCursor(list, positionOf(data.at(-1)!)) : null }
+  const hasMore = found.length > limit
+  return {
+    data,
+    has_more: hasMore,
+    next_cursor: hasMore ? writeCursor(list, positionOf(data.at(-1)!)) : null,
+  }
 }
 
 export function writeCursor(list: List, position: readonly string[]): string {

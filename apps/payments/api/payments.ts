@@ -122,9 +122,9 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
       preHandler: idempotent({
         operation: capturePayment,
         admit: admitWork,
-        input: ({ body, path_params }) => {
+        input: ({ body, pathParams }) => {
           const { amount = null, final = null } = body as CaptureBody
-          return { payment: path_params.payment!, amount, final }
+          return { payment: pathParams.payment!, amount, final }
         },
       }),
     },
@@ -144,9 +144,9 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
       preHandler: idempotent({
         operation: cancelPayment,
         admit: admitWork,
-        input: ({ body, path_params }) => {
+        input: ({ body, pathParams }) => {
           const { reason = null } = body as CancelBody
-          return { payment: path_params.payment!, reason }
+          return { payment: pathParams.payment!, reason }
         },
       }),
     },
@@ -166,9 +166,9 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
       preHandler: idempotent({
         operation: refundPayment,
         admit: admitWork,
-        input: ({ body, path_params }) => {
+        input: ({ body, pathParams }) => {
           const { amount = null, reason = null, metadata = {} } = body as RefundBody
-          return { payment: path_params.payment!, amount, reason, metadata }
+          return { payment: pathParams.payment!, amount, reason, metadata }
         },
       }),
     },
@@ -229,7 +229,7 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
 function ofPayment({ limits, pool }: Service): Admit {
   return (asked) =>
     limits.admitWork(asked, async () => {
-      const currency = await findCurrency(bounded(pool), asked.account, asked.path_params.payment!)
+      const currency = await findCurrency(bounded(pool), asked.account, asked.pathParams.payment!)
       if (currency === null) throw new Refused('not_found')
       const { amount } = asked.body() as { amount?: unknown }
       if (amount !== undefined) parseAmount(amount, currency)
@@ -241,8 +241,8 @@ function ofPayment({ limits, pool }: Service): Admit {
  * Only the request that would run is asked about, so that what was accepted before the account changed its mind is replayed.
  */
 async function refuseUnnamed({ pool }: Pick<Service, 'pool'>, asked: Asked): Promise<void> {
-  const { reference, unique_reference, duplicates } = asked.body() as CreatePaymentBody
-  if (duplicates === 'warn' || reference !== undefined || unique_reference !== undefined) return
+  const { reference, unique_reference: uniqueReference, duplicates } = asked.body() as CreatePaymentBody
+  if (duplicates === 'warn' || reference !== undefined || uniqueReference !== undefined) return
   const refuses = duplicates ?? (await findAccount(bounded(pool), asked.account))?.duplicates
   if (refuses !== 'refuse') return
   throw new Refused('invalid_request', {
@@ -255,18 +255,17 @@ async function refuseUnnamed({ pool }: Pick<Service, 'pool'>, asked: Asked): Pro
 /** The form of the body is checked by then; whether there is such a currency, and such an amount in it, is not. */
 function readCreate(body: CreatePaymentBody) {
   const currency = parseCurrency(body.currency)
-  const { payment_method, capture_method = 'automatic', payer = null, reference = null, metadata = {} } = body
-  const { unique_reference = null, duplicates = null } = body
+  const { payer = null, reference = null, metadata = {}, duplicates = null } = body
   const amount = parseAmount(body.amount, currency)
   return {
     amount,
     currency,
-    payment_method,
-    capture_method,
+    payment_method: body.payment_method,
+    capture_method: body.capture_method ?? 'automatic',
     payer,
     reference,
     metadata,
-    unique_reference,
+    unique_reference: body.unique_reference ?? null,
     duplicates,
   }
 }

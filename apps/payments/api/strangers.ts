@@ -5,7 +5,7 @@ import { API_LIMITS } from './limits.ts'
 
 interface Bucket {
   points: number
-  at_ms: number
+  atMs: number
 }
 
 /**
@@ -14,13 +14,13 @@ interface Bucket {
  * Every process counts by itself.
  */
 export class Strangers {
-  readonly #per_minute: number
+  readonly #perMinute: number
   readonly #now: () => number
   /** By address, those used last at the end. */
   readonly #buckets = new Map<string, Bucket>()
 
-  constructor(per_minute: number, now: () => number = () => performance.now()) {
-    this.#per_minute = per_minute
+  constructor(perMinute: number, now: () => number = () => performance.now()) {
+    this.#perMinute = perMinute
     this.#now = now
   }
 
@@ -32,10 +32,10 @@ export class Strangers {
     const name = networkOf(ip)
     const bucket = this.#bucketOf(name)
     if (bucket.points < 1) {
-      const wait_ms = ((1 - bucket.points) * 60_000) / this.#per_minute
+      const waitMs = ((1 - bucket.points) * 60_000) / this.#perMinute
       throw new Refused('rate_limited', {
         headers: {
-          'Retry-After': `${Math.max(1, Math.ceil(wait_ms / 1_000))}`,
+          'Retry-After': `${Math.max(1, Math.ceil(waitMs / 1_000))}`,
           'Stripe-Should-Retry': 'true',
           'Stripe-Rate-Limited-Reason': 'address-rate',
         },
@@ -44,21 +44,21 @@ export class Strangers {
     bucket.points -= 1
     return () => {
       const same = this.#bucketOf(name)
-      same.points = Math.min(this.#per_minute, same.points + 1)
+      same.points = Math.min(this.#perMinute, same.points + 1)
     }
   }
 
   #bucketOf(name: string): Bucket {
-    const now_ms = this.#now()
+    const nowMs = this.#now()
     const known = this.#buckets.get(name)
-    const { points, at_ms } = known ?? { points: this.#per_minute, at_ms: now_ms }
-    const bucket = known ?? { points, at_ms }
-    bucket.points = Math.min(this.#per_minute, points + ((now_ms - at_ms) * this.#per_minute) / 60_000)
-    bucket.at_ms = now_ms
+    const { points, atMs } = known ?? { points: this.#perMinute, atMs: nowMs }
+    const bucket = known ?? { points, atMs }
+    bucket.points = Math.min(this.#perMinute, points + ((nowMs - atMs) * this.#perMinute) / 60_000)
+    bucket.atMs = nowMs
     this.#buckets.delete(name)
     this.#buckets.set(name, bucket)
     const [oldest] = this.#buckets.keys()
-    if (this.#buckets.size > API_LIMITS.stranger_addresses_max && oldest !== undefined) {
+    if (this.#buckets.size > API_LIMITS.strangerAddressesMax && oldest !== undefined) {
       this.#buckets.delete(oldest)
     }
     return bucket

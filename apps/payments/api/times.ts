@@ -16,10 +16,10 @@ export const Time = Type.String({
 
 /** In milliseconds since the epoch. The form is checked by then; whether there is such a day is not. */
 export function readTime(field: string, text: string): number {
-  const at_ms = Date.parse(text)
+  const atMs = Date.parse(text)
   const day = text.slice(0, 10)
   // The platform takes the 30th of February for the 1st of March, and the database takes neither.
-  const is_day = new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
-  if (is_day && at_ms >= 0) return at_ms
+  const isDay = new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
+  if (isDay && atMs >= 0) return atMs
   throw new Refused('invalid_request', { field, detail: `${field} is no day and time since 1970.` })
 }

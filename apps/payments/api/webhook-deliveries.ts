@@ -40,7 +40,7 @@ export const webhookDeliveryRoutes: Routes = async (app, service) => {
     },
     async (request) => {
       const { account } = callerOf(request)
-      const { limit = API_LIMITS.page_default, cursor } = request.query
+      const { limit = API_LIMITS.pageDefault, cursor } = request.query
       const after = cursor === undefined ? {} : { after: cursor }
       const page = await withCursor(cursor, () =>
         service.reads.turn(account, async () => {

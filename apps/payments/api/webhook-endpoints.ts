@@ -14,10 +14,10 @@ const Url = Type.String({
 })
 const Types = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
   minItems: 1,
-  maxItems: LIMITS.webhook_types_max,
+  maxItems: LIMITS.webhookTypesMax,
   description: 'The events that it wants; payment.* is all that begin so. Null: all of them.',
 })
-const Description = Type.String({ minLength: 1, maxLength: LIMITS.why_length_max })
+const Description = Type.String({ minLength: 1, maxLength: LIMITS.whyLengthMax })
 const tags = ['webhooks']
 
 /**
@@ -149,7 +149,7 @@ export const webhookEndpointRoutes: Routes = async (app, service) => {
             keep_old_for: Type.Optional(
               Type.Integer({
                 minimum: 0,
-                maximum: Math.floor(LIMITS.webhook_secret_kept_max_ms / 1_000),
+                maximum: Math.floor(LIMITS.webhookSecretKeptMaxMs / 1_000),
                 default: 0,
                 description: 'In seconds.',
               }),
@@ -163,8 +163,8 @@ export const webhookEndpointRoutes: Routes = async (app, service) => {
     },
     async (request) => {
       const { id } = request.params
-      const keep_ms = (request.body.keep_old_for ?? 0) * 1_000
-      const { secret } = await endpoints.rotateSecret({ account: callerOf(request).account, id, keep_ms })
+      const keepMs = (request.body.keep_old_for ?? 0) * 1_000
+      const { secret } = await endpoints.rotateSecret({ account: callerOf(request).account, id, keepMs })
       return { id, secret }
     },
   )

@@ -30,8 +30,13 @@ export const Delivery = Type.Object({
   failure: Nullable(Type.String()),
 })
 
-export function presentEndpoint({ created_at, changed_at, ...endpoint }: WebhookEndpoint) {
-  return { ...endpoint, created_at: new Date(created_at), changed_at: new Date(changed_at) }
+export function presentEndpoint({ disabledWhy, createdAt, changedAt, ...endpoint }: WebhookEndpoint) {
+  return {
+    ...endpoint,
+    disabled_why: disabledWhy,
+    created_at: new Date(createdAt),
+    changed_at: new Date(changedAt),
+  }
 }
 
 export function presentDelivery(delivery: WebhookDelivery) {
@@ -41,9 +46,9 @@ export function presentDelivery(delivery: WebhookDelivery) {
     type,
     state,
     attempts,
-    due_at: timeOf(delivery.due_at),
-    created_at: new Date(delivery.created_at),
-    ended_at: timeOf(delivery.ended_at),
+    due_at: timeOf(delivery.dueAt),
+    created_at: new Date(delivery.createdAt),
+    ended_at: timeOf(delivery.endedAt),
     status,
     failure: failure?.message ?? null,
   }

@@ -15,9 +15,9 @@ type Pool = Pick<pg.Pool, 'query'>
  * @example
  * const { authenticate } = authenticator(bounded(pool))
  */
-export function bounded(pool: Pool, max_ms: number = LIMITS.look_max_ms): Queryable {
+export function bounded(pool: Pool, maxMs: number = LIMITS.lookMaxMs): Queryable {
   const looks = looksOf(pool)
-  const query = (text: string, values: unknown[] = []) => looks.query(text, values, max_ms)
+  const query = (text: string, values: unknown[] = []) => looks.query(text, values, maxMs)
   return { query: query as Queryable['query'] }
 }
 
@@ -42,33 +42,33 @@ class Looks {
     this.#pool = pool
   }
 
-  async query(text: string, values: unknown[], max_ms: number): Promise<unknown> {
-    if (this.#silent) await this.#refuseWhileSilent(max_ms)
-    return await this.#ask(text, values, max_ms)
+  async query(text: string, values: unknown[], maxMs: number): Promise<unknown> {
+    if (this.#silent) await this.#refuseWhileSilent(maxMs)
+    return await this.#ask(text, values, maxMs)
   }
 
   /** A request has the database asked whether it is there, and waits a moment for that. One question at a time is enough for all. */
-  async #refuseWhileSilent(max_ms: number): Promise<void> {
-    this.#probe ??= this.#ask('SELECT 1', [], max_ms)
+  async #refuseWhileSilent(maxMs: number): Promise<void> {
+    this.#probe ??= this.#ask('SELECT 1', [], maxMs)
       .catch(() => {})
       .finally(() => {
         this.#probe = null
       })
-    await Promise.race([this.#probe, sleep(LIMITS.look_again_wait_ms)])
+    await Promise.race([this.#probe, sleep(LIMITS.lookAgainWaitMs)])
     if (this.#silent) throw new Refused('unavailable')
   }
 
   /** In all: the wait for a connection is as much a wait as that for the answer. */
-  async #ask(text: string, values: unknown[], max_ms: number): Promise<unknown> {
+  async #ask(text: string, values: unknown[], maxMs: number): Promise<unknown> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         this.#silent = true
         // As the driver says it: it is logged, and told as what it is.
         reject(new Error('Query read timeout'))
-      }, max_ms)
+      }, maxMs)
     })
-    const asked = this.#pool.query({ text, values, query_timeout: max_ms } as pg.QueryConfig)
+    const asked = this.#pool.query({ text, values, query_timeout: maxMs } as pg.QueryConfig)
     try {
       const answer = await Promise.race([asked, late])
       this.#silent = false

@@ -12,12 +12,12 @@ export function poolOptions(config: Config, url: string): pg.PoolConfig {
   const { database } = config
   return {
     connectionString: url,
-    ...(database.kind === 'url' && { max: database.pool_size }),
-    connectionTimeoutMillis: LIMITS.connection_wait_max_ms,
+    ...(database.kind === 'url' && { max: database.poolSize }),
+    connectionTimeoutMillis: LIMITS.connectionWaitMaxMs,
     keepAlive: true,
     ...sessionOptions(config, {
-      lock_timeout: LIMITS.lock_wait_max_ms,
-      idle_in_transaction_session_timeout: LIMITS.idle_in_transaction_max_ms,
+      lock_timeout: LIMITS.lockWaitMaxMs,
+      idle_in_transaction_session_timeout: LIMITS.idleInTransactionMaxMs,
     }),
   }
 }
@@ -27,13 +27,13 @@ export function readsPoolOptions(config: Config, url: string): pg.PoolConfig {
   const { database } = config
   return {
     connectionString: url,
-    max: database.kind === 'url' ? database.reads_pool_size : SERVICE_LIMITS.reads_pool_size,
-    connectionTimeoutMillis: LIMITS.connection_wait_max_ms,
-    query_timeout: SERVICE_LIMITS.read_max_ms + SERVICE_LIMITS.read_answer_margin_ms,
+    max: database.kind === 'url' ? database.readsPoolSize : SERVICE_LIMITS.readsPoolSize,
+    connectionTimeoutMillis: LIMITS.connectionWaitMaxMs,
+    query_timeout: SERVICE_LIMITS.readMaxMs + SERVICE_LIMITS.readAnswerMarginMs,
     keepAlive: true,
     ...sessionOptions(config, {
-      statement_timeout: SERVICE_LIMITS.read_max_ms,
-      lock_timeout: LIMITS.lock_wait_max_ms,
+      statement_timeout: SERVICE_LIMITS.readMaxMs,
+      lock_timeout: LIMITS.lockWaitMaxMs,
       default_transaction_read_only: 'on',
     }),
   }
@@ -44,17 +44,17 @@ export function readsPoolOptions(config: Config, url: string): pg.PoolConfig {
  * A statement that waits for a row gives its connection back soon: the rows of one account must not take the connections of all.
  */
 export function limitsPoolOptions(config: Config, url: string): pg.PoolConfig {
-  const { wait_max_ms, velocity_wait_max_ms, pool_size } = config.limits
-  const longest_ms = Math.max(wait_max_ms, velocity_wait_max_ms)
-  const statement_ms = longest_ms + SERVICE_LIMITS.limits_statement_margin_ms
+  const { waitMaxMs, velocityWaitMaxMs, poolSize } = config.limits
+  const longestMs = Math.max(waitMaxMs, velocityWaitMaxMs)
+  const statementMs = longestMs + SERVICE_LIMITS.limitsStatementMarginMs
   return {
     connectionString: url,
-    max: pool_size,
-    connectionTimeoutMillis: longest_ms,
+    max: poolSize,
+    connectionTimeoutMillis: longestMs,
     // For servers behind a pooler, and for connections on which nothing comes back.
-    query_timeout: statement_ms,
+    query_timeout: statementMs,
     keepAlive: true,
-    ...sessionOptions(config, { lock_timeout: wait_max_ms, statement_timeout: statement_ms }),
+    ...sessionOptions(config, { lock_timeout: waitMaxMs, statement_timeout: statementMs }),
   }
 }
 

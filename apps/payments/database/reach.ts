@@ -3,8 +3,8 @@ import { isDatabaseAway, isRefused } from './away.ts'
 
 /** The database could not be reached for as long as a start may wait. One line says so. */
 export class NotReached extends Error {
-  constructor(where: string, error: unknown, waited_ms: number) {
-    const after = waited_ms === 0 ? 'at once' : `after ${Math.round(waited_ms / 1_000)} s`
+  constructor(where: string, error: unknown, waitedMs: number) {
+    const after = waitedMs === 0 ? 'at once' : `after ${Math.round(waitedMs / 1_000)} s`
     super(`PostgreSQL at ${where} cannot be reached (${reasonOf(error)}). The start gave up ${after}.`)
     this.name = 'NotReached'
   }
@@ -22,7 +22,7 @@ export interface ReachOptions {
   /** The address of the database; its password is not shown. */
   readonly url: string
   /** How long a start waits for the database, over all that it does there. Zero: not at all. */
-  readonly wait_max_ms: number
+  readonly waitMaxMs: number
   /** Ends the wait. */
   readonly signal?: AbortSignal
   /** Told once, in one line. */
@@ -38,7 +38,7 @@ const PAUSE_MAX_MS = 5_000
  */
 export class Reach {
   readonly #options: ReachOptions
-  readonly #begun_ms = performance.now()
+  readonly #begunMs = performance.now()
   #told = false
 
   constructor(options: ReachOptions) {
@@ -58,19 +58,19 @@ export class Reach {
   }
 
   async #pause(tries: number, error: unknown): Promise<void> {
-    const { url, wait_max_ms, signal, tell } = this.#options
+    const { url, waitMaxMs, signal, tell } = this.#options
     const where = placeOf(url)
-    const ceiling_ms = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(tries, 10))
-    const pause_ms = ceiling_ms * (0.5 + Math.random() / 2)
-    const waited_ms = performance.now() - this.#begun_ms
-    if (waited_ms + pause_ms > wait_max_ms) throw new NotReached(where, error, wait_max_ms)
+    const ceilingMs = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(tries, 10))
+    const pauseMs = ceilingMs * (0.5 + Math.random() / 2)
+    const waitedMs = performance.now() - this.#begunMs
+    if (waitedMs + pauseMs > waitMaxMs) throw new NotReached(where, error, waitMaxMs)
     if (!this.#told) {
       tell(
         `PostgreSQL at ${where} cannot be reached (${reasonOf(error)}). Waiting for it; --wait 0 gives up at once.`,
       )
     }
     this.#told = true
-    await sleep(pause_ms, undefined, { ...(signal && { signal }) }).catch(() => {})
+    await sleep(pauseMs, undefined, { ...(signal && { signal }) }).catch(() => {})
   }
 
   #refuseWhenOver(): void {

@@ -16,14 +16,14 @@ interface Place {
 export class Reads {
   readonly #pool: pg.Pool
   readonly #pooled: boolean
-  readonly #each_max: number
+  readonly #eachMax: number
   readonly #places = new Map<string, Place>()
 
   /** `pooled`: behind a pooler a session has no settings of ours, so each read sets its own. */
   constructor(pool: pg.Pool, { pooled }: { readonly pooled: boolean }) {
     this.#pool = pool
     this.#pooled = pooled
-    this.#each_max = Math.max(1, Math.floor(pool.options.max / 2))
+    this.#eachMax = Math.max(1, Math.floor(pool.options.max / 2))
   }
 
   /**
@@ -57,7 +57,7 @@ export class Reads {
     const client = await this.#pool.connect()
     let broken = true
     try {
-      await client.query(`BEGIN READ ONLY; SET LOCAL statement_timeout = ${LIMITS.read_max_ms}`)
+      await client.query(`BEGIN READ ONLY; SET LOCAL statement_timeout = ${LIMITS.readMaxMs}`)
       const found = await client.query(text, values)
       await client.query('COMMIT')
       broken = false
@@ -70,11 +70,11 @@ export class Reads {
   async #enter(account: string): Promise<void> {
     const place = this.#places.get(account) ?? { active: 0, waiting: [] }
     this.#places.set(account, place)
-    if (place.active < this.#each_max) {
+    if (place.active < this.#eachMax) {
       place.active += 1
       return
     }
-    if (place.waiting.length >= LIMITS.reads_waiting_max) throw tooMany()
+    if (place.waiting.length >= LIMITS.readsWaitingMax) throw tooMany()
     // Whoever leaves hands its place over, so `active` stays as it is.
     await new Promise<void>((resolve) => place.waiting.push(resolve))
   }

@@ -120,12 +120,12 @@ export interface Gateway {
   readonly name: string
   readonly mode: Mode
   /** How long the other side remembers idempotency keys. */
-  readonly key_lifetime_ms: number
+  readonly keyLifetimeMs: number
   /** How long its lookups may miss what was done. */
-  readonly settle_ms: number
-  readonly timeout_ms: number
+  readonly settleMs: number
+  readonly timeoutMs: number
   /** The longest time that it holds money. */
-  readonly hold_max_ms: number
+  readonly holdMaxMs: number
   /** What its ids look like, from the first character to the last. */
   readonly ids: Readonly<Record<Movement['kind'], RegExp>>
   authorize(order: AuthorizeOrder, context: CallContext): Promise<Authorized | Decline>
@@ -137,10 +137,10 @@ export interface Gateway {
   findVoid(order: VoidOrder, context: CallContext): Promise<Found<Voided | Decline>>
   findRefund(order: RefundOrder, context: CallContext): Promise<Found<Refunded | Decline>>
   /** Null where the processor says that there is none. Throws where it does not say. */
-  lookUp(kind: Movement['kind'], gateway_id: string, signal: AbortSignal): Promise<Charge | null>
+  lookUp(kind: Movement['kind'], gatewayId: string, signal: AbortSignal): Promise<Charge | null>
   /**
    * What calls of ours with this key have made; of refunds those of this payment, by its name there. Throws where the processor does
-   * not say. Like `find…` it may miss what is younger than `settle_ms`.
+   * not say. Like `find…` it may miss what is younger than `settleMs`.
    */
   lookUpByKey(
     kind: Movement['kind'],

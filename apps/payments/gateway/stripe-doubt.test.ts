@@ -27,9 +27,9 @@ afterAll(() => {
   expect(unhandled).toEqual([])
 })
 
-function open(timeout_ms: number): Gateway {
+function open(timeoutMs: number): Gateway {
   const at = { host: '127.0.0.1', protocol: 'http', port: server.port } as const
-  return stripeGateway({ secret_key: 'sk_test_1', mode: 'test', ...at, timeout_ms })
+  return stripeGateway({ secretKey: 'sk_test_1', mode: 'test', ...at, timeoutMs })
 }
 
 const OURS = intent().metadata
@@ -132,16 +132,16 @@ describe('in doubt', () => {
   })
 
   it('a call that is given up while it waits, and its connection is closed', async () => {
-    const given_up = new AbortController()
+    const givenUp = new AbortController()
     let closed = false
     server.script = (_, socket) => {
       socket.once('close', () => {
         closed = true
       })
-      given_up.abort()
+      givenUp.abort()
       return undefined
     }
-    const call = gateway.authorize(ORDER, { key: KEY, signal: given_up.signal })
+    const call = gateway.authorize(ORDER, { key: KEY, signal: givenUp.signal })
     await expect(call).rejects.toThrow('it was given up')
     await waitUntil('the connection is closed', async () => closed)
   })

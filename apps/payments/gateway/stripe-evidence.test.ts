@@ -13,8 +13,8 @@ import {
 } from '../test/stripe-objects.ts'
 import { evidenceOf } from './stripe.ts'
 
-function event(type: string, object: Changes, idempotency_key: string | null = null): Stripe.Event {
-  const request = { id: 'req_1', idempotency_key }
+function event(type: string, object: Changes, idempotencyKey: string | null = null): Stripe.Event {
+  const request = { id: 'req_1', idempotency_key: idempotencyKey }
   return {
     id: 'evt_1',
     object: 'event',

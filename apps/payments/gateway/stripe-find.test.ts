@@ -22,7 +22,7 @@ let options: StripeOptions
 
 beforeAll(async () => {
   server = await startScriptedServer(() => undefined)
-  options = { secret_key: 'sk_test_1', mode: 'test', host: '127.0.0.1', protocol: 'http', port: server.port }
+  options = { secretKey: 'sk_test_1', mode: 'test', host: '127.0.0.1', protocol: 'http', port: server.port }
   gateway = stripeGateway(options)
 })
 beforeEach(() => {
@@ -60,8 +60,8 @@ describe('an authorization', () => {
       know([intent({ status, amount_received: 0 })])
       expect(await gateway.findAuthorization(ORDER, context())).toEqual(PENDING)
     }
-    const last_payment_error = { code: 'card_declined', decline_code: 'lost_card', message: 'Lost.' }
-    know([intent({ status: 'requires_payment_method', last_payment_error })])
+    const lastPaymentError = { code: 'card_declined', decline_code: 'lost_card', message: 'Lost.' }
+    know([intent({ status: 'requires_payment_method', last_payment_error: lastPaymentError })])
     expect(await gateway.findAuthorization(ORDER, context())).toMatchObject({
       result: { status: 'declined', decline_code: 'lost_card', gateway_id: 'pi_1' },
     })
@@ -174,14 +174,14 @@ describe('movements', () => {
 
 describe('options', () => {
   it.each<[Partial<StripeOptions>, RegExp]>([
-    [{ secret_key: 'sk_live_1' }, /live mode/],
-    [{ secret_key: 'pk_test_1' }, /secret_key begins/],
-    [{ secret_key: 'sk_test_1\n' }, /secret_key begins/],
+    [{ secretKey: 'sk_live_1' }, /live mode/],
+    [{ secretKey: 'pk_test_1' }, /secretKey begins/],
+    [{ secretKey: 'sk_test_1\n' }, /secretKey begins/],
     [{ host: 'api.stripe.com' }, /only for a sandbox/],
-    [{ secret_key: 'sk_live_1', mode: 'live' }, /only for a sandbox/],
+    [{ secretKey: 'sk_live_1', mode: 'live' }, /only for a sandbox/],
     [{ port: 0 }, /port/],
-    [{ timeout_ms: 250 }, /timeout_ms/],
-    [{ settle_ms: 0.5 }, /settle_ms/],
+    [{ timeoutMs: 250 }, /timeoutMs/],
+    [{ settleMs: 0.5 }, /settleMs/],
   ])('refuse %j', (changes, message) => {
     expect(() => stripeGateway({ ...options, ...changes })).toThrow(message)
   })
@@ -190,13 +190,13 @@ describe('options', () => {
     expect(stripeGateway(options)).toMatchObject({
       name: 'stripe',
       mode: 'test',
-      key_lifetime_ms: 82_800_000,
-      settle_ms: 3_900_000,
-      timeout_ms: 10_000,
+      keyLifetimeMs: 82_800_000,
+      settleMs: 3_900_000,
+      timeoutMs: 10_000,
     })
-    expect(stripeGateway({ ...options, settle_ms: 5, timeout_ms: 900 })).toMatchObject({
-      settle_ms: 5,
-      timeout_ms: 900,
+    expect(stripeGateway({ ...options, settleMs: 5, timeoutMs: 900 })).toMatchObject({
+      settleMs: 5,
+      timeoutMs: 900,
     })
   })
 })

@@ -30,16 +30,16 @@ let events: Awaited<ReturnType<typeof openReceiver>>
 
 beforeAll(async () => {
   events = await openReceiver()
-  sandbox = await startGateway({ search_lag_ms: 200, webhook: { url: events.url, secret: 'whsec_test' } })
+  sandbox = await startGateway({ searchLagMs: 200, webhook: { url: events.url, secret: 'whsec_test' } })
   cleanUpLater(() => sandbox.stop())
   gateway = open(10_000)
   impatient = open(900)
   database = await freshDatabase()
 })
 
-function open(timeout_ms: number): Gateway {
-  const { api_key, host, port } = sandbox
-  return stripeGateway({ secret_key: api_key, mode: 'test', host, port, protocol: 'http', timeout_ms })
+function open(timeoutMs: number): Gateway {
+  const { apiKey, host, port } = sandbox
+  return stripeGateway({ secretKey: apiKey, mode: 'test', host, port, protocol: 'http', timeoutMs })
 }
 
 const order = (changes: Partial<AuthorizeOrder> = {}): AuthorizeOrder => ({
@@ -64,34 +64,41 @@ function openOnce(): Onlyonce<PostgresTx> {
   const once = onlyonce({
     store: postgres({ pool: database.pool({ max: 10 }) }),
     secret: 'the-secret-of-the-tests-of-gateways-0123456789',
-    reconcile_after_ms: LOOKS,
+    reconcileAfterMs: LOOKS,
   })
-  cleanUpLater(() => once.close({ max_ms: 1_000 }))
+  cleanUpLater(() => once.close({ maxMs: 1_000 }))
   return once
 }
 
 /** Holds, takes in two parts and gives some back; and holds again, and lets go. */
 const pay = operation('payments.life', async (op, _: null) => {
-  const { timeout_ms, settle_ms, key_lifetime_ms } = impatient
-  const limits = { timeout_ms, settle_ms, key_lifetime_ms }
+  const { timeoutMs, settleMs, keyLifetimeMs } = impatient
+  const limits = { timeoutMs, settleMs, keyLifetimeMs }
   const held = (await op.foreign('authorized', {
     ...limits,
     call: (by) => impatient.authorize(order(), by),
     find: (by) => impatient.findAuthorization(order(), by),
   })) as Authorized
-  const { gateway_id } = held
+  const { gateway_id: gatewayId } = held
   for (const [step, amount, final] of [
     ['first', 300, false],
     ['second', 500, true],
   ] as const) {
-    const part = { gateway_id, capture: `cap_${step}`, amount, currency: 'EUR', final }
+    const part = { gateway_id: gatewayId, capture: `cap_${step}`, amount, currency: 'EUR', final }
     await op.foreign(step, {
       ...limits,
       call: (by) => impatient.capture(part, by),
       find: (by) => impatient.findCapture(part, by),
     })
   }
-  const back = { account: ACCOUNT, gateway_id, refund: 'ref_1', amount: 200, currency: 'EUR', reason: null }
+  const back = {
+    account: ACCOUNT,
+    gateway_id: gatewayId,
+    refund: 'ref_1',
+    amount: 200,
+    currency: 'EUR',
+    reason: null,
+  }
   const refunded = await op.foreign('refunded', {
     ...limits,
     call: (by) => impatient.refund(back, by),
@@ -146,8 +153,8 @@ describe('with the sandbox', () => {
     )
     expect(await gateway.findAuthorization(order(), by)).toEqual({ status: 'found', result: held })
 
-    const { gateway_id } = held
-    const part = { gateway_id, capture: 'cap_1', amount: 300, currency: 'EUR', final: false }
+    const { gateway_id: gatewayId } = held
+    const part = { gateway_id: gatewayId, capture: 'cap_1', amount: 300, currency: 'EUR', final: false }
     const first = context()
     expect(await gateway.findCapture(part, first)).toEqual({ status: 'not_found' })
     const captured = await gateway.capture(part, first)
@@ -158,7 +165,14 @@ describe('with the sandbox', () => {
       code: 'amount_too_large',
     })
 
-    const back = { account: ACCOUNT, gateway_id, refund: 'ref_1', amount: 100, currency: 'EUR', reason: null }
+    const back = {
+      account: ACCOUNT,
+      gateway_id: gatewayId,
+      refund: 'ref_1',
+      amount: 100,
+      currency: 'EUR',
+      reason: null,
+    }
     const given = context()
     const refunded = await gateway.refund(back, given)
     expect(refunded).toMatchObject({ status: 'refunded', amount: 100 })
@@ -184,11 +198,11 @@ describe('with the sandbox', () => {
     ],
     ['pm_card_authenticationRequired', { code: 'authentication_required' }],
     ['pm_of_nobody', { code: 'payment_method_invalid', gateway_id: null }],
-  ])('is told no: %s', async (payment_method, expected) => {
+  ])('is told no: %s', async (paymentMethod, expected) => {
     const by = context()
-    const declined = await gateway.authorize(order({ payment_method }), by)
+    const declined = await gateway.authorize(order({ payment_method: paymentMethod }), by)
     expect(declined).toMatchObject({ status: 'declined', ...expected })
-    expect(await gateway.authorize(order({ payment_method }), by)).toEqual(declined)
+    expect(await gateway.authorize(order({ payment_method: paymentMethod }), by)).toEqual(declined)
   })
 
   it('never takes one key for two orders, nor a wrong API key for a charge', async () => {
@@ -197,7 +211,7 @@ describe('with the sandbox', () => {
     await expect(gateway.authorize(order({ amount: 999 }), by)).rejects.toThrow('idempotency_error')
     const { host, port } = sandbox
     const stranger = stripeGateway({
-      secret_key: 'sk_test_stranger',
+      secretKey: 'sk_test_stranger',
       mode: 'test',
       host,
       port,
@@ -306,13 +320,13 @@ describe('webhooks of the sandbox', () => {
   it('prove each call, in the form that it returned', async () => {
     const [hold, take, leave, back] = [context(), context(), context(), context()]
     const held = (await gateway.authorize(order(), hold)) as Authorized
-    const { gateway_id } = held
+    const { gateway_id: gatewayId } = held
     const captured = await gateway.capture(
-      { gateway_id, capture: 'cap_1', amount: 400, currency: 'EUR', final: true },
+      { gateway_id: gatewayId, capture: 'cap_1', amount: 400, currency: 'EUR', final: true },
       take,
     )
     const refunded = await gateway.refund(
-      { account: ACCOUNT, gateway_id, refund: 'ref_1', amount: 50, currency: 'EUR', reason: null },
+      { account: ACCOUNT, gateway_id: gatewayId, refund: 'ref_1', amount: 50, currency: 'EUR', reason: null },
       back,
     )
     const other = (await gateway.authorize(order(), context())) as Authorized

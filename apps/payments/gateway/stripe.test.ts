@@ -33,7 +33,7 @@ beforeEach(() => {
 function open(changes: Partial<StripeOptions> = {}): Gateway {
   const { port } = server
   return stripeGateway({
-    secret_key: SECRET_KEY,
+    secretKey: SECRET_KEY,
     mode: 'test',
     host: '127.0.0.1',
     protocol: 'http',
@@ -151,8 +151,8 @@ describe('what is sent', () => {
 
 describe('results', () => {
   it('hold money until Stripe says', async () => {
-    const latest_charge = { id: 'ch_1', payment_method_details: { card: { capture_before: 1_700_400_000 } } }
-    const { result } = await authorizeBy(answer(200, held({ latest_charge })), HELD)
+    const latestCharge = { id: 'ch_1', payment_method_details: { card: { capture_before: 1_700_400_000 } } }
+    const { result } = await authorizeBy(answer(200, held({ latest_charge: latestCharge })), HELD)
     expect(result).toMatchObject({ status: 'authorized', capture_before: '2023-11-19T13:20:00.000Z' })
     const { result: silent } = await authorizeBy(answer(200, held()), HELD)
     expect(silent).toMatchObject({ status: 'authorized', capture_before: '2023-11-21T22:13:20.000Z' })
@@ -248,11 +248,11 @@ describe('proved not executed', () => {
       is: 'not_executed',
       why: expect.stringContaining('ECONNREFUSED'),
     })
-    const nameless = open({ host: 'nobody.invalid', protocol: 'https', timeout_ms: 5_000 })
+    const nameless = open({ host: 'nobody.invalid', protocol: 'https', timeoutMs: 5_000 })
     expect(await authorizeBy('', ORDER, nameless)).toMatchObject({ is: 'not_executed' })
     // It speaks no TLS: the request itself never leaves.
     free.script = () => 'HTTP/1.1 400 No\r\n\r\n'
-    const plain = open({ protocol: 'https', port: free.port, timeout_ms: 1_000 })
+    const plain = open({ protocol: 'https', port: free.port, timeoutMs: 1_000 })
     expect(await authorizeBy('', ORDER, plain)).toMatchObject({ is: 'not_executed' })
     expect(free.seen).toEqual([])
   })
@@ -280,8 +280,8 @@ describe('refused for good', () => {
 })
 
 describe('captures and voids of what is in another state', () => {
-  const state = (payment_intent: unknown) =>
-    answer(400, apiError({ code: 'payment_intent_unexpected_state', payment_intent }))
+  const state = (paymentIntent: unknown) =>
+    answer(400, apiError({ code: 'payment_intent_unexpected_state', payment_intent: paymentIntent }))
 
   it('are declined', async () => {
     server.script = () => state(held({ status: 'canceled' }))

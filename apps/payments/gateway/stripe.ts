@@ -18,22 +18,22 @@ export type { StripeOptions } from './stripe/options.ts'
  * first what became of it.
  *
  * @example
- * const gateway = stripeGateway({ secret_key: process.env.STRIPE_SECRET_KEY, mode: 'live' })
+ * const gateway = stripeGateway({ secretKey: process.env.STRIPE_SECRET_KEY, mode: 'live' })
  */
 export function stripeGateway(options: StripeOptions): Gateway {
-  const { mode, protocol, timeout_ms, settle_ms, key_lifetime_ms, ...own } = checkOptions(options)
+  const { mode, protocol, timeoutMs, settleMs, keyLifetimeMs, ...own } = checkOptions(options)
   const makeStripe = (httpClient: Stripe.HttpClient) =>
-    new Stripe(own.secret_key, {
+    new Stripe(own.secretKey, {
       host: own.host,
       port: own.port,
       protocol,
       httpClient,
       maxNetworkRetries: 0,
       telemetry: false,
-      timeout: timeout_ms,
+      timeout: timeoutMs,
       appInfo: { name: 'onlyonce' },
     })
-  const sender = makeSender(protocol, timeout_ms - STRIPE_LIMITS.timeout_margin_ms, makeStripe)
+  const sender = makeSender(protocol, timeoutMs - STRIPE_LIMITS.timeoutMarginMs, makeStripe)
   const read: Read = async (signal, work) => {
     const ended = await sender.send(signal, work)
     if (ended.ok) return ended.answer
@@ -47,14 +47,14 @@ export function stripeGateway(options: StripeOptions): Gateway {
   return {
     name: 'stripe',
     mode,
-    key_lifetime_ms,
-    settle_ms,
-    timeout_ms,
-    hold_max_ms: STRIPE_LIMITS.hold_max_ms,
+    keyLifetimeMs,
+    settleMs,
+    timeoutMs,
+    holdMaxMs: STRIPE_LIMITS.holdMaxMs,
     ids: STRIPE_IDS,
 
     async authorize(order, { key, signal }) {
-      const params = authorizeParams(order, key, own.payment_method_types)
+      const params = authorizeParams(order, key, own.paymentMethodTypes)
       return await act(sender, signal, {
         call: (stripe) => stripe.paymentIntents.create(params, { idempotencyKey: key }),
         read: (intent) => decided(authorizationOf(intent, order, key, mode)),
@@ -81,16 +81,16 @@ export function stripeGateway(options: StripeOptions): Gateway {
       })
     },
 
-    async void({ gateway_id, reason }, { key, signal }) {
+    async void({ gateway_id: gatewayId, reason }, { key, signal }) {
       const params = reason === null ? {} : { cancellation_reason: reason }
       return await act(sender, signal, {
-        call: (stripe) => stripe.paymentIntents.cancel(gateway_id, params, { idempotencyKey: key }),
+        call: (stripe) => stripe.paymentIntents.cancel(gatewayId, params, { idempotencyKey: key }),
         read: (intent) =>
-          voidAnswer(intent, gateway_id, mode) ??
+          voidAnswer(intent, gatewayId, mode) ??
           fail('Stripe answered a cancellation, and still holds money.'),
         // Canceled already, by whomever: it is as it should be.
         declined(decline, intent) {
-          const found = intent === null ? null : voidOf(intent, gateway_id, mode)
+          const found = intent === null ? null : voidOf(intent, gatewayId, mode)
           return found?.status === 'found' ? found.result : decline
         },
       })
@@ -118,8 +118,8 @@ export function stripeGateway(options: StripeOptions): Gateway {
       return { status: intent.status === 'processing' ? 'pending' : 'not_found' }
     },
 
-    async findVoid({ gateway_id }, { signal }) {
-      return voidOf(await retrieve(gateway_id, signal), gateway_id, mode)
+    async findVoid({ gateway_id: gatewayId }, { signal }) {
+      return voidOf(await retrieve(gatewayId, signal), gatewayId, mode)
     },
 
     findRefund: (order, context) => findRefund(read, order, context),

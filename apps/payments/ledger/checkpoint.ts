@@ -23,34 +23,29 @@ const CHECKPOINT_POLL_MS = 20
  */
 export async function checkpoint(
   pool: pg.Pool,
-  options: { readonly entries_min?: number; readonly wait_max_ms?: number } = {},
-): Promise<{ readonly written: number; readonly waits_for_writers: boolean }> {
-  const { entries_min = CHECKPOINT_ENTRIES_MIN, wait_max_ms = CHECKPOINT_WAIT_MAX_MS } = options
-  const up_to: string = (await pool.query(LAST_SEQ)).rows[0].seq
-  if (!(await writersEnded(pool, wait_max_ms))) return { written: 0, waits_for_writers: true }
+  options: { readonly entriesMin?: number; readonly waitMaxMs?: number } = {},
+): Promise<{ readonly written: number; readonly waitsForWriters: boolean }> {
+  const { entriesMin = CHECKPOINT_ENTRIES_MIN, waitMaxMs = CHECKPOINT_WAIT_MAX_MS } = options
+  const upTo: string = (await pool.query(LAST_SEQ)).rows[0].seq
+  if (!(await writersEnded(pool, waitMaxMs))) return { written: 0, waitsForWriters: true }
   let written = 0
   let last = ['', '', '', '']
   for (;;) {
-    const { rows } = await pool.query(INSERT_CHECKPOINTS, [
-      up_to,
-      entries_min,
-      ...last,
-      CHECKPOINT_GROUPS_MAX,
-    ])
-    const { inserted, account, ledger_account, currency, state, number } = rows[0]
+    const { rows } = await pool.query(INSERT_CHECKPOINTS, [upTo, entriesMin, ...last, CHECKPOINT_GROUPS_MAX])
+    const { inserted, account, ledger_account: ledgerAccount, currency, state, number } = rows[0]
     written += inserted
-    if (number < CHECKPOINT_GROUPS_MAX) return { written, waits_for_writers: false }
-    last = [account, ledger_account, currency, state]
+    if (number < CHECKPOINT_GROUPS_MAX) return { written, waitsForWriters: false }
+    last = [account, ledgerAccount, currency, state]
   }
 }
 
 /** Those who write now; not those who come later, or it would never end. */
-async function writersEnded(pool: pg.Pool, wait_max_ms: number): Promise<boolean> {
+async function writersEnded(pool: pg.Pool, waitMaxMs: number): Promise<boolean> {
   const openWriters = async () =>
     new Set<string>((await pool.query(OPEN_WRITERS)).rows.map(({ writer }) => writer))
   let open = await openWriters()
-  for (let waited_ms = 0; open.size > 0; waited_ms += CHECKPOINT_POLL_MS) {
-    if (waited_ms >= wait_max_ms) return false
+  for (let waitedMs = 0; open.size > 0; waitedMs += CHECKPOINT_POLL_MS) {
+    if (waitedMs >= waitMaxMs) return false
     await sleep(CHECKPOINT_POLL_MS)
     const now = await openWriters()
     open = new Set([...open].filter((writer) => now.has(writer)))

@@ -62,7 +62,7 @@ describe.each([
   it(`${DEBITS} debits at once never overdraw`, async () => {
     const account = await accountWith(100)
     const debits = Array.from({ length: DEBITS }, (_, i) => debit(account, `trf_${i}`, 7, begin))
-    const done = (await Promise.all(debits)).filter((went_through) => went_through).length
+    const done = (await Promise.all(debits)).filter((wentThrough) => wentThrough).length
     expect(done).toBe(14)
     expect(await availableOf(pool, account, 'EUR')).toBe(2n)
   })
@@ -116,13 +116,13 @@ describe('checkpoints', () => {
       await slow.query('BEGIN')
       await capture(slow, account, 'cap_slow', 10)
       await capture(pool, account, 'cap_fast', 1)
-      expect(await checkpoint(pool, { entries_min: 1, wait_max_ms: 100 })).toEqual({
+      expect(await checkpoint(pool, { entriesMin: 1, waitMaxMs: 100 })).toEqual({
         written: 0,
-        waits_for_writers: true,
+        waitsForWriters: true,
       })
       const later = await pool.connect()
       const { rows: clock } = await pool.query('SELECT clock_timestamp()::text AS now')
-      const waiting = checkpoint(pool, { entries_min: 1 })
+      const waiting = checkpoint(pool, { entriesMin: 1 })
       await waitUntil('the checkpoint has looked at writers', async () => {
         const { rows } = await pool.query(
           `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -134,7 +134,7 @@ describe('checkpoints', () => {
       await later.query('BEGIN')
       await capture(later, account, 'cap_later', 1_000)
       await slow.query('COMMIT')
-      expect(await waiting).toMatchObject({ waits_for_writers: false })
+      expect(await waiting).toMatchObject({ waitsForWriters: false })
       await later.query('COMMIT')
       later.release()
     } finally {
@@ -150,20 +150,20 @@ describe('checkpoints', () => {
 
   it('are counted on from, and are written only where they are worth it', async () => {
     const account = await accountWith(5)
-    await checkpoint(pool, { entries_min: 1 })
-    expect((await checkpoint(pool, { entries_min: 1 })).written).toBe(0)
+    await checkpoint(pool, { entriesMin: 1 })
+    expect((await checkpoint(pool, { entriesMin: 1 })).written).toBe(0)
     await capture(pool, account, 'cap_second', 10)
-    expect((await checkpoint(pool, { entries_min: 2 })).written).toBe(0)
-    expect((await checkpoint(pool, { entries_min: 1 })).written).toBe(1)
+    expect((await checkpoint(pool, { entriesMin: 2 })).written).toBe(0)
+    expect((await checkpoint(pool, { entriesMin: 1 })).written).toBe(1)
     await capture(pool, account, 'cap_third', 100)
     expect(await balances(pool, account)).toEqual([{ currency: 'EUR', available: 115n, pending: 0n }])
   })
 
   it('of an empty ledger cover nothing that comes later', async () => {
     const empty = await openLedger()
-    await checkpoint(empty, { entries_min: 0 })
+    await checkpoint(empty, { entriesMin: 0 })
     await capture(empty, 'acct_a:test', 'cap_first', 3)
-    await checkpoint(empty, { entries_min: 0 })
+    await checkpoint(empty, { entriesMin: 0 })
     expect(await availableOf(empty, 'acct_a:test', 'EUR')).toBe(3n)
   })
 
@@ -176,7 +176,7 @@ describe('checkpoints', () => {
          ARRAY[i, -i]::bigint[]
        FROM generate_series(1, 1500) AS i`,
     )
-    expect((await checkpoint(many, { entries_min: 1 })).written).toBe(1_500)
+    expect((await checkpoint(many, { entriesMin: 1 })).written).toBe(1_500)
     const { rows } = await many.query(
       `SELECT count(*)::int AS wrong FROM payments.ledger_checkpoints
        WHERE total <> -substring(account FROM 6)::int`,

@@ -76,10 +76,10 @@ describe('movements', () => {
     const account = nextAccount()
     const huge = 2n ** 62n
     const lines: Line[] = [
-      { ledger_account: 'gateway', currency: 'EUR', amount: huge },
-      { ledger_account: 'balance', currency: 'EUR', amount: -huge },
-      { ledger_account: 'gateway', currency: 'JPY', amount: 7 },
-      { ledger_account: 'balance', currency: 'JPY', amount: -7 },
+      { ledgerAccount: 'gateway', currency: 'EUR', amount: huge },
+      { ledgerAccount: 'balance', currency: 'EUR', amount: -huge },
+      { ledgerAccount: 'gateway', currency: 'JPY', amount: 7 },
+      { ledgerAccount: 'balance', currency: 'JPY', amount: -7 },
     ]
     for (const source of ['a', 'b', 'c'])
       await post(pool, { account, kind: 'capture', source, state: 'posted', lines })
@@ -144,8 +144,8 @@ describe('the database refuses', () => {
   const lines = captureLines(eur(100))
   const posting = (changed: object) =>
     post(pool, { account: nextAccount(), kind: 'capture', source: 'a', state: 'posted', lines, ...changed })
-  const line = (ledger_account: string, currency: string, amount: number) => ({
-    ledger_account,
+  const line = (ledgerAccount: string, currency: string, amount: number) => ({
+    ledgerAccount,
     currency,
     amount,
   })

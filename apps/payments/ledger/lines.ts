@@ -10,7 +10,7 @@ export type LedgerAccount = 'gateway' | 'balance' | 'transfers' | 'fees'
 
 /** One line of a transaction: debits are positive, credits negative. */
 export interface Line {
-  readonly ledger_account: LedgerAccount
+  readonly ledgerAccount: LedgerAccount
   readonly currency: string
   readonly amount: bigint | number
 }
@@ -18,8 +18,8 @@ export interface Line {
 /** From one ledger account to another: the second one is credited. */
 function move(debited: LedgerAccount, credited: LedgerAccount, { amount, currency }: Money): readonly Line[] {
   return [
-    { ledger_account: debited, currency, amount },
-    { ledger_account: credited, currency, amount: -amount },
+    { ledgerAccount: debited, currency, amount },
+    { ledgerAccount: credited, currency, amount: -amount },
   ]
 }
 

@@ -33,7 +33,7 @@ const movement = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.record({ what: fc.constant('checkpoint' as const), entries_min: fc.constantFrom(1, 3) }),
+    arbitrary: fc.record({ what: fc.constant('checkpoint' as const), entriesMin: fc.constantFrom(1, 3) }),
   },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('rolled_back' as const), account, money }) },
 )
@@ -67,7 +67,7 @@ beforeAll(async () => {
 async function play(step: Movement, source: string, model: Model, prefix: string): Promise<void> {
   const state = 'posted' as const
   if (step.what === 'checkpoint') {
-    await checkpoint(pool, { entries_min: step.entries_min })
+    await checkpoint(pool, { entriesMin: step.entriesMin })
     return
   }
   const account = `${prefix}${step.account}`

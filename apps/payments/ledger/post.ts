@@ -48,7 +48,7 @@ export async function post(tx: Queryable, posting: Posting): Promise<{ readonly 
     source,
     state,
     reverses ?? null,
-    lines.map((line) => line.ledger_account),
+    lines.map((line) => line.ledgerAccount),
     lines.map((line) => line.currency),
     lines.map((line) => exact(line.amount)),
   ])

@@ -13,16 +13,16 @@ const FOLDER = './data'
 
 async function open(): Promise<{ pool: pg.Pool; close: () => Promise<void> }> {
   const read = new Reader(process.env)
-  const given_url = read.url('DATABASE_URL', ['postgres:', 'postgresql:'])
-  if (given_url === null && read.text('NODE_ENV') === 'production') {
+  const givenUrl = read.url('DATABASE_URL', ['postgres:', 'postgresql:'])
+  if (givenUrl === null && read.text('NODE_ENV') === 'production') {
     read.wrong('DATABASE_URL', 'is needed, because NODE_ENV is production.')
   }
   read.finish()
-  if (given_url === null && !existsSync(FOLDER)) {
+  if (givenUrl === null && !existsSync(FOLDER)) {
     throw new Error(`Set DATABASE_URL: there is no database in ${FOLDER} either.`)
   }
-  const server = given_url !== null ? null : await startEmbeddedPostgres({ folder: FOLDER })
-  const pool = new pg.Pool({ connectionString: server?.url ?? given_url!, max: 1 })
+  const server = givenUrl !== null ? null : await startEmbeddedPostgres({ folder: FOLDER })
+  const pool = new pg.Pool({ connectionString: server?.url ?? givenUrl!, max: 1 })
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
   return {
@@ -34,16 +34,23 @@ async function open(): Promise<{ pool: pg.Pool; close: () => Promise<void> }> {
   }
 }
 
-function tell({ ok, transactions, entries, problems, in_flight, cut_short }: Verification): string {
+function tell({
+  ok,
+  transactions,
+  entries,
+  problems,
+  in_flight: inFlight,
+  cut_short: cutShort,
+}: Verification): string {
   return [
     ...problems.map(({ check, account, id, what }) =>
       [check, account, id, what].filter((part) => part !== null).join('  '),
     ),
-    ...in_flight.map(
+    ...inFlight.map(
       ({ account, source, currency, amount, since }) =>
         `in flight  ${account}  ${source}  ${formatMoney({ amount: BigInt(amount), currency })} since ${since.toISOString()}`,
     ),
-    ...cut_short.map((name) => `${name}: there are more`),
+    ...cutShort.map((name) => `${name}: there are more`),
     `${transactions} transactions, ${entries} entries: ${ok ? 'the ledger is right' : 'THE LEDGER IS WRONG'}`,
   ].join('\n')
 }

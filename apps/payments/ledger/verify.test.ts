@@ -48,7 +48,7 @@ beforeAll(async () => {
       lines: captureLines(eur(60)),
     })
   ).id
-  await checkpoint(pool, { entries_min: 1 })
+  await checkpoint(pool, { entriesMin: 1 })
   await post(pool, { account, kind: 'refund', source: 'ref_a', state: posted, lines: refundLines(eur(5)) })
   await post(pool, {
     account,
@@ -64,7 +64,7 @@ beforeAll(async () => {
     state: posted,
     lines: transferInLines(eur(9)),
   })
-  await checkpoint(pool, { entries_min: 1 })
+  await checkpoint(pool, { entriesMin: 1 })
 })
 
 const checksOf = ({ problems }: Verification) => [...new Set(problems.map(({ check }) => check))]
@@ -89,11 +89,11 @@ it('finds nothing where nothing is wrong', async () => {
 
 it('lists transfers that have not arrived, which is no error', async () => {
   const transfer = { account, kind: 'transfer_out', source: 'trf_b', state: posted }
-  const { ok, in_flight } = await verifyAfter((tx) =>
+  const { ok, in_flight: inFlight } = await verifyAfter((tx) =>
     post(tx, { ...transfer, lines: transferOutLines(eur(3)) }),
   )
   expect(ok).toBe(true)
-  expect(in_flight).toEqual([
+  expect(inFlight).toEqual([
     { account, source: 'trf_b', currency: 'EUR', amount: '3', since: expect.any(Date) },
   ])
 })
@@ -238,9 +238,9 @@ describe('finds', () => {
     const text = `
       INSERT INTO payments.ledger_entries (account, transaction, line, ledger_account, currency, amount, state)
       SELECT 'acct_x', 'txn_' || i, 1, 'gateway', 'EUR', 1, 'posted' FROM generate_series(1, 500) AS i`
-    const { problems, cut_short } = await verifyAfter((tx) => corrupt(tx, text))
+    const { problems, cut_short: cutShort } = await verifyAfter((tx) => corrupt(tx, text))
     expect(problems).toHaveLength(200)
-    expect(cut_short).toEqual(['not_zero', 'entry_without_transaction'])
+    expect(cutShort).toEqual(['not_zero', 'entry_without_transaction'])
   })
 })
 

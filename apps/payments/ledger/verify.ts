@@ -58,10 +58,10 @@ export async function verify(pool: pg.Pool): Promise<Verification> {
 
 /** In a transaction of the caller's, which should have one snapshot for all. */
 export async function verifyWithin(client: Queryable): Promise<Verification> {
-  const cut_short: string[] = []
+  const cutShort: string[] = []
   const read = async (name: string, text: string) => {
     const { rows } = await client.query(`${text}\nLIMIT ${SHOWN_MAX + 1}`)
-    if (rows.length > SHOWN_MAX) cut_short.push(name)
+    if (rows.length > SHOWN_MAX) cutShort.push(name)
     return rows.slice(0, SHOWN_MAX)
   }
   const problems: LedgerProblem[] = []
@@ -69,14 +69,14 @@ export async function verifyWithin(client: Queryable): Promise<Verification> {
     const rows = await read(check, text)
     problems.push(...rows.map(({ account, id, what }) => ({ check, account, id, what })))
   }
-  const in_flight: readonly InFlight[] = await read('in_flight', IN_FLIGHT)
+  const inFlight: readonly InFlight[] = await read('in_flight', IN_FLIGHT)
   const { rows } = await client.query(COUNTS)
   return {
     ok: problems.length === 0,
     transactions: Number(rows[0].transactions),
     entries: Number(rows[0].entries),
     problems,
-    in_flight,
-    cut_short,
+    in_flight: inFlight,
+    cut_short: cutShort,
   }
 }

@@ -19,11 +19,11 @@ export function checkpointer({
 }): Worker {
   return {
     name: 'ledger.checkpointer',
-    every_ms: LIMITS.checkpoint_every_ms,
+    everyMs: LIMITS.checkpointEveryMs,
     async runOnce() {
       const { account, resource } = LOCK
       const lock = await locks(once)
-        .acquire(resource, { account, ttl_ms: LIMITS.checkpoint_lock_ms })
+        .acquire(resource, { account, ttlMs: LIMITS.checkpointLockMs })
         .catch((error: unknown) => {
           if (error instanceof OnlyonceError && error.code === 'lock_held') return null
           throw error

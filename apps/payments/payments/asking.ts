@@ -10,7 +10,7 @@ export async function askOr<T>(
 ): Promise<{ readonly answer: T } | null> {
   if (gateway === undefined) throw notAsked('No processor is set up for the mode of the account.')
   try {
-    return { answer: await ask(gateway, AbortSignal.timeout(gateway.timeout_ms)) }
+    return { answer: await ask(gateway, AbortSignal.timeout(gateway.timeoutMs)) }
   } catch {
     if (unchecked) return null
     throw notAsked('The processor cannot be asked about it now.')

@@ -26,14 +26,14 @@ export const isNamed = (operation: string): boolean => OBJECTS[operation] !== un
 /** The keys under which the request may have asked the processor: of the call that it waits for, and of those that were declared void. */
 export function callKeysOf(
   record: RecordId,
-  { waits_for, void_calls }: Pick<RecordSummary, 'waits_for' | 'void_calls'>,
+  { waitsFor, voidCalls }: Pick<RecordSummary, 'waitsFor' | 'voidCalls'>,
 ): readonly string[] {
   const { account, operation, key } = record
   const step = callStepOf(operation)
-  const keys = new Set(void_calls)
-  if (waits_for !== null) keys.add(waits_for)
+  const keys = new Set(voidCalls)
+  if (waitsFor !== null) keys.add(waitsFor)
   if (step !== undefined)
-    for (let generation = 0; generation <= void_calls.length; generation += 1)
+    for (let generation = 0; generation <= voidCalls.length; generation += 1)
       keys.add(derivedKey({ account, operation, key, step, generation }))
   return [...keys]
 }

@@ -51,13 +51,13 @@ export const createPaymentWith = (doors: PaymentDoors) =>
     if (created instanceof OperationReply) return created
     const { id } = created
     const gateway = gatewayOf(gateways, op.account)
-    const { amount, currency, payment_method, reference } = input
+    const { amount, currency, payment_method: paymentMethod, reference } = input
     const order: AuthorizeOrder = {
       account: op.account,
       payment: id,
       amount,
       currency,
-      payment_method,
+      payment_method: paymentMethod,
       capture: input.capture_method,
       reference,
     }
@@ -78,11 +78,11 @@ const READ_COMMITTED = { isolation: 'read committed' } as const
 /** The insert decides. What is in the way is cleared away if nothing became of it, a bounded number of times. */
 async function insertPayment(tx: Queryable, op: Op, input: CreatePayment, doors: PaymentDoors) {
   const id = makeId('pay')
-  const window_ms = windowMs(doors, op)
+  const lookBackMs = windowMs(doors, op)
   let guarded = await tryInsert(tx, op, id, input, doors)
-  for (let looks = 0; looks < LIMITS.duplicate_looks_max; looks += 1) {
+  for (let looks = 0; looks < LIMITS.duplicateLooksMax; looks += 1) {
     if (guarded === false) return { id }
-    const earlier = await findEarlier(tx, op, id, input, window_ms)
+    const earlier = await findEarlier(tx, op, id, input, lookBackMs)
     if (earlier.length === 0 && guarded === true) return { id }
     const stays = await makeRoomOf(tx, op, doors.desk, earlier)
     if (stays !== null) return refuseDuplicate(stays)
@@ -118,8 +118,8 @@ async function tryInsert(
   return (rows as { refuses_duplicates: boolean }[])[0]?.refuses_duplicates ?? null
 }
 
-function windowMs({ retention_ms, gateways }: PaymentDoors, { account }: Pick<Op, 'account'>): number {
-  return windowOf(retention_ms, gatewayOf(gateways, account).key_lifetime_ms)
+function windowMs({ retentionMs, gateways }: PaymentDoors, { account }: Pick<Op, 'account'>): number {
+  return windowOf(retentionMs, gatewayOf(gateways, account).keyLifetimeMs)
 }
 
 /** What the processor said, or a person who has asked it, is written down and posted. */
@@ -128,7 +128,7 @@ export async function settlePayment(
   by: Settling,
   id: string,
   result: Authorized | Decline,
-  window_ms: number = LIMITS.duplicate_window_ms,
+  lookBackMs: number = LIMITS.duplicateWindowMs,
 ) {
   const declined = result.status === 'declined'
   const captured = result.status === 'captured' ? result.amount : 0
@@ -144,9 +144,9 @@ export async function settlePayment(
     declined ? null : result.capture_before,
     declined ? JSON.stringify(viewDecline(result)) : null,
     result.status,
-    Math.ceil(window_ms / 60_000),
+    Math.ceil(lookBackMs / 60_000),
     // Twice as far as is looked, for clocks that differ.
-    firstIdAt('pay', timeOfId(id) - 2 * window_ms),
+    firstIdAt('pay', timeOfId(id) - 2 * lookBackMs),
   ])
   const payment = rows[0] as PaymentRow
   const { account } = by

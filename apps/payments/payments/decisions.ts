@@ -75,8 +75,8 @@ export async function decide(
     case 'retry':
       return await desk.resolve(record, {
         ...signed,
-        allow_retry: true,
-        ...(given.earlier_call_is_void && { earlier_call_is_void: true }),
+        allowRetry: true,
+        ...(given.earlier_call_is_void && { earlierCallIsVoid: true }),
       })
     default: {
       // The decision is about what was seen here: where the record has gone on since, the operator is told.
@@ -88,8 +88,8 @@ export async function decide(
       const settled = inTransaction(pool, async (tx) => {
         if (!told.executed) {
           const reply = given.reply ?? givenReply(problemReply('request_given_up'))
-          const { given_up } = await desk.giveUp(record, { ...seen, reply, tx })
-          if (given_up) return await releaseHeld(tx, settling, record)
+          const { givenUp } = await desk.giveUp(record, { ...seen, reply, tx })
+          if (givenUp) return await releaseHeld(tx, settling, record)
         }
         const reply = await replyOf(tx, settling, record, told, given.reply)
         await desk.resolve(record, { ...seen, reply, tx })
@@ -157,14 +157,14 @@ async function decidableRecord(
   if (changed) throw new OnlyonceError('record_changed')
   if (seen === null || ['none', 'expired', 'completed'].includes(state))
     throw new OnlyonceError('not_resolvable', { detail: why })
-  const { recovery_point } = seen
+  const { recoveryPoint } = seen
   if (
     decision === 'not_executed' &&
-    recovery_point !== null &&
-    recovery_point === callStepOf(record.operation) &&
-    !(await isOfAnother(desk, pool, record, recovery_point))
+    recoveryPoint !== null &&
+    recoveryPoint === callStepOf(record.operation) &&
+    !(await isOfAnother(desk, pool, record, recoveryPoint))
   ) {
-    const detail = `The step ${recovery_point} is durable: the processor has answered. Unpark it, and a worker goes on.`
+    const detail = `The step ${recoveryPoint} is durable: the processor has answered. Unpark it, and a worker goes on.`
     throw new OnlyonceError('not_resolvable', { detail })
   }
   return seen

@@ -13,5 +13,5 @@ export interface PaymentDoors {
   /** Told that an attempt begins: what it has counted against limits is given back where it need not count. */
   readonly begin: (write: Pick<Op, 'account' | 'operation' | 'key'>) => Attempt
   /** How long keys replay. */
-  readonly retention_ms: number
+  readonly retentionMs: number
 }

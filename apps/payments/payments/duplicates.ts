@@ -25,7 +25,7 @@ export async function findEarlier(
   { account }: Pick<Op, 'account'>,
   id: string,
   input: CreatePayment,
-  window_ms: number,
+  windowMs: number,
 ): Promise<readonly Earlier[]> {
   const { rows } = await tx.query(FIND_EARLIER, [
     account,
@@ -36,8 +36,8 @@ export async function findEarlier(
     input.currency,
     input.payer ?? input.payment_method,
     input.duplicates,
-    Math.ceil(window_ms / 60_000),
-    LIMITS.duplicates_cleared_max,
+    Math.ceil(windowMs / 60_000),
+    LIMITS.duplicatesClearedMax,
   ])
   return rows as Earlier[]
 }
@@ -80,11 +80,7 @@ export function refuseDuplicate({ id, status, field }: Earlier) {
  * How long a payment that has succeeded keeps others with its intent out. No shorter than its key replays: when the record is
  * gone, the same key is a new request.
  */
-export function windowOf(retention_ms: number, key_lifetime_ms: number): number {
-  const { duplicate_window_ms, duplicate_margin_ms } = LIMITS
-  return Math.max(
-    duplicate_window_ms,
-    retention_ms + duplicate_margin_ms,
-    key_lifetime_ms + duplicate_margin_ms,
-  )
+export function windowOf(retentionMs: number, keyLifetimeMs: number): number {
+  const { duplicateWindowMs, duplicateMarginMs } = LIMITS
+  return Math.max(duplicateWindowMs, retentionMs + duplicateMarginMs, keyLifetimeMs + duplicateMarginMs)
 }

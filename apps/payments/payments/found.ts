@@ -20,31 +20,31 @@ export interface Named {
 /** Throws `invalid_request` where the processor says otherwise, and `unavailable` where it says nothing. */
 export async function checkFound(looking: Looking, record: RecordId, named: Named): Promise<Found> {
   const { account, operation } = record
-  const { gateway_id } = named
+  const { gateway_id: gatewayId } = named
   const kind = OBJECTS[operation]
-  if (gateway_id === undefined && kind !== undefined) throw wrongId('gateway_id is missing.')
-  const told = { executed: true, gateway_id: gateway_id ?? null, capture_before: null } as const
+  if (gatewayId === undefined && kind !== undefined) throw wrongId('gateway_id is missing.')
+  const told = { executed: true, gateway_id: gatewayId ?? null, capture_before: null } as const
   if (callStepOf(operation) === undefined) return told
   const gateway = looking.gateways[modeOf(account)]
-  if (gateway_id !== undefined) checkForm(gateway, kind ?? 'payment', gateway_id)
+  if (gatewayId !== undefined) checkForm(gateway, kind ?? 'payment', gatewayId)
   const held = await findHeld(looking.pool, record)
   if (held === null) return told
   const found = { ...told, held: held.id }
   if (kind === undefined) {
-    const other = gateway_id !== undefined && gateway_id !== held.gateway_id
+    const other = gatewayId !== undefined && gatewayId !== held.gateway_id
     if (other) throw wrongId('gateway_id is not that of the payment.')
     await checkDone(looking, record, held, named.unchecked === true)
     return found
   }
-  const charge = await lookUp(gateway, kind, gateway_id!, named.unchecked === true)
+  const charge = await lookUp(gateway, kind, gatewayId!, named.unchecked === true)
   if (charge !== null) compare(charge, account, held, looking.calls)
   return { ...found, capture_before: captureBefore(gateway!, kind, held, named, charge) }
 }
 
 /** Text that only looks like an id would be another one to the index that lets one charge belong to one payment. */
-function checkForm(gateway: Gateway | undefined, kind: Movement['kind'], gateway_id: string): void {
+function checkForm(gateway: Gateway | undefined, kind: Movement['kind'], gatewayId: string): void {
   if (gateway === undefined) throw notAsked('No processor is set up for the mode of the account.')
-  if (gateway.ids[kind].test(gateway_id)) return
+  if (gateway.ids[kind].test(gatewayId)) return
   throw wrongId(`gateway_id is not what ${gateway.name} calls a ${kind}: ${gateway.ids[kind].source}.`)
 }
 
@@ -52,10 +52,10 @@ function checkForm(gateway: Gateway | undefined, kind: Movement['kind'], gateway
 async function lookUp(
   gateway: Gateway | undefined,
   kind: Movement['kind'],
-  gateway_id: string,
+  gatewayId: string,
   unchecked: boolean,
 ): Promise<Charge | null> {
-  const asked = await askOr(gateway, unchecked, (there, signal) => there.lookUp(kind, gateway_id, signal))
+  const asked = await askOr(gateway, unchecked, (there, signal) => there.lookUp(kind, gatewayId, signal))
   if (asked === null) return null
   if (asked.answer === null) throw wrongId(`The processor has no ${kind} with this gateway_id.`)
   return asked.answer
@@ -79,13 +79,13 @@ function compare(charge: Charge, account: string, held: Holding, calls: readonly
 }
 
 /** What is booked has to be what the processor has: all of it taken, or all of it held, and nothing given back. */
-function compareMoney(charge: Charge, { amount, currency, capture_method }: Holding): void {
-  const { taken, held, given_back } = charge
-  if (given_back > 0)
+function compareMoney(charge: Charge, { amount, currency, capture_method: captureMethod }: Holding): void {
+  const { taken, held, given_back: givenBack } = charge
+  if (givenBack > 0)
     throw wrongId(
-      `The processor has received ${taken} ${currency} of gateway_id and has given ${given_back} of it back. ${GIVE_BACK}`,
+      `The processor has received ${taken} ${currency} of gateway_id and has given ${givenBack} of it back. ${GIVE_BACK}`,
     )
-  if (capture_method === 'manual') {
+  if (captureMethod === 'manual') {
     if (taken === 0 && held === amount) return
     throw wrongId(
       `The payment is of ${amount} ${currency}, which have to be held. Of gateway_id the processor holds ${held} and has taken ${taken} already. ${GIVE_BACK}`,
@@ -104,21 +104,21 @@ const GIVE_BACK = 'Give back at the processor what it has taken, and decide not_
 function captureBefore(
   gateway: Gateway,
   kind: Movement['kind'],
-  { capture_method }: Holding,
+  { capture_method: captureMethod }: Holding,
   { capture_before: given }: Named,
   charge: Charge | null,
 ): string | null {
-  if (kind !== 'payment' || capture_method === 'automatic') return null
+  if (kind !== 'payment' || captureMethod === 'automatic') return null
   const told = charge?.capture_before ?? null
   if (given === undefined) {
     if (told !== null) return told
     throw wrongTime('capture_before is missing: the processor does not say until when the money is held.')
   }
   const now = Date.now()
-  const last_ms = told === null ? now + gateway.hold_max_ms : Date.parse(told)
-  const at_ms = Date.parse(given)
-  if (at_ms > now && at_ms <= last_ms) return given
-  const last = new Date(last_ms).toISOString()
+  const lastMs = told === null ? now + gateway.holdMaxMs : Date.parse(told)
+  const atMs = Date.parse(given)
+  if (atMs > now && atMs <= lastMs) return given
+  const last = new Date(lastMs).toISOString()
   throw wrongTime(`capture_before has to be in the future, and at the latest ${last}.`)
 }
 

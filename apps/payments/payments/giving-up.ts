@@ -9,13 +9,13 @@ import type { DeclineView } from './rows.ts'
 export async function giveUp(tx: Queryable, desk: Operator, record: RecordId, by: string): Promise<boolean> {
   const reply = givenReply(problemReply('request_given_up'))
   try {
-    const { given_up } = await desk.giveUp(record, {
+    const { givenUp } = await desk.giveUp(record, {
       by,
       why: 'It was not executed, and others need what it holds.',
       reply,
       tx,
     })
-    return given_up
+    return givenUp
   } catch (error) {
     if (error instanceof OnlyonceError && error.code === 'record_changed') return false
     throw error

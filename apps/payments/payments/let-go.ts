@@ -81,7 +81,7 @@ export async function settleLettingGo(
 ) {
   const { account } = by
   if (result.status === 'declined') {
-    const { rows } = await tx.query(REOPEN_PAYMENT, [account, id, LIMITS.expiry_retry_hours])
+    const { rows } = await tx.query(REOPEN_PAYMENT, [account, id, LIMITS.expiryRetryHours])
     const payment = presentPayment(rows[0] as PaymentRow)
     const decline = viewDecline(result)
     return problemReply('cancel_failed', { detail: result.message, more: { decline, payment } })

@@ -10,7 +10,7 @@ export interface ForgetPayer {
   /** Where the page before ended; null from the start. */
   readonly after: string | null
   /** How long a payment that has succeeded is in the way of another one of the same order. */
-  readonly compared_ms: number
+  readonly comparedMs: number
 }
 
 export interface Forgotten {
@@ -22,32 +22,32 @@ export interface Forgotten {
 
 /**
  * Takes a payer out of the payments of an account, with their metadata and that of their refunds; or puts a pseudonym in its place and
- * leaves those. A bounded number of payments are looked at. For `compared_ms` they are still compared with new ones by the payer that they had:
+ * leaves those. A bounded number of payments are looked at. For `comparedMs` they are still compared with new ones by the payer that they had:
  * otherwise an order that was paid could be charged once more. Then the `forgetter` takes that copy, too.
  *
  * @example
- * const { changed, after } = await forgetPayer(pool, account, { payer: 'alice', pseudonym: null, after: null, compared_ms })
+ * const { changed, after } = await forgetPayer(pool, account, { payer: 'alice', pseudonym: null, after: null, comparedMs })
  */
 export async function forgetPayer(
   db: Queryable,
   account: string,
-  { payer, pseudonym, after, compared_ms }: ForgetPayer,
+  { payer, pseudonym, after, comparedMs }: ForgetPayer,
 ): Promise<Forgotten> {
-  const { payer_page_max, payer_pages_max } = LIMITS
+  const { payerPageMax, payerPagesMax } = LIMITS
   let last = after
   let changed = 0
-  for (let page = 0; page < payer_pages_max; page += 1) {
+  for (let page = 0; page < payerPagesMax; page += 1) {
     const { rows } = await db.query(FORGET_PAYER, [
       account,
       payer,
       pseudonym,
       last,
-      payer_page_max,
-      Math.ceil(compared_ms / 60_000),
+      payerPageMax,
+      Math.ceil(comparedMs / 60_000),
     ])
     const found = (rows as { changed: number; read: number; last: string | null }[])[0]!
     changed += found.changed
-    if (found.read < payer_page_max) return { changed, after: null }
+    if (found.read < payerPageMax) return { changed, after: null }
     last = found.last
   }
   return { changed, after: last }
@@ -55,14 +55,14 @@ export async function forgetPayer(
 
 /** Takes the copies of forgotten payers by which payments were compared, when their time is over. */
 export function forgetter({ pool }: { readonly pool: pg.Pool }): Worker {
-  const { worker_batch_max } = LIMITS
+  const { workerBatchMax } = LIMITS
   return {
     name: 'payments.forgetter',
-    every_ms: LIMITS.forgotten_look_every_ms,
+    everyMs: LIMITS.forgottenLookEveryMs,
     async runOnce() {
-      const { rowCount } = await pool.query(FORGET_INTENT_PAYERS, [worker_batch_max])
+      const { rowCount } = await pool.query(FORGET_INTENT_PAYERS, [workerBatchMax])
       const done = rowCount ?? 0
-      return { done, more: done === worker_batch_max }
+      return { done, more: done === workerBatchMax }
     },
   }
 }

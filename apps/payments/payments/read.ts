@@ -16,8 +16,8 @@ export async function findPayment(
   if (row === undefined) return null
   if (row.status !== 'processing') return presentPayment(row)
   const { state } = await once.explain({ account, operation: 'payments.create', key: row.idempotency_key })
-  const in_doubt = state === 'unknown' || state === 'parked'
-  return presentPayment(in_doubt ? { ...row, status: 'unknown' } : row)
+  const inDoubt = state === 'unknown' || state === 'parked'
+  return presentPayment(inDoubt ? { ...row, status: 'unknown' } : row)
 }
 
 /** Neither it nor whether there is such a payment ever changes. Null where there is none. */
@@ -43,8 +43,8 @@ export async function listPayments(
   limit: number,
 ) {
   const wanted = metadata === null ? null : JSON.stringify(metadata)
-  const first = from === null ? null : firstIdAt('pay', Date.parse(from) - LIMITS.clock_difference_ms)
-  const last = to === null ? null : firstIdAt('pay', Date.parse(to) + LIMITS.clock_difference_ms)
+  const first = from === null ? null : firstIdAt('pay', Date.parse(from) - LIMITS.clockDifferenceMs)
+  const last = to === null ? null : firstIdAt('pay', Date.parse(to) + LIMITS.clockDifferenceMs)
   const values = [account, status, reference, wanted, from, to, before, limit, first, last]
   return ((await tx.query(LIST_PAYMENTS, values)).rows as PaymentRow[]).map(presentPayment)
 }

@@ -45,11 +45,11 @@ export async function freeCaptures(
   desk: Operator,
   payment: PaymentRow,
   needed: number,
-  of_key: string | null = null,
+  ofKey: string | null = null,
 ): Promise<PaymentRow> {
   if (payment.capturing === 0 || needed <= 0) return payment
   const drop = ({ id }: UnderWay) => dropCapture(tx, op, payment.id, id)
-  const one = (found: UnderWay) => of_key === null || found.key === of_key
+  const one = (found: UnderWay) => ofKey === null || found.key === ofKey
   return await free(tx, op, desk, payment, {
     needed,
     operation: CAPTURE,
@@ -94,7 +94,7 @@ async function free(
   payment: PaymentRow,
   { needed, operation, list, drop, one }: Freeing,
 ): Promise<PaymentRow> {
-  const { rows } = await tx.query(list, [op.account, payment.id, LIMITS.reservations_looked_at_max])
+  const { rows } = await tx.query(list, [op.account, payment.id, LIMITS.reservationsLookedAtMax])
   let freed = 0
   for (const found of (rows as UnderWay[]).filter(one)) {
     if (freed >= needed) break
@@ -137,7 +137,7 @@ export async function dropClosing(
   closing: string,
   since: string | null = null,
 ): Promise<void> {
-  await tx.query(sql.DROP_CLOSING, [by.account, payment, closing, LIMITS.expiry_retry_hours, since])
+  await tx.query(sql.DROP_CLOSING, [by.account, payment, closing, LIMITS.expiryRetryHours, since])
 }
 
 /** Operation and key of who lets go of the rest of a payment. */

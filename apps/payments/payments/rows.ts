@@ -61,8 +61,8 @@ export interface DeclineView {
   readonly message: string
 }
 
-export function viewDecline({ code, decline_code, advice, message }: Decline): DeclineView {
-  return { code, decline_code, advice, message }
+export function viewDecline({ code, decline_code: declineCode, advice, message }: Decline): DeclineView {
+  return { code, decline_code: declineCode, advice, message }
 }
 
 /** A payment as clients see it. */
@@ -88,10 +88,10 @@ export function presentPayment(row: PaymentRow) {
     decline: row.decline,
     warnings:
       row.duplicate_of === null ? [] : [{ code: 'duplicate_intent', payment: row.duplicate_of } as const],
-    attempts: row.attempts.map(({ number, gateway, gateway_id, status, decline }) => ({
+    attempts: row.attempts.map(({ number, gateway, gateway_id: gatewayId, status, decline }) => ({
       number,
       gateway,
-      gateway_id,
+      gateway_id: gatewayId,
       status,
       decline,
     })),

@@ -57,10 +57,10 @@ export async function checkNotDone(looking: Looking, record: RecordId, unchecked
     const asked = await askOr(gateway, unchecked, (there, signal) => there.lookUpByKey(kind, call, signal))
     const shown = asked?.answer.find(hasMoney)
     if (shown === undefined) continue
-    const { gateway_id, taken, given_back, held: holds, currency } = shown
+    const { gateway_id: gatewayId, taken, given_back: givenBack, held: holds, currency } = shown
     throw denied(
       looking,
-      `The processor shows ${gateway_id} under the key of this request: ${taken} ${currency} taken, ${given_back} given back, ${holds} held. Decide executed with it, or give it back at the processor first.`,
+      `The processor shows ${gatewayId} under the key of this request: ${taken} ${currency} taken, ${givenBack} given back, ${holds} held. Decide executed with it, or give it back at the processor first.`,
     )
   }
 }
@@ -91,14 +91,14 @@ async function checkNotMoved(
 
 const findVoid = (
   gateway: NonNullable<Looking['gateways']['test']>,
-  { gateway_id }: Holding,
+  { gateway_id: gatewayId }: Holding,
   { calls }: Looking,
   signal: AbortSignal,
-) => gateway.findVoid({ gateway_id: gateway_id!, reason: null }, { key: calls[0]!, signal })
+) => gateway.findVoid({ gateway_id: gatewayId!, reason: null }, { key: calls[0]!, signal })
 
 /** It holds money, has kept some of it, or may yet do so. */
-function hasMoney({ status, taken, held, given_back }: Charge): boolean {
-  return status === 'open' || held > 0 || taken > given_back
+function hasMoney({ status, taken, held, given_back: givenBack }: Charge): boolean {
+  return status === 'open' || held > 0 || taken > givenBack
 }
 
 function denied({ field }: Looking, detail: string): Refused {

@@ -22,21 +22,21 @@ interface Owner {
 export async function ownerOf(
   pool: Pick<pg.Pool, 'query'>,
   { account, operation }: Pick<RecordId, 'account' | 'operation'>,
-  gateway_id: string,
+  gatewayId: string,
 ): Promise<Owner | null> {
-  const { rows } = await pool.query<Owner & { operation: string }>(GATEWAY_ID_OWNERS, [account, gateway_id])
+  const { rows } = await pool.query<Owner & { operation: string }>(GATEWAY_ID_OWNERS, [account, gatewayId])
   return rows.find((row) => row.operation === operation) ?? null
 }
 
-const tell = (gateway_id: string, { owner, account }: Owner) =>
-  `The processor's ${gateway_id} belongs to ${owner} of ${account} already.`
+const tell = (gatewayId: string, { owner, account }: Owner) =>
+  `The processor's ${gatewayId} belongs to ${owner} of ${account} already.`
 
 /** Its message is for operators alone: the other one may be of another account. */
 export class GatewayIdTaken extends Error {
   readonly code = GATEWAY_ID_TAKEN
 
-  constructor(gateway_id: string, owner: Owner | null) {
-    super(owner === null ? `Another one has the processor's ${gateway_id}.` : tell(gateway_id, owner))
+  constructor(gatewayId: string, owner: Owner | null) {
+    super(owner === null ? `Another one has the processor's ${gatewayId}.` : tell(gatewayId, owner))
   }
 }
 
@@ -44,12 +44,12 @@ export class GatewayIdTaken extends Error {
 export function tellTaken(
   pool: Pick<pg.Pool, 'query'>,
   of: Pick<RecordId, 'account' | 'operation'>,
-  gateway_id: string | null,
+  gatewayId: string | null,
 ): (error: unknown) => Promise<never> {
   return async (error) => {
-    if (!isTaken(error) || gateway_id === null) throw error
-    const owner = await ownerOf(pool, of, gateway_id).catch(() => null)
-    throw new GatewayIdTaken(gateway_id, owner)
+    if (!isTaken(error) || gatewayId === null) throw error
+    const owner = await ownerOf(pool, of, gatewayId).catch(() => null)
+    throw new GatewayIdTaken(gatewayId, owner)
   }
 }
 
@@ -60,11 +60,11 @@ export function tellTaken(
 export async function parkTaken(desk: Operator, pool: pg.Pool, record: RecordId, by: string): Promise<void> {
   const { state, record: seen, audit } = await desk.show(record)
   if (seen?.failure?.code !== GATEWAY_ID_TAKEN) return
-  const gateway_id = /processor's (\w+)/.exec(seen.failure.message)?.[1] ?? ''
-  const owner = await ownerOf(pool, record, gateway_id)
+  const gatewayId = /processor's (\w+)/.exec(seen.failure.message)?.[1] ?? ''
+  const owner = await ownerOf(pool, record, gatewayId)
   // It is free again: the next look settles it.
   if (owner === null) return
-  const why = `${tell(gateway_id, owner)} Find out whose it is.`
+  const why = `${tell(gatewayId, owner)} Find out whose it is.`
   const signed = { by, why, fence: seen.fence }
   if (state === 'unknown') await desk.park(record, signed).catch(unlessTakenOver)
   else if (state === 'parked' && !audit.some((entry) => entry.why === why))

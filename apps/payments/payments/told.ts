@@ -95,11 +95,11 @@ export async function settleTold(
 export type Found = Extract<Told, { readonly executed: true }>
 
 /** What a processor calls it, or else the payment that it is of. */
-const nameOf = (held: Holding, { gateway_id }: Found) => gateway_id ?? held.gateway_id ?? ''
+const nameOf = (held: Holding, { gateway_id: gatewayId }: Found) => gatewayId ?? held.gateway_id ?? ''
 
 function authorizedBy(held: Holding, found: Found): Authorized {
-  const { amount, currency, capture_method } = held
-  const automatic = capture_method === 'automatic'
+  const { amount, currency, capture_method: captureMethod } = held
+  const automatic = captureMethod === 'automatic'
   return {
     status: automatic ? 'captured' : 'authorized',
     gateway_id: nameOf(held, found),
@@ -113,8 +113,8 @@ function capturedBy(held: Holding, found: Found): Captured {
   return { status: 'captured', gateway_id: nameOf(held, found), amount: held.amount, currency: held.currency }
 }
 
-function refundedBy({ amount, currency }: Holding, { gateway_id }: Found): Refunded {
-  return { status: 'refunded', gateway_id: gateway_id ?? '', amount, currency }
+function refundedBy({ amount, currency }: Holding, { gateway_id: gatewayId }: Found): Refunded {
+  return { status: 'refunded', gateway_id: gatewayId ?? '', amount, currency }
 }
 
 function voidedBy(held: Holding, found: Found): Voided {

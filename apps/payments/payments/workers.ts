@@ -37,10 +37,10 @@ export function expirer({ once, pool, operations }: Doors & Operations): Worker 
     name: 'payments.expirer',
     async runOnce() {
       const { rows, more } = await nextPage()
-      const expire = ({ account, id, capture_before }: Row) =>
+      const expire = ({ account, id, capture_before: captureBefore }: Row) =>
         once.run(operations.expirePayment, {
           account,
-          key: `expire:${id}:${capture_before}`,
+          key: `expire:${id}:${captureBefore}`,
           input: { payment: id },
         })
       // One that fails is tried again by the next run, and keeps no other.
@@ -67,7 +67,7 @@ export function marker({ once, pool }: Doors): Worker {
   const nextPage = pagesOf(pool, sql.UNSETTLED_PAYMENTS)
   return {
     name: 'payments.marker',
-    every_ms: LIMITS.unsettled_look_every_ms,
+    everyMs: LIMITS.unsettledLookEveryMs,
     async runOnce() {
       const { rows, more } = await nextPage()
       for (const row of rows) {
@@ -75,9 +75,9 @@ export function marker({ once, pool }: Doors): Worker {
         const record = { account, operation: 'payments.create', key: row.idempotency_key! }
         // Over, and not settled: an operator has given the reply, who alone knows why; or it is gone, or another request's by now.
         const { state, told } = await storyOf(desk, record, row.since_ms)
-        const in_doubt = state === 'unknown' || state === 'parked'
-        if (in_doubt) await parkTaken(desk, pool, record, 'payments.marker')
-        if (in_doubt || told !== null) await mark(account, id)
+        const inDoubt = state === 'unknown' || state === 'parked'
+        if (inDoubt) await parkTaken(desk, pool, record, 'payments.marker')
+        if (inDoubt || told !== null) await mark(account, id)
         else if (isOver(state)) {
           await inTransaction(pool, (tx) => releaseHeld(tx, settling(account), record, row))
         }
@@ -99,9 +99,9 @@ export function sweeper({ once, pool }: Doors): Worker {
   const desk = operator(once)
   const settling = settlingOf(once)
   const sweep = async (row: Row) => {
-    const { account, operation, key, since_ms, abandoned } = row
+    const { account, operation, key, since_ms: sinceMs, abandoned } = row
     const record = { account, operation: operation!, key: key! }
-    const { state, told } = await storyOf(desk, record, since_ms)
+    const { state, told } = await storyOf(desk, record, sinceMs)
     const by = settling(account)
     if (state === 'unknown' || state === 'parked') await parkTaken(desk, pool, record, 'payments.sweeper')
     else if (state === 'retryable') {
@@ -120,7 +120,7 @@ export function sweeper({ once, pool }: Doors): Worker {
   }
   return {
     name: 'payments.sweeper',
-    every_ms: LIMITS.reservation_look_every_ms,
+    everyMs: LIMITS.reservationLookEveryMs,
     async runOnce() {
       const ran = { done: 0, more: false }
       const failed: unknown[] = []
@@ -146,11 +146,11 @@ function isOver(state: string): boolean {
  * What became of a record, and what an operator has told of it since. Asked for in this order: a decision is there when what it
  * decided can be seen. `executed` is null where the reply is gone that would say so.
  */
-async function storyOf(desk: Operator, record: RecordId, since_ms: number) {
+async function storyOf(desk: Operator, record: RecordId, sinceMs: number) {
   const { state } = await desk.show(record)
   const { audit, reply } = await desk.show(record, { reply: true })
   const decided = audit.some(
-    ({ action, from, at }) => action === 'resolve' && from !== 'retryable' && at >= since_ms,
+    ({ action, from, at }) => action === 'resolve' && from !== 'retryable' && at >= sinceMs,
   )
   const executed = state === 'completed' && reply !== null ? reply.status < 300 : null
   return { state, told: decided ? { executed } : null }
@@ -185,15 +185,15 @@ interface Row {
 function pagesOf(
   pool: pg.Pool,
   text: string,
-  ages: readonly number[] = [LIMITS.unsettled_after_seconds, LIMITS.reservation_after_seconds],
+  ages: readonly number[] = [LIMITS.unsettledAfterSeconds, LIMITS.reservationAfterSeconds],
 ) {
-  const { worker_batch_max } = LIMITS
-  const [age_seconds, ...abandoned] = ages
+  const { workerBatchMax } = LIMITS
+  const [ageSeconds, ...abandoned] = ages
   let last: Row | undefined
   return async () => {
     const after = [last?.place, last?.account, last?.id]
-    const { rows } = await pool.query<Row>(text, [age_seconds, worker_batch_max, ...after, ...abandoned])
-    const more = rows.length === worker_batch_max
+    const { rows } = await pool.query<Row>(text, [ageSeconds, workerBatchMax, ...after, ...abandoned])
+    const more = rows.length === workerBatchMax
     last = more ? rows.at(-1) : undefined
     return { rows, more }
   }

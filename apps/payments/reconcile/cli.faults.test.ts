@@ -42,8 +42,8 @@ it('ends with 1 and what differs, and with 2 and why where it could not look', a
   const { database, post } = await openTestService({ gateways: { test: client } })
   const env = { DATABASE_URL: database.url, ONLYONCE_SECRET: TEST_SECRET, GATEWAY_URL: gateway.url }
   await post('/v1/payments', TEA)
-  const { host, port, api_key } = gateway
-  const stripe = new Stripe(api_key, { host, port, protocol: 'http' })
+  const { host, port, apiKey } = gateway
+  const stripe = new Stripe(apiKey, { host, port, protocol: 'http' })
   const { id } = await stripe.paymentIntents.create({ ...TEA, confirm: true })
   const [told, away] = await Promise.all([
     run(env, ...TIME, '--mode', 'test'),
@@ -57,7 +57,7 @@ it('ends with 1 and what differs, and with 2 and why where it could not look', a
 })
 
 it('ends with 0 where all is well, beside the service that keeps its database and its sandbox in a folder', async () => {
-  const pay = () => service.post('/v1/payments', TEA, { api_key: DEMO_API_KEY })
+  const pay = () => service.post('/v1/payments', TEA, { apiKey: DEMO_API_KEY })
   expect((await pay()).status).toBe(201)
   const beside = await run(kept, ...TIME, '--json')
   expect([beside.code, beside.stderr]).toEqual([0, ''])

@@ -21,14 +21,14 @@ async function configure(): Promise<Config> {
   if (config.database.kind === 'embedded' && !existsSync(config.folder)) {
     throw new Error(`Set DATABASE_URL: there is no database in ${config.folder} either.`)
   }
-  const named = config.stripe !== null || config.gateway_url !== null
+  const named = config.stripe !== null || config.gatewayUrl !== null
   return {
     ...config,
-    gateway_url: named ? config.gateway_url : await findGateway(join(config.folder, 'gateway')),
+    gatewayUrl: named ? config.gatewayUrl : await findGateway(join(config.folder, 'gateway')),
     // What is printed may be read by a machine.
-    log_level: 'silent',
+    logLevel: 'silent',
     // Whoever asks wants to hear soon that nobody could look.
-    wait_max_ms: 0,
+    waitMaxMs: 0,
   }
 }
 

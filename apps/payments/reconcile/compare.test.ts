@@ -113,13 +113,13 @@ describe('what is unknown', () => {
     expect(compare([unknown], [their()], { ...time, ...later }).aged_unknown).toEqual([
       { difference: 'aged_unknown', ours: unknown, theirs: their() },
     ])
-    expect(told([unknown], [], { now, unknown_after_ms: HOUR_MS })).toEqual([0, 'aged_unknown'])
+    expect(told([unknown], [], { now, unknownAfterMs: HOUR_MS })).toEqual([0, 'aged_unknown'])
   })
   it('ages from when on it is unknown, which may be long after it was made', () => {
     const capturing = { ...own({ moved: null }), unknown_since: to.toISOString() }
-    const day_later = { now: new Date(to.getTime() + 24 * HOUR_MS) }
+    const dayLater = { now: new Date(to.getTime() + 24 * HOUR_MS) }
     expect(told([capturing], [their()], { now })).toEqual([0])
-    expect(told([capturing], [their()], day_later)).toEqual([0, 'aged_unknown'])
+    expect(told([capturing], [their()], dayLater)).toEqual([0, 'aged_unknown'])
   })
   it('is matched with the charge that moved money, not with the declines before it', () => {
     const theirs = [
@@ -127,12 +127,12 @@ describe('what is unknown', () => {
       their({ gateway_id: 'pi_2' }),
       their({ gateway_id: 'pi_3', moved: 0 }),
     ]
-    const [found] = compare([unknown], theirs, { ...time, unknown_after_ms: 0 }).aged_unknown
+    const [found] = compare([unknown], theirs, { ...time, unknownAfterMs: 0 }).aged_unknown
     expect(found?.theirs?.gateway_id).toBe('pi_2')
   })
   it('does not hide a second charge', () => {
     const theirs = [their(), their({ gateway_id: 'pi_2' })]
-    expect(told([unknown], theirs, { unknown_after_ms: 0 })).toEqual([0, 'missing_here', 'aged_unknown'])
+    expect(told([unknown], theirs, { unknownAfterMs: 0 })).toEqual([0, 'missing_here', 'aged_unknown'])
   })
 })
 
@@ -158,10 +158,12 @@ it('two days next to each other tell everything once', () => {
   const days = [
     { from, to },
     { from: to, to: next },
-  ].map((day) => compare(ours, theirs, { ...day, now: next, unknown_after_ms: 0 }))
+  ].map((day) => compare(ours, theirs, { ...day, now: next, unknownAfterMs: 0 }))
   const both = mergeComparisons(days)
   expect(both.matched + differencesOf(both).length).toBe(pairs.length)
-  expect(days.every(({ matched, aged_unknown }) => matched > 0 && aged_unknown.length > 0)).toBe(true)
+  expect(days.every(({ matched, aged_unknown: agedUnknown }) => matched > 0 && agedUnknown.length > 0)).toBe(
+    true,
+  )
 })
 
 it('every movement is counted in one place, whatever order it comes in', () => {
@@ -181,7 +183,7 @@ it('every movement is counted in one place, whatever order it comes in', () => {
       const other = others.map(({ n, reference, moved }) =>
         their({ gateway_id: `pi_${n}`, reference: `pay_${reference}`, moved }),
       )
-      const always = { ...time, unknown_after_ms: 0 }
+      const always = { ...time, unknownAfterMs: 0 }
       const comparison = compare(our, other, always)
       expect(countsOf(compare(our.toReversed(), other.toReversed(), always))).toEqual(countsOf(comparison))
       // Of money that moved, nothing is forgotten and nothing told twice.
@@ -189,9 +191,14 @@ it('every movement is counted in one place, whatever order it comes in', () => {
       const seen = differences.flatMap(({ ours: mine }) => mine ?? [])
       expect(new Set(seen).size).toBe(seen.length)
       expect(comparison.aged_unknown.length).toBe(our.filter(({ moved }) => moved === null).length)
-      const moved_there = other.filter(({ moved }) => moved > 0).length
-      const { missing_here, amount_mismatch, aged_unknown, matched } = countsOf(comparison)
-      expect(moved_there).toBeLessThanOrEqual(missing_here + amount_mismatch + aged_unknown + matched)
+      const movedThere = other.filter(({ moved }) => moved > 0).length
+      const {
+        missing_here: missingHere,
+        amount_mismatch: amountMismatch,
+        aged_unknown: agedUnknown,
+        matched,
+      } = countsOf(comparison)
+      expect(movedThere).toBeLessThanOrEqual(missingHere + amountMismatch + agedUnknown + matched)
     }),
   )
 })

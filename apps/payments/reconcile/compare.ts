@@ -46,7 +46,7 @@ export interface ComparedTime {
   readonly to: Date
   readonly now: Date
   /** From when on what is unknown is worth a word. Until then it is left alone, on both sides. */
-  readonly unknown_after_ms?: number
+  readonly unknownAfterMs?: number
 }
 
 /** By then the library's reconciler has looked for a whole day, and parked it. */
@@ -71,7 +71,7 @@ export function compare(
     amount_mismatch: [] as Of<'amount_mismatch'>[],
     aged_unknown: [] as Of<'aged_unknown'>[],
   }
-  const { pairs, only_ours, only_theirs } = pair(ours, theirs)
+  const { pairs, onlyOurs, onlyTheirs } = pair(ours, theirs)
   for (const [own, their] of pairs) {
     if (!isWithin(their.at, time)) continue
     if (own.moved === null) {
@@ -80,7 +80,7 @@ export function compare(
       found.amount_mismatch.push({ difference: 'amount_mismatch', ours: own, theirs: their })
     } else found.matched += 1
   }
-  for (const own of only_ours) {
+  for (const own of onlyOurs) {
     if (!isWithin(own.at, time)) continue
     if (own.moved === null) {
       if (isAged(own, time)) found.aged_unknown.push({ difference: 'aged_unknown', ours: own, theirs: null })
@@ -88,7 +88,7 @@ export function compare(
       found.missing_there.push({ difference: 'missing_there', ours: own, theirs: null })
     }
   }
-  for (const their of only_theirs) {
+  for (const their of onlyTheirs) {
     // Nothing was moved by what was declined, let go, or is only held.
     if (their.moved > 0 && isWithin(their.at, time)) {
       found.missing_here.push({ difference: 'missing_here', ours: null, theirs: their })
@@ -99,8 +99,8 @@ export function compare(
 
 interface Paired {
   readonly pairs: readonly (readonly [OwnMovement, Movement])[]
-  readonly only_ours: readonly OwnMovement[]
-  readonly only_theirs: readonly Movement[]
+  readonly onlyOurs: readonly OwnMovement[]
+  readonly onlyTheirs: readonly Movement[]
 }
 
 /**
@@ -109,33 +109,33 @@ interface Paired {
  * was told of, also where that has no id yet and another has taken it.
  */
 function pair(ours: Iterable<OwnMovement>, theirs: Iterable<Movement>): Paired {
-  const by_gateway_id = new Map<string, OwnMovement[]>()
-  const by_reference = new Map<string, OwnMovement>()
+  const byGatewayId = new Map<string, OwnMovement[]>()
+  const byReference = new Map<string, OwnMovement>()
   for (const own of ours) {
-    if (own.gateway_id === null) by_reference.set(`${own.kind} ${own.id}`, own)
+    if (own.gateway_id === null) byReference.set(`${own.kind} ${own.id}`, own)
     else {
       const name = `${own.kind} ${own.gateway_id}`
-      by_gateway_id.set(name, [...(by_gateway_id.get(name) ?? []), own])
+      byGatewayId.set(name, [...(byGatewayId.get(name) ?? []), own])
     }
   }
   const pairs: [OwnMovement, Movement][] = []
-  const only_theirs: Movement[] = []
+  const onlyTheirs: Movement[] = []
   const waiting = new Map<string, Movement>()
   for (const their of unique(theirs)) {
     const reference = `${their.kind} ${their.reference}`
-    const own = by_reference.has(reference) ? undefined : takeOne(by_gateway_id, their)
+    const own = byReference.has(reference) ? undefined : takeOne(byGatewayId, their)
     if (own !== undefined) pairs.push([own, their])
-    else if (!by_reference.has(reference)) only_theirs.push(their)
+    else if (!byReference.has(reference)) onlyTheirs.push(their)
     else {
       // Of several the one that moved most is what we look for; the others are declines, or one charge too many.
       const before = waiting.get(reference)
       const better = before === undefined || their.moved > before.moved
       if (better) waiting.set(reference, their)
-      if (before !== undefined) only_theirs.push(better ? before : their)
+      if (before !== undefined) onlyTheirs.push(better ? before : their)
     }
   }
-  for (const [reference, their] of waiting) pairs.push([take(by_reference, reference)!, their])
-  return { pairs, only_ours: [...[...by_gateway_id.values()].flat(), ...by_reference.values()], only_theirs }
+  for (const [reference, their] of waiting) pairs.push([take(byReference, reference)!, their])
+  return { pairs, onlyOurs: [...[...byGatewayId.values()].flat(), ...byReference.values()], onlyTheirs }
 }
 
 /** A list that is read page by page while it grows tells some things twice. The last word counts. */
@@ -165,23 +165,28 @@ function isWithin(at: string, { from, to }: ComparedTime): boolean {
   return time >= from.getTime() && time < to.getTime()
 }
 
-function isAged(own: OwnMovement, { now, unknown_after_ms = UNKNOWN_AFTER_MS }: ComparedTime): boolean {
-  return now.getTime() - Date.parse(own.unknown_since ?? own.at) >= unknown_after_ms
+function isAged(own: OwnMovement, { now, unknownAfterMs = UNKNOWN_AFTER_MS }: ComparedTime): boolean {
+  return now.getTime() - Date.parse(own.unknown_since ?? own.at) >= unknownAfterMs
 }
 
 /** What several times that follow each other have come to. */
 export function mergeComparisons(comparisons: readonly Comparison[]): Comparison {
   return {
     matched: comparisons.reduce((sum, { matched }) => sum + matched, 0),
-    missing_here: comparisons.flatMap(({ missing_here }) => missing_here),
-    missing_there: comparisons.flatMap(({ missing_there }) => missing_there),
-    amount_mismatch: comparisons.flatMap(({ amount_mismatch }) => amount_mismatch),
-    aged_unknown: comparisons.flatMap(({ aged_unknown }) => aged_unknown),
+    missing_here: comparisons.flatMap(({ missing_here: missingHere }) => missingHere),
+    missing_there: comparisons.flatMap(({ missing_there: missingThere }) => missingThere),
+    amount_mismatch: comparisons.flatMap(({ amount_mismatch: amountMismatch }) => amountMismatch),
+    aged_unknown: comparisons.flatMap(({ aged_unknown: agedUnknown }) => agedUnknown),
   }
 }
 
 /** All of them, the kinds one after another. */
 export function differencesOf(comparison: Comparison): readonly Difference[] {
-  const { missing_here, missing_there, amount_mismatch, aged_unknown } = comparison
-  return [...missing_here, ...missing_there, ...amount_mismatch, ...aged_unknown]
+  const {
+    missing_here: missingHere,
+    missing_there: missingThere,
+    amount_mismatch: amountMismatch,
+    aged_unknown: agedUnknown,
+  } = comparison
+  return [...missingHere, ...missingThere, ...amountMismatch, ...agedUnknown]
 }

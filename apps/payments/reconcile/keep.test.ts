@@ -9,20 +9,20 @@ const to = new Date('2026-03-02T00:00:00Z')
 const at = '2026-03-01T12:00:00Z'
 const books = 'stripe:live'
 
-const theirs = (gateway_id: string, moved: number): Movement => ({
+const theirs = (gatewayId: string, moved: number): Movement => ({
   account: null,
   kind: 'payment',
-  gateway_id,
+  gateway_id: gatewayId,
   reference: null,
   amount: moved,
   currency: 'EUR',
   moved,
   at,
 })
-const ours = (account: string, gateway_id: string): OwnMovement => ({
-  ...theirs(gateway_id, 500),
+const ours = (account: string, gatewayId: string): OwnMovement => ({
+  ...theirs(gatewayId, 500),
   account,
-  id: `pay_${gateway_id}`,
+  id: `pay_${gatewayId}`,
 })
 
 let pool: pg.Pool

@@ -15,7 +15,7 @@ export interface Run {
   readonly to: Date
   readonly comparison: Comparison
   /** When both books were read. Default: now. */
-  readonly read_at?: Date
+  readonly readAt?: Date
   /** Accounts of ours, among those that the processor names: it may be told any name by others who have its key. */
   readonly accounts?: ReadonlySet<string>
 }
@@ -34,17 +34,23 @@ export interface Kept {
  * for (const { account, difference } of fresh) await emit(tx, account, difference)
  */
 export async function keepRun(tx: Queryable, run: Run): Promise<Kept> {
-  const { books, from, to, comparison, read_at = null, accounts = new Set() } = run
+  const { books, from, to, comparison, readAt = null, accounts = new Set() } = run
   const id = makeId('rec')
-  const { matched, missing_here, missing_there, amount_mismatch, aged_unknown } = countsOf(comparison)
-  const counts = [matched, missing_here, missing_there, amount_mismatch, aged_unknown]
+  const {
+    matched,
+    missing_here: missingHere,
+    missing_there: missingThere,
+    amount_mismatch: amountMismatch,
+    aged_unknown: agedUnknown,
+  } = countsOf(comparison)
+  const counts = [matched, missingHere, missingThere, amountMismatch, agedUnknown]
   await tx.query(INSERT_RUN, [
     books,
     id,
     from.toISOString(),
     to.toISOString(),
     ...counts,
-    read_at?.toISOString(),
+    readAt?.toISOString(),
   ])
   const found = differencesOf(comparison).map((difference) => ({
     account: accountOf(difference, accounts) ?? books,

@@ -19,19 +19,19 @@ const REFUNDS = `
 INSERT INTO payments.refunds (account, payment, id, amount, status, idempotency_key, gateway_id, created_at)
 SELECT account, id, 'ref' || substr(id, 4), 10, 'succeeded', 'key', 're' || substr(gateway_id, 3), created_at FROM payments.payments`
 
-async function read(range: { from: Date; to: Date }, their_reading_began = '2026-03-03T00:00:00Z') {
+async function read(range: { from: Date; to: Date }, theirReadingBegan = '2026-03-03T00:00:00Z') {
   const found: OwnMovement[] = []
   const gateway = { name: 'stripe', mode: 'test' } as const
-  for await (const own of ownMovements(pool, gateway, { ...range, their_reading_began })) found.push(own)
+  for await (const own of ownMovements(pool, gateway, { ...range, theirReadingBegan })) found.push(own)
   return found
 }
 
 it('our books are read in pages, each movement once, for one processor and mode', async () => {
-  const number = LIMITS.reconcile_page_max * 3
+  const number = LIMITS.reconcilePageMax * 3
   await pool.query(MANY, ['2026-03-01T00:00:00.000001Z', number])
   await pool.query(REFUNDS)
   const numbers = Array.from({ length: number }, (_, i) => i + 1).filter((n) => n % 5 !== 0 && n % 7 !== 0)
-  expect(numbers.length).toBeGreaterThan(LIMITS.reconcile_page_max * 2)
+  expect(numbers.length).toBeGreaterThan(LIMITS.reconcilePageMax * 2)
   const found = await read({ from, to })
   const ids = (kind: string) => found.filter((own) => own.kind === kind).map(({ id }) => id)
   expect(ids('payment').sort()).toEqual(numbers.map((n) => `pay_${n}`).sort())
@@ -57,7 +57,7 @@ it('our books are read in pages, each movement once, for one processor and mode'
 
 it('what was changed since the processor was read is not known', async () => {
   const found = await read({ from, to }, '2026-03-01T00:00:00.000001Z')
-  expect(new Set(found.map(({ moved, unknown_since }) => `${moved} ${unknown_since}`))).toEqual(
+  expect(new Set(found.map(({ moved, unknown_since: unknownSince }) => `${moved} ${unknownSince}`))).toEqual(
     new Set(['null 2026-03-01T00:00:00.000Z']),
   )
 })
@@ -77,7 +77,7 @@ describe('a payment', () => {
     await pool.query(`UPDATE payments.refunds SET status = $1 WHERE id = 'ref_1'`, [refund])
     const found = await read({ from, to })
     expect(found.find(({ id }) => id === 'pay_1')!.moved).toBe(moved)
-    const given_back = { processing: null, failed: 0, succeeded: 10 }[refund]
-    expect(found.find(({ id }) => id === 'ref_1')!.moved).toBe(given_back)
+    const givenBack = { processing: null, failed: 0, succeeded: 10 }[refund]
+    expect(found.find(({ id }) => id === 'ref_1')!.moved).toBe(givenBack)
   })
 })

@@ -8,7 +8,7 @@ export interface OwnRange {
   readonly from: Date
   readonly to: Date
   /** By the database's clock: when the processor's books began to be read. What was changed since is not known. */
-  readonly their_reading_began: string
+  readonly theirReadingBegan: string
 }
 
 /**
@@ -16,7 +16,7 @@ export interface OwnRange {
  * of them only, because it happened in between, is seen to be so.
  *
  * @example
- * for await (const movement of ownMovements(pool, gateway, { from, to, their_reading_began })) ours.push(movement)
+ * for await (const movement of ownMovements(pool, gateway, { from, to, theirReadingBegan })) ours.push(movement)
  */
 export async function* ownMovements(
   pool: Queryable,
@@ -32,15 +32,15 @@ async function* pagesOf(
   kind: Movement['kind'],
   text: string,
   { name, mode }: Pick<Gateway, 'name' | 'mode'>,
-  { from, to, their_reading_began }: OwnRange,
+  { from, to, theirReadingBegan }: OwnRange,
 ): AsyncGenerator<OwnMovement> {
   // No id is empty, so what was made in the very first moment is behind this.
   let [place, id] = [from.toISOString(), '']
   for (;;) {
-    const values = [name, mode, their_reading_began, to.toISOString(), place, id, LIMITS.reconcile_page_max]
+    const values = [name, mode, theirReadingBegan, to.toISOString(), place, id, LIMITS.reconcilePageMax]
     const { rows } = await pool.query(text, values)
     for (const row of rows) yield movementOf(kind, row)
-    if (rows.length < LIMITS.reconcile_page_max) return
+    if (rows.length < LIMITS.reconcilePageMax) return
     ;({ place, id } = rows.at(-1)!)
   }
 }
@@ -50,7 +50,16 @@ interface Row extends Omit<OwnMovement, 'kind' | 'unknown_since'> {
 }
 
 function movementOf(kind: Movement['kind'], row: object): OwnMovement {
-  const { account, id, gateway_id, amount, currency, moved, unknown_since, at } = row as Row
-  const movement = { account, kind, id, gateway_id, amount, currency, moved, at }
-  return moved === null ? { ...movement, unknown_since } : movement
+  const {
+    account,
+    id,
+    gateway_id: gatewayId,
+    amount,
+    currency,
+    moved,
+    unknown_since: unknownSince,
+    at,
+  } = row as Row
+  const movement = { account, kind, id, gateway_id: gatewayId, amount, currency, moved, at }
+  return moved === null ? { ...movement, unknown_since: unknownSince } : movement
 }

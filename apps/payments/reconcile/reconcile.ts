@@ -67,13 +67,13 @@ async function reconcileDay(
 ): Promise<{ readonly comparison: Comparison; readonly fresh: number }> {
   const books = booksOf(gateway)
   const began: string = (await pool.query(NOW)).rows[0].now
-  const read_at = now ?? new Date(began)
+  const readAt = now ?? new Date(began)
   const { theirs, ours } = await readBoth(pool, gateway, { from, to, began, ...(signal && { signal }) })
-  const comparison = compare(ours, theirs, { from, to, now: read_at })
+  const comparison = compare(ours, theirs, { from, to, now: readAt })
   const accounts = await knownAccounts(pool, gateway, comparison)
   const fresh = await inTransaction(pool, async (tx) => {
     await guard?.(tx)
-    const kept = await keepRun(tx, { books, from, to, comparison, read_at, accounts })
+    const kept = await keepRun(tx, { books, from, to, comparison, readAt, accounts })
     for (const events of eventsOf(books, kept)) await outbox(once).emit(tx, events)
     return kept.fresh.length
   })
@@ -90,20 +90,20 @@ async function readBoth(
   given: { readonly from: Date; readonly to: Date; readonly began: string; readonly signal?: AbortSignal },
 ): Promise<{ readonly theirs: Movement[]; readonly ours: OwnMovement[] }> {
   const { from, to, began, signal } = given
-  const skew_ms = LIMITS.reconcile_skew_ms
-  const later_ms = gateway.key_lifetime_ms + skew_ms
-  const range = { from: earlier(from, skew_ms), to: later(to, later_ms), ...(signal && { signal }) }
+  const skewMs = LIMITS.reconcileSkewMs
+  const laterMs = gateway.keyLifetimeMs + skewMs
+  const range = { from: earlier(from, skewMs), to: later(to, laterMs), ...(signal && { signal }) }
   const theirs = (await collect(gateway.movements(range))).map(storable)
   signal?.throwIfAborted()
-  const own_range = { from: earlier(from, later_ms), to: later(to, skew_ms), their_reading_began: began }
-  return { theirs, ours: await collect(ownMovements(pool, gateway, own_range)) }
+  const ownRange = { from: earlier(from, laterMs), to: later(to, skewMs), theirReadingBegan: began }
+  return { theirs, ours: await collect(ownMovements(pool, gateway, ownRange)) }
 }
 
 async function collect<T>(movements: AsyncIterable<T>): Promise<T[]> {
   const collected: T[] = []
   for await (const movement of movements) {
-    if (collected.length === LIMITS.reconcile_movements_max) {
-      throw new Error(`There are more than ${LIMITS.reconcile_movements_max} movements in one day.`)
+    if (collected.length === LIMITS.reconcileMovementsMax) {
+      throw new Error(`There are more than ${LIMITS.reconcileMovementsMax} movements in one day.`)
     }
     collected.push(movement)
   }
@@ -120,9 +120,9 @@ function storable(movement: Movement): Movement {
 async function knownAccounts(
   pool: Queryable,
   { mode }: Gateway,
-  { missing_here }: Comparison,
+  { missing_here: missingHere }: Comparison,
 ): Promise<ReadonlySet<string>> {
-  const named = new Set(missing_here.flatMap(({ theirs }) => theirs.account ?? []))
+  const named = new Set(missingHere.flatMap(({ theirs }) => theirs.account ?? []))
   const possible = [...named].filter((account) => account.endsWith(`:${mode}`))
   if (possible.length === 0) return new Set()
   const { rows } = await pool.query(KNOWN_ACCOUNTS, [possible])
@@ -131,16 +131,16 @@ async function knownAccounts(
 
 /** In batches of one account each, always in the same order. */
 function* eventsOf(books: string, { id: run, fresh }: Kept): Generator<EmitCall[]> {
-  const by_account = new Map<string, EmitCall[]>()
+  const byAccount = new Map<string, EmitCall[]>()
   for (const { account, difference } of fresh) {
     const { kind } = (difference.ours ?? difference.theirs)!
     const payload = { object: 'reconciliation_difference', books, run, kind, ...difference }
-    const events = by_account.get(account) ?? []
+    const events = byAccount.get(account) ?? []
     events.push({ account, type: 'reconciliation.difference', payload })
-    by_account.set(account, events)
+    byAccount.set(account, events)
   }
-  for (const account of [...by_account.keys()].sort()) {
-    const events = by_account.get(account)!
+  for (const account of [...byAccount.keys()].sort()) {
+    const events = byAccount.get(account)!
     for (let i = 0; i < events.length; i += EMIT_BATCH_MAX) yield events.slice(i, i + EMIT_BATCH_MAX)
   }
 }
@@ -153,8 +153,8 @@ function daysOf({ from, to }: Pick<ReconcileOptions, 'from' | 'to'>): { from: Da
     const midnight = new Date((Math.floor(at.getTime() / DAY_MS) + 1) * DAY_MS)
     const end = midnight < to ? midnight : to
     days.push({ from: at, to: end })
-    if (days.length > LIMITS.reconcile_days_max) {
-      throw new Error(`At most ${LIMITS.reconcile_days_max} days are reconciled at once.`)
+    if (days.length > LIMITS.reconcileDaysMax) {
+      throw new Error(`At most ${LIMITS.reconcileDaysMax} days are reconciled at once.`)
     }
     at = end
   }

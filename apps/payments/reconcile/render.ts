@@ -13,8 +13,8 @@ export function renderTable(comparison: Comparison): string {
   const differences = differencesOf(comparison)
   const rows = differences.slice(0, ROWS_MAX).map(({ difference, ours, theirs }) => {
     const id = ours?.id ?? theirs?.reference ?? NOTHING
-    const gateway_id = theirs?.gateway_id ?? ours?.gateway_id ?? NOTHING
-    return [difference, (ours ?? theirs)!.kind, id, gateway_id, movedOf(ours), movedOf(theirs)]
+    const gatewayId = theirs?.gateway_id ?? ours?.gateway_id ?? NOTHING
+    return [difference, (ours ?? theirs)!.kind, id, gatewayId, movedOf(ours), movedOf(theirs)]
   })
   const head = ['difference', 'kind', 'ours', 'theirs', 'moved here', 'moved there']
   const more = differences.length > ROWS_MAX ? [`and ${differences.length - ROWS_MAX} more`] : []

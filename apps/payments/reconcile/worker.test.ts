@@ -61,7 +61,10 @@ async function runAll(worker: ReturnType<typeof workerAt>): Promise<number> {
 
 const RUNS = `SELECT from_at, missing_here::int FROM payments.reconciliation_runs WHERE account = 'stripe:test' ORDER BY read_at, from_at`
 const runs = async () => (await shop.service.pool.query(RUNS)).rows
-const day = (n: number, missing_here: number) => ({ from_at: new Date(midnight + n * DAY_MS), missing_here })
+const day = (n: number, missingHere: number) => ({
+  from_at: new Date(midnight + n * DAY_MS),
+  missing_here: missingHere,
+})
 const EVENTS = `SELECT count(*)::int FROM onlyonce.events WHERE type = 'reconciliation.difference'`
 const events = async () => (await shop.service.pool.query(EVENTS)).rows[0].count
 
@@ -76,7 +79,7 @@ describe('a day', () => {
     expect(await runAll(workerAt(27))).toBe(2)
     expect(await runAll(workerAt(8 * 24))).toBeGreaterThan(2)
     expect(await runAll(workerAt(8 * 24 + 3))).toBeGreaterThan(1)
-    expect((await runs()).filter(({ from_at }) => from_at.getTime() === midnight)).toEqual([
+    expect((await runs()).filter(({ from_at: fromAt }) => fromAt.getTime() === midnight)).toEqual([
       day(0, 1),
       day(0, 1),
       day(0, 1),
@@ -126,8 +129,8 @@ describe('a day', () => {
     let asked = 0
     const now = async () => {
       asked += 1
-      const whole_day = { from: new Date(midnight), to: new Date(midnight + DAY_MS), now: at }
-      if (asked === 2) await reconcile(service, processor(), whole_day)
+      const wholeDay = { from: new Date(midnight), to: new Date(midnight + DAY_MS), now: at }
+      if (asked === 2) await reconcile(service, processor(), wholeDay)
       return at
     }
     const worker = bookReconciler({ ...service, gateways: { test: processor() } }, { now })

@@ -20,7 +20,7 @@ export function bookReconciler(doors: Doors, options: { readonly now?: () => Pro
   const { now = async () => new Date((await pool.query(NOW)).rows[0].now) } = options
   return {
     name: 'payments.book_reconciler',
-    every_ms: LIMITS.reconcile_look_every_ms,
+    everyMs: LIMITS.reconcileLookEveryMs,
     async runOnce() {
       const at = await now()
       const open = await Promise.all(
@@ -47,21 +47,20 @@ export function bookReconciler(doors: Doors, options: { readonly now?: () => Pro
 /** Days that nobody has compared since the last moment at which they were due, the newest first. */
 async function dueDays({ pool }: Doors, gateway: Gateway, now: Date): Promise<readonly Date[]> {
   const today = Math.floor(now.getTime() / DAY_MS) * DAY_MS
-  const days = Array.from(
-    { length: LIMITS.reconcile_days_back },
-    (_, i) => new Date(today - (i + 1) * DAY_MS),
-  )
+  const days = Array.from({ length: LIMITS.reconcileDaysBack }, (_, i) => new Date(today - (i + 1) * DAY_MS))
   const values = [booksOf(gateway), days.map((day) => day.toISOString()), gateway.mode]
   const { rows } = await pool.query(DAYS, values)
   return rows
-    .filter(({ day, read_at }) => isDue(Date.parse(day), read_at === null ? null : Date.parse(read_at), now))
+    .filter(({ day, read_at: readAt }) =>
+      isDue(Date.parse(day), readAt === null ? null : Date.parse(readAt), now),
+    )
     .map(({ day }) => new Date(day))
 }
 
-function isDue(day: number, read_at: number | null, now: Date): boolean {
-  const looks = LIMITS.reconcile_after_hours.map((hours) => day + DAY_MS + hours * HOUR_MS)
+function isDue(day: number, readAt: number | null, now: Date): boolean {
+  const looks = LIMITS.reconcileAfterHours.map((hours) => day + DAY_MS + hours * HOUR_MS)
   const last = looks.filter((look) => look <= now.getTime()).at(-1)
-  return last !== undefined && (read_at === null || read_at < last)
+  return last !== undefined && (readAt === null || readAt < last)
 }
 
 /** False where somebody else does it, or has done it meanwhile. */
@@ -76,8 +75,8 @@ async function reconcileOnce(
   try {
     const at = await now()
     // Who had the lock before may have done it.
-    const still_due = (await dueDays(doors, gateway, at)).some((due) => due.getTime() === day.getTime())
-    if (!still_due) return false
+    const stillDue = (await dueDays(doors, gateway, at)).some((due) => due.getTime() === day.getTime())
+    if (!stillDue) return false
     const { books, comparison, fresh } = await reconcile(doors, gateway, {
       from: day,
       to: new Date(day.getTime() + DAY_MS),
@@ -99,8 +98,8 @@ async function lockDay({ once }: Doors, gateway: Gateway, day: Date): Promise<Lo
   try {
     return await locks(once).acquire(`reconciliation/${day.toISOString().slice(0, 10)}`, {
       account: booksOf(gateway),
-      ttl_ms: LIMITS.reconcile_lock_ms,
-      hold_max_ms: LIMITS.reconcile_hold_max_ms,
+      ttlMs: LIMITS.reconcileLockMs,
+      holdMaxMs: LIMITS.reconcileHoldMaxMs,
     })
   } catch (error) {
     if (error instanceof OnlyonceError && error.code === 'lock_held') return null

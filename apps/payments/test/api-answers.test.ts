@@ -33,22 +33,22 @@ beforeAll(async () => {
   const { client } = await openSandbox()
   shop = await openTestService({
     gateways: { test: client },
-    config: { webhook_secrets: [SIGNING_SECRET] },
+    config: { webhookSecrets: [SIGNING_SECRET] },
   })
   document = (await shop.ask('/openapi.json')).body
   const payment = (await shop.post('/v1/payments', TEA)).body.id
   const refund = (await shop.post(`/v1/payments/${payment}/refunds`, { amount: 1 })).body.id
   const endpoint = (await shop.post('/v1/webhook-endpoints', { url: 'https://hooks.example.com/x' })).body.id
-  const { account_id, key_id } = await shop.addCaller()
+  const { accountId, keyId } = await shop.addCaller()
   ids = {
     payment,
     refund,
     id: endpoint,
     transfer: `trf_${HEX}`,
     key: 'a-key-of-nobody',
-    account_id,
+    account_id: accountId,
     mode: 'test',
-    key_id,
+    key_id: keyId,
   }
 })
 
@@ -101,11 +101,11 @@ const addEndpoint = async (url: string): Promise<string> =>
 /** One request of a route that is right, but for what is given. */
 async function drive(at: TestService, route: Route, given: Ask = {}, path = pathOf(route)) {
   const { method, template, name } = route
-  const api_key = /^\/(?:ops|metrics)/.test(template) ? TEST_OPS_TOKEN : shop.api_key
+  const apiKey = /^\/(?:ops|metrics)/.test(template) ? TEST_OPS_TOKEN : shop.apiKey
   const body = BODIES[name]
   const answer = await sendUnchecked(at.url, path, {
     method,
-    api_key,
+    apiKey,
     ...(body !== undefined && { body }),
     ...given,
   })
@@ -150,35 +150,35 @@ describe('every route', () => {
 
   it('refuses whom it does not know', async () => {
     for (const route of routes().filter(guarded)) {
-      expect.soft((await drive(shop, route, { api_key: null })).status).toBe(401)
+      expect.soft((await drive(shop, route, { apiKey: null })).status).toBe(401)
     }
   })
 
   it('refuses those who ask too often', async () => {
     const config = testConfig(shop.database, { RATE_LIMIT_TEST: '1', STRANGERS_PER_MINUTE: '1' })
-    const { webhook_secrets } = shop.service.config
+    const { webhookSecrets } = shop.service.config
     const slow = await openTestService({
       database: shop.database,
       gateways: shop.service.gateways,
-      config: { ...config, webhook_secrets },
+      config: { ...config, webhookSecrets },
     })
     const limited = (route: Route) => guarded(route) || route.name === 'POST /webhooks/stripe'
     for (const route of routes().filter(limited)) {
       const strange = !route.template.startsWith('/v1/')
-      for (let tries = 0; tries < 3; tries += 1) await drive(slow, route, strange ? { api_key: null } : {})
+      for (let tries = 0; tries < 3; tries += 1) await drive(slow, route, strange ? { apiKey: null } : {})
     }
   })
 
   it('says so where the database is away', async () => {
     const lone = await openTestService({
       gateways: shop.service.gateways,
-      config: { webhook_secrets: shop.service.config.webhook_secrets },
+      config: { webhookSecrets: shop.service.config.webhookSecrets },
     })
-    const { api_key, database } = lone
+    const { apiKey, database } = lone
     await database.drop()
     for (const route of routes()) {
       const own = route.template.startsWith('/v1/')
-        ? { api_key }
+        ? { apiKey }
         : route.name === 'POST /webhooks/stripe'
           ? signed()
           : {}
@@ -210,8 +210,8 @@ describe('every write with a key', () => {
       const url = `https://hooks.example.com/doubt-${i}`
       const hooks = route.template.startsWith('/v1/webhook-endpoints')
       const id = hooks && route.template.includes('{id}') ? await addEndpoint(url) : ids.id
-      const long_ago = '2020-01-01T00:00:00Z'
-      const given = route.template.endsWith('/replay') ? { from: long_ago, to: long_ago } : BODIES[route.name]
+      const longAgo = '2020-01-01T00:00:00Z'
+      const given = route.template.endsWith('/replay') ? { from: longAgo, to: longAgo } : BODIES[route.name]
       const first = route.name === 'POST /v1/webhook-endpoints' ? { url } : given
       const asked = { key, ...(first !== undefined && { body: first }) }
       await drive(shop, route, asked, pathOf(route, { id: id! }))
@@ -250,11 +250,11 @@ describe('what a route has of its own', () => {
     const once = { ...TEA, reference: 'answers', duplicates: 'refuse' }
     await post('POST /v1/payments', { body: once })
     expect.soft((await post('POST /v1/payments', { body: once })).status).toBe(409)
-    const { api_key } = await shop.addCaller('live')
+    const { apiKey } = await shop.addCaller('live')
     for (const { name } of routes().filter(
       ({ template, method }) => method === 'POST' && template.startsWith('/v1/payments'),
     ))
-      expect.soft((await post(name, { api_key })).status).toBe(403)
+      expect.soft((await post(name, { apiKey })).status).toBe(403)
     expect
       .soft((await post('POST /v1/payments/{payment}/refunds', { body: { amount: 90_000 } })).status)
       .toBe(422)
@@ -294,14 +294,14 @@ describe('what a route has of its own', () => {
     const held = async () => (await shop.post('/v1/payments', { ...TEA, capture_method: 'manual' })).body.id
     for (const what of ['capture', 'cancel'])
       await post(`POST /v1/payments/{payment}/${what}`, {}, `/v1/payments/${await held()}/${what}`)
-    const { account_id: destination } = await shop.addCaller()
+    const { accountId: destination } = await shop.addCaller()
     const sent = await post('POST /v1/transfers', { body: { destination, amount: 1, currency: 'EUR' } })
     await post('GET /v1/transfers/{transfer}', {}, `/v1/transfers/${sent.body.id}`)
-    const long_ago = '2020-01-01T00:00:00Z'
+    const longAgo = '2020-01-01T00:00:00Z'
     const { body: made } = await shop.post('/v1/webhook-endpoints', {
       url: 'https://hooks.example.com/again',
     })
-    const again = { body: { from: long_ago, to: long_ago } }
+    const again = { body: { from: longAgo, to: longAgo } }
     await post('POST /v1/webhook-endpoints/{id}/replay', again, `/v1/webhook-endpoints/${made.id}/replay`)
     const { destinations, jobs } = backgroundOf(shop.service)
     await relay(shop.service.once, { destinations, jobs }).runOnce()
@@ -323,13 +323,13 @@ describe('what a route has of its own', () => {
     const gateways = { test: { ...shop.service.gateways.test!, refund: refuse } }
     const misread = await openTestService({ database: shop.database, gateways })
     const key = 'parked-for-the-answers'
-    const { api_key, account } = shop
-    await misread.post(`/v1/payments/${ids.payment}/refunds`, { amount: 2 }, { api_key, key })
+    const { apiKey, account } = shop
+    await misread.post(`/v1/payments/${ids.payment}/refunds`, { amount: 2 }, { apiKey, key })
     const record = { account, operation: 'refunds.create', key, ...SIGNED }
-    const gateway_id = await refundOf(shop.service.gateways.test!, shop, record)
-    const evidence = { ...record, outcome: 'executed', gateway_id }
+    const gatewayId = await refundOf(shop.service.gateways.test!, shop, record)
+    const evidence = { ...record, outcome: 'executed', gateway_id: gatewayId }
     expect.soft((await post('POST /ops/record/evidence', { body: evidence })).status).toBe(200)
-    const decision = { ...record, decision: 'executed', gateway_id }
+    const decision = { ...record, decision: 'executed', gateway_id: gatewayId }
     expect.soft((await post('POST /ops/record/decisions', { body: decision })).status).toBe(200)
   })
 })

@@ -7,12 +7,12 @@ const shared = await openTestService()
 const { ask, url, service } = shared
 const ASK = '/v1/balances'
 const ops = (path: string, body?: unknown) =>
-  ask(path, { api_key: TEST_OPS_TOKEN, ...(body !== undefined && { method: 'POST', body }) })
+  ask(path, { apiKey: TEST_OPS_TOKEN, ...(body !== undefined && { method: 'POST', body }) })
 
 /** The same key with something else in one place. */
-function changed(api_key: string, from: RegExp, to: string): string {
-  const other = api_key.replace(from, to)
-  expect(other).not.toBe(api_key)
+function changed(apiKey: string, from: RegExp, to: string): string {
+  const other = apiKey.replace(from, to)
+  expect(other).not.toBe(apiKey)
   return other
 }
 
@@ -27,18 +27,18 @@ describe('an API key', () => {
   it.each([
     ['no header', {}],
     ['an empty one', { authorization: '' }],
-    ['another scheme', { authorization: `Basic ${shared.api_key}` }],
-    ['no scheme', { authorization: shared.api_key }],
-    ['two keys', { authorization: `Bearer ${shared.api_key}, Bearer ${shared.api_key}` }],
-    ['two spaces', { authorization: `Bearer  ${shared.api_key}` }],
+    ['another scheme', { authorization: `Basic ${shared.apiKey}` }],
+    ['no scheme', { authorization: shared.apiKey }],
+    ['two keys', { authorization: `Bearer ${shared.apiKey}, Bearer ${shared.apiKey}` }],
+    ['two spaces', { authorization: `Bearer  ${shared.apiKey}` }],
     ['nothing that looks like a key', { authorization: 'Bearer sk_test_abc' }],
     ['a very long one', { authorization: `Bearer ${'a'.repeat(5_000)}` }],
     ['the key of the demo, which is not asked for', { authorization: `Bearer ${DEMO_API_KEY}` }],
     ['the token of the operators', { authorization: `Bearer ${TEST_OPS_TOKEN}` }],
-    ['another secret', { authorization: `Bearer ${changed(shared.api_key, /.{8}$/, 'AAAAAAAA')}` }],
-    ['another mode', { authorization: `Bearer ${changed(shared.api_key, /^sk_test_/, 'sk_live_')}` }],
+    ['another secret', { authorization: `Bearer ${changed(shared.apiKey, /.{8}$/, 'AAAAAAAA')}` }],
+    ['another mode', { authorization: `Bearer ${changed(shared.apiKey, /^sk_test_/, 'sk_live_')}` }],
   ])('is refused as a stranger: %s', async (_, headers) => {
-    const answer = await send(url, ASK, { api_key: null, headers })
+    const answer = await send(url, ASK, { apiKey: null, headers })
     expect(answer.status).toBe(401)
     expect(answer.body).toMatchObject({ code: 'unauthorized', retryable: false })
     expect(answer.headers.get('www-authenticate')).toBe('Bearer')
@@ -48,18 +48,18 @@ describe('an API key', () => {
     await ensureDemoAccount(service.pool)
     const config = { demo: true }
     const development = await openTestService({ database: shared.database, config })
-    expect((await send(development.url, ASK, { api_key: DEMO_API_KEY })).status).toBe(200)
-    expect((await ask(ASK, { api_key: DEMO_API_KEY })).status).toBe(401)
+    expect((await send(development.url, ASK, { apiKey: DEMO_API_KEY })).status).toBe(200)
+    expect((await ask(ASK, { apiKey: DEMO_API_KEY })).status).toBe(401)
   })
 
   it('of one account with the name of another is a stranger', async () => {
     const other = await shared.addCaller()
-    const mixed = shared.api_key.replace(shared.account_id, other.account_id)
-    expect((await ask(ASK, { api_key: mixed })).status).toBe(401)
+    const mixed = shared.apiKey.replace(shared.accountId, other.accountId)
+    expect((await ask(ASK, { apiKey: mixed })).status).toBe(401)
   })
 
   it('is asked for before anything else: body, media type, route and method', async () => {
-    const stranger = { api_key: null }
+    const stranger = { apiKey: null }
     const answers = await Promise.all([
       ask('/v1/idempotency-keys', { ...stranger, method: 'POST', body: 'no JSON' }),
       ask('/v1/idempotency-keys', {
@@ -78,17 +78,16 @@ describe('an API key', () => {
   it('that is revoked opens nothing from the next request on, in other processes too', async () => {
     const caller = await shared.addCaller()
     const elsewhere = await openTestService({ database: shared.database })
-    const both = () =>
-      Promise.all([url, elsewhere.url].map((at) => send(at, ASK, { api_key: caller.api_key })))
+    const both = () => Promise.all([url, elsewhere.url].map((at) => send(at, ASK, { apiKey: caller.apiKey })))
     expect((await both()).map(({ status }) => status)).toEqual([200, 200])
-    await revokeApiKey(service.pool, caller.account_id, 'test', caller.key_id)
+    await revokeApiKey(service.pool, caller.accountId, 'test', caller.keyId)
     expect((await both()).map(({ status }) => status)).toEqual([401, 401])
   })
 
   it('of a mode without a processor begins nothing and claims nothing, and reads what is there', async () => {
-    const { api_key } = await shared.addCaller('live')
+    const { apiKey } = await shared.addCaller('live')
     const body = { amount: 1_200, currency: 'EUR', payment_method: 'pm_card_visa' }
-    const given = { api_key, key: 'no-processor-yet-1' }
+    const given = { apiKey, key: 'no-processor-yet-1' }
     const payment = `/v1/payments/${makeId('pay')}`
     for (const path of ['/v1/payments', `${payment}/capture`, `${payment}/refunds`]) {
       const {
@@ -98,22 +97,22 @@ describe('an API key', () => {
       } = await shared.post(path, path === '/v1/payments' ? body : {}, given)
       expect([status, problem.code], text).toEqual([403, 'mode_unavailable'])
     }
-    expect((await ask('/v1/payments', { api_key })).status).toBe(200)
+    expect((await ask('/v1/payments', { apiKey })).status).toBe(200)
     const { rows } = await service.pool.query('SELECT 1 FROM onlyonce.records WHERE key = $1', [given.key])
     expect(rows).toEqual([])
   })
 
   it('is found for each of many requests at once, and for nobody else', async () => {
     const callers = await Promise.all([1, 2, 3].map(() => shared.addCaller()))
-    const keys = callers.flatMap(({ api_key }) => [api_key, changed(api_key, /.{4}$/, 'BBBB')])
+    const keys = callers.flatMap(({ apiKey }) => [apiKey, changed(apiKey, /.{4}$/, 'BBBB')])
     const many = Array.from({ length: 120 }, (_, i) => keys[i % keys.length]!)
-    const answers = await Promise.all(many.map((api_key) => ask(ASK, { api_key })))
+    const answers = await Promise.all(many.map((apiKey) => ask(ASK, { apiKey })))
     expect(answers.map(({ status }) => status)).toEqual(many.map((_, i) => (i % 2 === 0 ? 200 : 401)))
   })
 
   it('is kept as a hash', async () => {
     const { rows } = await service.pool.query('SELECT row_to_json(k)::text AS row FROM payments.api_keys k')
-    const secret = shared.api_key.slice(-43)
+    const secret = shared.apiKey.slice(-43)
     expect(rows.length).toBeGreaterThan(0)
     expect(rows.some(({ row }) => row.includes(secret))).toBe(false)
   })
@@ -124,16 +123,16 @@ describe('the operators', () => {
     'have a token of their own: %s',
     async (path) => {
       expect((await ask(path)).status).toBe(401)
-      expect((await ask(path, { api_key: null })).status).toBe(401)
-      expect((await ask(path, { api_key: `${TEST_OPS_TOKEN}x` })).status).toBe(401)
-      expect((await ask(path, { api_key: TEST_OPS_TOKEN })).status).not.toBe(401)
+      expect((await ask(path, { apiKey: null })).status).toBe(401)
+      expect((await ask(path, { apiKey: `${TEST_OPS_TOKEN}x` })).status).toBe(401)
+      expect((await ask(path, { apiKey: TEST_OPS_TOKEN })).status).not.toBe(401)
     },
   )
 
   it('cannot get in where there is no token', async () => {
-    const closed = await openTestService({ config: { ops_token: null } })
-    for (const api_key of [TEST_OPS_TOKEN, 'null', '']) {
-      expect((await closed.ask('/ops/records', { api_key })).status).toBe(401)
+    const closed = await openTestService({ config: { opsToken: null } })
+    for (const apiKey of [TEST_OPS_TOKEN, 'null', '']) {
+      expect((await closed.ask('/ops/records', { apiKey })).status).toBe(401)
     }
   })
 
@@ -144,11 +143,11 @@ describe('the operators', () => {
     const { status, body: made } = await ops(path, { mode: 'live' })
     expect(status).toBe(201)
     expect(made.api_key).toMatch(new RegExp(`^sk_live_${account.body.id}_[0-9A-Za-z]{43}$`))
-    expect((await ask(ASK, { api_key: made.api_key })).status).toBe(200)
+    expect((await ask(ASK, { apiKey: made.api_key })).status).toBe(200)
 
     const revoked = await ops(`${path}/live/${made.id}/revoke`, '')
     expect(revoked.status, revoked.text).toBe(200)
-    expect((await ask(ASK, { api_key: made.api_key })).status).toBe(401)
+    expect((await ask(ASK, { apiKey: made.api_key })).status).toBe(401)
     const again = await ops(`${path}/live/${made.id}/revoke`, '')
     expect(again.body.revoked_at).toBe(revoked.body.revoked_at)
 
@@ -159,9 +158,9 @@ describe('the operators', () => {
   it('find no key of one account, or of one mode, under another', async () => {
     const other = await shared.addCaller()
     const paths = [
-      `/ops/accounts/${other.account_id}/api-keys/test/${shared.key_id}/revoke`,
-      `/ops/accounts/${shared.account_id}/api-keys/live/${shared.key_id}/revoke`,
-      `/ops/accounts/${shared.account_id.replace(/.$/, 'f')}0/api-keys/test/${shared.key_id}/revoke`,
+      `/ops/accounts/${other.accountId}/api-keys/test/${shared.keyId}/revoke`,
+      `/ops/accounts/${shared.accountId}/api-keys/live/${shared.keyId}/revoke`,
+      `/ops/accounts/${shared.accountId.replace(/.$/, 'f')}0/api-keys/test/${shared.keyId}/revoke`,
     ]
     const answers = await Promise.all(paths.map((path) => ops(path, '')))
     expect(answers.map(({ status }) => status)).toEqual([404, 404, 400])

@@ -42,8 +42,8 @@ describe('a key of ours', () => {
     expect((await strict.post('/v1/payments', TEA, { key })).status).toBe(201)
     const hook = { url: 'https://hooks.example.com/a' }
     expect((await strict.post('/v1/webhook-endpoints', hook, { key })).body.code).toBe('key_forged')
-    const of_hooks = (await issue(strict, 'webhook_endpoints.create')).body.key
-    expect((await strict.post('/v1/webhook-endpoints', hook, { key: of_hooks })).status).toBe(201)
+    const ofHooks = (await issue(strict, 'webhook_endpoints.create')).body.key
+    expect((await strict.post('/v1/webhook-endpoints', hook, { key: ofHooks })).status).toBe(201)
   })
 
   it('lives no longer than what it names is kept', async () => {
@@ -72,7 +72,7 @@ describe('how long a key replays', () => {
       return rows[0].hours
     }
     expect(await kept({ RETENTION_HOURS: '72' })).toBe(72)
-    expect(await kept({ RETENTION_HOURS: '1' })).toBe(sandbox.client.key_lifetime_ms / 3_600_000)
+    expect(await kept({ RETENTION_HOURS: '1' })).toBe(sandbox.client.keyLifetimeMs / 3_600_000)
   })
 })
 
@@ -84,8 +84,8 @@ describe('a deadline of the client', () => {
     expect([late.status, late.body.code]).toEqual([504, 'deadline_exceeded'])
     const wrong = await at.post('/v1/payments', TEA, { headers: { 'x-deadline': 'soon' } })
     expect([wrong.status, wrong.body.code]).toEqual([400, 'deadline_invalid'])
-    const in_time = { 'x-deadline': `${Date.now() + 600_000}` }
-    expect((await at.post('/v1/payments', TEA, { headers: in_time })).status).toBe(201)
+    const inTime = { 'x-deadline': `${Date.now() + 600_000}` }
+    expect((await at.post('/v1/payments', TEA, { headers: inTime })).status).toBe(201)
     expect((await shop.post('/v1/payments', TEA, { headers: past })).status).toBe(201)
   })
 })
@@ -152,9 +152,9 @@ describe('what became of a key', () => {
   it('is told to its own account alone', async () => {
     const key = 'a-key-of-one-account'
     await shop.post('/v1/payments', TEA, { key })
-    const { api_key } = await shop.addCaller()
+    const { apiKey } = await shop.addCaller()
     const known = async (given = {}) => (await shop.ask(`/v1/idempotency-keys/${key}`, given)).body.known
-    expect([await known(), await known({ api_key })]).toEqual([true, false])
+    expect([await known(), await known({ apiKey })]).toEqual([true, false])
   })
 
   it.each([

@@ -17,7 +17,7 @@ interface Schema {
 
 const shared = await openTestService()
 const { ask, api } = shared
-const { body: document } = await ask('/openapi.json', { api_key: null })
+const { body: document } = await ask('/openapi.json', { apiKey: null })
 const operations = Object.entries(document.paths as Record<string, Record<string, Operation>>).flatMap(
   ([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
 )
@@ -133,13 +133,13 @@ const REASONS = [
 ]
 
 it('there is a page for people, which needs nothing from elsewhere', async () => {
-  const page = await ask('/docs', { api_key: null })
+  const page = await ask('/docs', { apiKey: null })
   expect(page.status).toBe(200)
   const links = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => link!)
   expect(links.length).toBeGreaterThan(3)
   for (const link of links) {
     expect(link).not.toMatch(/^(?:https?:)?\/\//)
-    const { status } = await ask(new URL(link, 'http://a/docs/').pathname, { api_key: null })
+    const { status } = await ask(new URL(link, 'http://a/docs/').pathname, { apiKey: null })
     expect(status, link).toBe(200)
   }
 })

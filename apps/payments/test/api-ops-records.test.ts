@@ -28,7 +28,7 @@ beforeAll(async () => {
   unpaid = await openTestService({ database: shop.database, gateways: { test: closed } })
 })
 
-const ops = (path: string, given: Ask = {}) => shop.ask(path, { api_key: TEST_OPS_TOKEN, ...given })
+const ops = (path: string, given: Ask = {}) => shop.ask(path, { apiKey: TEST_OPS_TOKEN, ...given })
 const opsPost = (path: string, body: object) => ops(path, { method: 'POST', body, key: '' })
 const queryOf = (record: Record<string, string>) => new URLSearchParams(record).toString()
 
@@ -36,30 +36,30 @@ let asked = 0
 /** A request that is parked, in an account of its own. */
 async function parked(what: 'capture' | 'refunds', body: object) {
   asked += 1
-  const { api_key, account } = await shop.addCaller()
-  const paid = await shop.post('/v1/payments', what === 'refunds' ? TEA : HELD, { api_key })
+  const { apiKey, account } = await shop.addCaller()
+  const paid = await shop.post('/v1/payments', what === 'refunds' ? TEA : HELD, { apiKey })
   const key = `parked-request-${asked}`
   const path = `/v1/payments/${paid.body.id}/${what}`
-  const send = () => shop.post(path, body, { api_key, key })
-  const first = await misread.post(path, body, { api_key, key })
+  const send = () => shop.post(path, body, { apiKey, key })
+  const first = await misread.post(path, body, { apiKey, key })
   expect(first.body.code).toBe('parked')
   const record = { account, operation: what === 'refunds' ? 'refunds.create' : 'payments.capture', key }
-  const balance = async () => (await shop.ask('/v1/balances', { api_key })).body.data[0]
-  return { id: paid.body.id as string, api_key, record, send, balance }
+  const balance = async () => (await shop.ask('/v1/balances', { apiKey })).body.data[0]
+  return { id: paid.body.id as string, apiKey, record, send, balance }
 }
 
 async function parkedPayment(body: object = TEA) {
   asked += 1
-  const { api_key, account } = await shop.addCaller()
+  const { apiKey, account } = await shop.addCaller()
   const key = `parked-request-${asked}`
-  expect((await unpaid.post('/v1/payments', body, { api_key, key })).body.code).toBe('parked')
+  expect((await unpaid.post('/v1/payments', body, { apiKey, key })).body.code).toBe('parked')
   return { account, operation: 'payments.create', key }
 }
 
 /** What a person has made at the processor: nothing in it names one of ours. */
 async function byHand(what: 'payment_intents' | 'refunds', form: Record<string, string>): Promise<string> {
-  const { url, api_key } = sandbox.gateway
-  const headers = { authorization: `Bearer ${api_key}` }
+  const { url, apiKey } = sandbox.gateway
+  const headers = { authorization: `Bearer ${apiKey}` }
   const made = await fetch(`${url}/v1/${what}`, { method: 'POST', headers, body: new URLSearchParams(form) })
   const told = (await made.json()) as { id: string; error?: { payment_intent: { id: string } } }
   return told.error?.payment_intent.id ?? told.id
@@ -68,22 +68,22 @@ const BY_HAND = { amount: '1000', currency: 'eur', payment_method: 'pm_card_visa
 
 /** Two refunds of one payment in doubt, and a person has given the money back once. */
 async function expectOneRefund() {
-  const { record, id, api_key } = await parked('refunds', { amount: 300 })
+  const { record, id, apiKey } = await parked('refunds', { amount: 300 })
   const second = { ...record, key: `${record.key}-second` }
-  await misread.post(`/v1/payments/${id}/refunds`, { amount: 300 }, { api_key, key: second.key })
-  const paid = (await shop.ask(`/v1/payments/${id}`, { api_key })).body
-  const gateway_id = await byHand('refunds', { payment_intent: paid.attempts[0].gateway_id, amount: '300' })
+  await misread.post(`/v1/payments/${id}/refunds`, { amount: 300 }, { apiKey, key: second.key })
+  const paid = (await shop.ask(`/v1/payments/${id}`, { apiKey })).body
+  const gatewayId = await byHand('refunds', { payment_intent: paid.attempts[0].gateway_id, amount: '300' })
   const both = [record, second].map((one) =>
-    opsPost('/ops/record/decisions', { ...one, ...SIGNED, decision: 'executed', gateway_id }),
+    opsPost('/ops/record/decisions', { ...one, ...SIGNED, decision: 'executed', gateway_id: gatewayId }),
   )
   expect((await Promise.all(both)).map(({ status }) => status).sort()).toEqual([200, 400])
 }
 
 describe('a record', () => {
   it('is shown with its attempts and the audit, to operators alone', async () => {
-    const { record, api_key } = await parked('refunds', { amount: 100 })
+    const { record, apiKey } = await parked('refunds', { amount: 100 })
     const path = `/ops/record?${queryOf(record)}`
-    expect((await shop.ask(path, { api_key })).status).toBe(401)
+    expect((await shop.ask(path, { apiKey })).status).toBe(401)
     const { status, body } = await ops(path)
     expect(status).toBe(200)
     expect(body).toMatchObject({ state: 'parked', record: { ...record, fence: 1 }, audit: [] })
@@ -102,8 +102,8 @@ describe('a record', () => {
 
   it('is decided upon, and what follows is posted', async () => {
     const { record, send, balance } = await parked('refunds', { amount: 300 })
-    const gateway_id = await refundOf(sandbox.client, shop, record)
-    const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id, fence: 1 }
+    const gatewayId = await refundOf(sandbox.client, shop, record)
+    const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id: gatewayId, fence: 1 }
     const stale = await opsPost('/ops/record/decisions', { ...decision, fence: 7 })
     expect([stale.status, stale.body.code]).toEqual([409, 'record_changed'])
     const unnamed = await opsPost('/ops/record/decisions', { ...decision, gateway_id: undefined })
@@ -124,20 +124,20 @@ describe('a record', () => {
   })
 
   it('is not executed as what another payment or refund is called', async () => {
-    const { api_key } = await shop.addCaller()
-    const paid = (await shop.post('/v1/payments', TEA, { api_key })).body
-    await shop.post(`/v1/payments/${paid.id}/refunds`, { amount: 300 }, { api_key })
+    const { apiKey } = await shop.addCaller()
+    const paid = (await shop.post('/v1/payments', TEA, { apiKey })).body
+    await shop.post(`/v1/payments/${paid.id}/refunds`, { amount: 300 }, { apiKey })
     const { rows } = await shop.service.pool.query(
       'SELECT gateway_id FROM payments.refunds WHERE payment = $1',
       [paid.id],
     )
     const refund = await parked('refunds', { amount: 300 })
     const payment = await parkedPayment()
-    for (const { record, gateway_id } of [
+    for (const { record, gateway_id: gatewayId } of [
       { record: refund.record, gateway_id: rows[0].gateway_id },
       { record: payment, gateway_id: paid.attempts[0].gateway_id },
     ]) {
-      const named = { ...record, ...SIGNED, gateway_id }
+      const named = { ...record, ...SIGNED, gateway_id: gatewayId }
       const told = [
         await opsPost('/ops/record/decisions', { ...named, decision: 'executed' }),
         await opsPost('/ops/record/evidence', { ...named, outcome: 'executed' }),
@@ -147,12 +147,12 @@ describe('a record', () => {
     }
     expect(await refund.balance()).toMatchObject({ available: 1_000 })
     // One that was made by hand names no payment of ours. One of the two decisions gets it.
-    const gateway_id = await byHand('payment_intents', BY_HAND)
+    const gatewayId = await byHand('payment_intents', BY_HAND)
     const both = [payment, await parkedPayment()].map((record) =>
-      opsPost('/ops/record/decisions', { ...record, ...SIGNED, decision: 'executed', gateway_id }),
+      opsPost('/ops/record/decisions', { ...record, ...SIGNED, decision: 'executed', gateway_id: gatewayId }),
     )
     expect((await Promise.all(both)).map(({ status }) => status).sort()).toEqual([200, 400])
-    const late = { ...(await parkedPayment()), ...SIGNED, outcome: 'executed', gateway_id }
+    const late = { ...(await parkedPayment()), ...SIGNED, outcome: 'executed', gateway_id: gatewayId }
     expect((await opsPost('/ops/record/evidence', late)).body).toMatchObject({
       status: 400,
       field: 'gateway_id',
@@ -180,14 +180,14 @@ describe('a record', () => {
       await byHand('payment_intents', { ...BY_HAND, currency: 'usd' }),
       await byHand('payment_intents', { ...BY_HAND, payment_method: 'pm_card_chargeDeclined' }),
     ]
-    for (const gateway_id of wrong) {
-      const named = { ...record, ...SIGNED, gateway_id }
+    for (const gatewayId of wrong) {
+      const named = { ...record, ...SIGNED, gateway_id: gatewayId }
       const told = [
         await opsPost('/ops/record/decisions', { ...named, decision: 'executed', unchecked: true }),
         await opsPost('/ops/record/evidence', { ...named, outcome: 'executed' }),
       ]
       for (const { body } of told)
-        expect.soft(body, gateway_id).toMatchObject({ status: 400, field: 'gateway_id' })
+        expect.soft(body, gatewayId).toMatchObject({ status: 400, field: 'gateway_id' })
     }
     const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id: own }
     expect((await opsPost('/ops/record/decisions', decision)).body).toMatchObject({ state: 'completed' })
@@ -204,7 +204,7 @@ describe('a record', () => {
       alone.post(
         '/ops/record/decisions',
         { ...record, ...SIGNED, decision: 'executed', gateway_id: 'pi_gone', ...more },
-        { api_key: TEST_OPS_TOKEN, key: '' },
+        { apiKey: TEST_OPS_TOKEN, key: '' },
       )
     const refused = await decide({})
     expect(refused.body).toMatchObject({ status: 503, code: 'unavailable', executed: 'not_by_this_request' })
@@ -212,8 +212,8 @@ describe('a record', () => {
     expect((await decide({ unchecked: true, gateway_id: 'pi_gone ' })).body.field).toBe('gateway_id')
     // Until when it is held, nobody else can say then.
     const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
-    for (const capture_before of [undefined, inDays(-1), inDays(32)]) {
-      const { body } = await decide({ unchecked: true, capture_before })
+    for (const captureBefore of [undefined, inDays(-1), inDays(32)]) {
+      const { body } = await decide({ unchecked: true, capture_before: captureBefore })
       expect(body).toMatchObject({ status: 400, field: 'capture_before' })
     }
     const { body } = await decide({ unchecked: true, capture_before: inDays(7) })
@@ -225,8 +225,8 @@ describe('a record', () => {
 
   it('of a payment that is held ends when the processor says', async () => {
     const record = await parkedPayment(HELD)
-    const gateway_id = await chargeOf(sandbox.client, shop, record)
-    const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id }
+    const gatewayId = await chargeOf(sandbox.client, shop, record)
+    const decision = { ...record, ...SIGNED, decision: 'executed', gateway_id: gatewayId }
     const later = { ...decision, capture_before: '9999-12-31T23:59:59Z' }
     expect((await opsPost('/ops/record/decisions', later)).body.field).toBe('capture_before')
     expect((await opsPost('/ops/record/decisions', decision)).status).toBe(200)
@@ -239,11 +239,12 @@ describe('a record', () => {
 
   it('that two operators decide at once is decided by one of them', async () => {
     for (const what of ['refunds', 'capture'] as const) {
-      const { record, id, api_key } = await parked(what, { amount: 300 })
-      const [{ gateway_id: payment_intent }] = (await shop.ask(`/v1/payments/${id}`, { api_key })).body
-        .attempts
-      const gateway_id =
-        what === 'refunds' ? await byHand('refunds', { payment_intent, amount: '300' }) : undefined
+      const { record, id, apiKey } = await parked(what, { amount: 300 })
+      const [{ gateway_id: paymentIntent }] = (await shop.ask(`/v1/payments/${id}`, { apiKey })).body.attempts
+      const gatewayId =
+        what === 'refunds'
+          ? await byHand('refunds', { payment_intent: paymentIntent, amount: '300' })
+          : undefined
       const { pool } = shop.service
       const held = await pool.connect()
       await held.query('BEGIN')
@@ -254,7 +255,7 @@ describe('a record', () => {
           ...record,
           ...SIGNED,
           decision,
-          ...(decision === 'executed' && { gateway_id }),
+          ...(decision === 'executed' && { gateway_id: gatewayId }),
         }),
       )
       await waitUntil('both wait for the payment', async () => {
@@ -271,7 +272,7 @@ describe('a record', () => {
   })
 
   it('gets the reply that the operator gives, and is settled all the same', async () => {
-    const { record, send, id, api_key } = await parked('capture', { amount: 400 })
+    const { record, send, id, apiKey } = await parked('capture', { amount: 400 })
     const reply = { status: 422, body: { told: 'by hand' } }
     const decide = (given: object) =>
       opsPost('/ops/record/decisions', { ...record, ...SIGNED, decision: 'not_executed', reply: given })
@@ -287,13 +288,13 @@ describe('a record', () => {
     const { status, body, headers } = await send()
     expect([status, body]).toEqual([422, { told: 'by hand' }])
     expect(headers.get('content-type')).toBe('application/vnd.shop+json')
-    const payment = (await shop.ask(`/v1/payments/${id}`, { api_key })).body
+    const payment = (await shop.ask(`/v1/payments/${id}`, { apiKey })).body
     expect(payment).toMatchObject({ amount_capturable: 1_000 })
   })
 
   it('is tried again under a new key, where the earlier call is declared void', async () => {
     const { record, send, balance } = await parked('refunds', { amount: 200 })
-    const call_key = (await ops(`/ops/record?${queryOf(record)}`)).body.record.waits_for
+    const callKey = (await ops(`/ops/record?${queryOf(record)}`)).body.record.waits_for
     const decision = { ...record, ...SIGNED, decision: 'retry', earlier_call_is_void: true }
     const misplaced = await opsPost('/ops/record/decisions', { ...decision, decision: 'not_executed' })
     expect(misplaced.body).toMatchObject({ status: 400, field: 'earlier_call_is_void' })
@@ -302,8 +303,8 @@ describe('a record', () => {
     const decided = await opsPost('/ops/record/decisions', decision)
     expect(decided.body).toMatchObject({
       state: 'retryable',
-      record: { void_calls: [call_key] },
-      audit: [{ ...SIGNED, action: 'void_call', call_key }],
+      record: { void_calls: [callKey] },
+      audit: [{ ...SIGNED, action: 'void_call', call_key: callKey }],
     })
     expect((await send()).status).toBe(201)
     expect(await balance()).toMatchObject({ available: 800 })
@@ -345,7 +346,7 @@ describe('a record', () => {
   })
 
   it('is finished by a worker, and posted by the normal path, once there is evidence', async () => {
-    const { record, send, balance, id, api_key } = await parked('capture', { amount: 700, final: true })
+    const { record, send, balance, id, apiKey } = await parked('capture', { amount: 700, final: true })
     const evidence = { ...record, ...SIGNED, outcome: 'executed' }
     expect((await opsPost('/ops/record/evidence', evidence)).body).toMatchObject({ field: 'outcome' })
     await captureOf(sandbox.client, shop, record)
@@ -360,11 +361,11 @@ describe('a record', () => {
     const workers = startWorkers(once, {
       operations: Object.values(operations),
       workers: [reconciler(once)],
-      every_ms: 20,
+      everyMs: 20,
     })
     await waitUntil('the worker has settled it', async () => (await balance()).available === 700)
     await workers.stop()
-    const payment = (await shop.ask(`/v1/payments/${id}`, { api_key })).body
+    const payment = (await shop.ask(`/v1/payments/${id}`, { apiKey })).body
     expect(payment).toMatchObject({ status: 'succeeded', amount_captured: 700 })
     expect((await send()).body).toMatchObject({ amount_captured: 700 })
     expect((await opsPost('/ops/record/evidence', evidence)).body).toMatchObject({
@@ -377,7 +378,7 @@ describe('a record', () => {
 describe('accounts', () => {
   it('are listed page by page, the newest first', async () => {
     const made = [await shop.addCaller(), await shop.addCaller(), await shop.addCaller()]
-    const ids = made.map(({ account_id }) => account_id).reverse()
+    const ids = made.map(({ accountId }) => accountId).reverse()
     const first = (await ops('/ops/accounts?limit=2')).body
     expect(first.data.map(({ id }: { id: string }) => id)).toEqual(ids.slice(0, 2))
     expect(first.data[0]).toMatchObject({ name: 'Test', duplicates: 'warn' })
@@ -389,27 +390,27 @@ describe('accounts', () => {
 
 describe('a payer', () => {
   async function payments() {
-    const { api_key, account_id } = await shop.addCaller()
+    const { apiKey, accountId } = await shop.addCaller()
     const pay = async (payer: string) => {
       const body = { ...TEA, payer, reference: 'r', duplicates: 'refuse', metadata: { mail: 'to alice' } }
-      return (await shop.post('/v1/payments', body, { api_key })).body.id as string
+      return (await shop.post('/v1/payments', body, { apiKey })).body.id as string
     }
     const [alice, bob] = [await pay('alice'), await pay('bob')]
-    await shop.post(`/v1/payments/${alice}/refunds`, { amount: 1, metadata: { to: 'alice' } }, { api_key })
-    const find = async (id: string) => (await shop.ask(`/v1/payments/${id}`, { api_key })).body
+    await shop.post(`/v1/payments/${alice}/refunds`, { amount: 1, metadata: { to: 'alice' } }, { apiKey })
+    const find = async (id: string) => (await shop.ask(`/v1/payments/${id}`, { apiKey })).body
     const forget = (how: string, more: object = {}) =>
-      opsPost(`/ops/accounts/${account_id}/payers/forget`, { mode: 'test', payer: 'alice', how, ...more })
-    return { alice, bob, find, forget, api_key }
+      opsPost(`/ops/accounts/${accountId}/payers/forget`, { mode: 'test', payer: 'alice', how, ...more })
+    return { alice, bob, find, forget, apiKey }
   }
 
   it('is erased, with what the account has noted of the payments', async () => {
-    const { alice, bob, find, forget, api_key } = await payments()
+    const { alice, bob, find, forget, apiKey } = await payments()
     const { body } = await forget('erase')
     expect(body).toMatchObject({ payments: 1, pseudonym: null, next_cursor: null })
     expect(Date.parse(body.copies_until)).toBeGreaterThan(Date.now())
     const erased = await find(alice)
     expect(erased).toMatchObject({ payer: null, status: 'succeeded' })
-    const refunds = (await shop.ask(`/v1/payments/${alice}/refunds`, { api_key })).body.data
+    const refunds = (await shop.ask(`/v1/payments/${alice}/refunds`, { apiKey })).body.data
     // Not as a pattern, which any object would match.
     expect([erased.metadata, refunds.map(({ metadata }: Answer['body']) => metadata)]).toEqual([{}, [{}]])
     expect(await find(bob)).toMatchObject({ payer: 'bob', metadata: { mail: 'to alice' } })

@@ -14,7 +14,7 @@ let shop: TestService
 let refused: TestService
 
 beforeAll(async () => {
-  sandbox = await openSandbox({ search_lag_ms: 0 })
+  sandbox = await openSandbox({ searchLagMs: 0 })
   shop = await openTestService({ gateways: { test: sandbox.client } })
   const refuse = async () => {
     throw callRefused(new Error('The processor does not understand it.'))
@@ -27,20 +27,20 @@ let asked = 0
 async function parked(body: object, path = '/v1/payments', operation = 'payments.create') {
   asked += 1
   const key = `doubted-request-${asked}`
-  const { api_key, account } = shop
-  expect((await refused.post(path, body, { api_key, key })).body.code).toBe('parked')
+  const { apiKey, account } = shop
+  expect((await refused.post(path, body, { apiKey, key })).body.code).toBe('parked')
   return { account, operation, key }
 }
 
 const tell = (path: 'decisions' | 'evidence', body: object) =>
-  shop.post(`/ops/record/${path}`, { ...SIGNED, ...body }, { api_key: TEST_OPS_TOKEN, key: '' })
+  shop.post(`/ops/record/${path}`, { ...SIGNED, ...body }, { apiKey: TEST_OPS_TOKEN, key: '' })
 const decide = (record: object, decision: string, more: object = {}) =>
   tell('decisions', { ...record, decision, ...more })
 
 /** What a person does at the processor. */
 async function byHand(path: string, form: Record<string, string>): Promise<string> {
-  const { url, api_key } = sandbox.gateway
-  const headers = { authorization: `Bearer ${api_key}` }
+  const { url, apiKey } = sandbox.gateway
+  const headers = { authorization: `Bearer ${apiKey}` }
   const body = new URLSearchParams(form)
   const made = await fetch(`${url}/v1/${path}`, { method: 'POST', headers, body })
   return ((await made.json()) as { id: string }).id
@@ -78,7 +78,7 @@ const books = async ({ key }: { key: string }) =>
 
 it('a charge that was taken in part, or given back, settles no payment', async () => {
   const record = await parked(TEA)
-  for (const { gateway_id, amounts } of [
+  for (const { gateway_id: gatewayId, amounts } of [
     { gateway_id: await captured({ amount_to_capture: '1' }), amounts: ['1 EUR', '1000 EUR'] },
     { gateway_id: await captured({ amount_to_capture: '1000' }, '2000'), amounts: ['2000 EUR', '1000 EUR'] },
     { gateway_id: await canceledAfter('400'), amounts: ['400 EUR', '1000 EUR'] },
@@ -86,8 +86,8 @@ it('a charge that was taken in part, or given back, settles no payment', async (
     { gateway_id: await refundedBy('300'), amounts: ['1000 EUR', 'given 300'] },
   ]) {
     const told = [
-      await decide(record, 'executed', { gateway_id }),
-      await tell('evidence', { ...record, outcome: 'executed', gateway_id }),
+      await decide(record, 'executed', { gateway_id: gatewayId }),
+      await tell('evidence', { ...record, outcome: 'executed', gateway_id: gatewayId }),
     ]
     for (const { body } of told) {
       expect.soft(body).toMatchObject({ status: 400, field: 'gateway_id' })
@@ -95,22 +95,29 @@ it('a charge that was taken in part, or given back, settles no payment', async (
     }
   }
   // Manual capture at the processor, and all of it was taken: that is what the payment asked for.
-  const gateway_id = await captured({})
-  expect((await decide(record, 'executed', { gateway_id })).body).toMatchObject({ state: 'completed' })
+  const gatewayId = await captured({})
+  expect((await decide(record, 'executed', { gateway_id: gatewayId })).body).toMatchObject({
+    state: 'completed',
+  })
   expect(await books(record)).toEqual({ status: 'succeeded', captured: 1_000, held: 0 })
 })
 
 it('a charge of which something was taken is no hold', async () => {
   const record = await parked(HELD)
-  const capture_before = new Date(Date.now() + 86_400_000).toISOString()
-  for (const gateway_id of [
+  const captureBefore = new Date(Date.now() + 86_400_000).toISOString()
+  for (const gatewayId of [
     await charge(),
     await captured({ amount_to_capture: '400' }),
     await captured({ amount_to_capture: '400', final_capture: 'false' }),
   ]) {
     for (const { body } of [
-      await decide(record, 'executed', { gateway_id, capture_before }),
-      await tell('evidence', { ...record, outcome: 'executed', gateway_id, capture_before }),
+      await decide(record, 'executed', { gateway_id: gatewayId, capture_before: captureBefore }),
+      await tell('evidence', {
+        ...record,
+        outcome: 'executed',
+        gateway_id: gatewayId,
+        capture_before: captureBefore,
+      }),
     ]) {
       expect.soft(body).toMatchObject({ status: 400, field: 'gateway_id' })
       expect.soft(body.detail).toContain('decide not_executed')
@@ -129,8 +136,8 @@ it('a charge of which something was taken is no hold', async () => {
 it('a charge that names another call, payment or account of ours is that of another payment', async () => {
   const record = await parked(TEA)
   for (const named of ['onlyonce_key', 'payment', 'account']) {
-    const gateway_id = await charge({ [`metadata[${named}]`]: `${named}-of-another-request` })
-    const { body } = await decide(record, 'executed', { gateway_id })
+    const gatewayId = await charge({ [`metadata[${named}]`]: `${named}-of-another-request` })
+    const { body } = await decide(record, 'executed', { gateway_id: gatewayId })
     expect(body).toMatchObject({ status: 400, field: 'gateway_id' })
     expect(body.detail).toContain('another payment')
   }
@@ -146,15 +153,17 @@ it('a payment or a refund that the processor shows under our key cannot be decla
       make: refundOf,
     },
   ]) {
-    const gateway_id = await make(sandbox.client, shop, record)
+    const gatewayId = await make(sandbox.client, shop, record)
     for (const { body, field } of [
       { ...(await decide(record, 'not_executed', { unchecked: true })), field: 'decision' },
       { ...(await tell('evidence', { ...record, outcome: 'declined' })), field: 'outcome' },
     ]) {
       expect(body).toMatchObject({ status: 400, field })
-      expect(body.detail).toContain(gateway_id)
+      expect(body.detail).toContain(gatewayId)
     }
-    expect((await decide(record, 'executed', { gateway_id })).body).toMatchObject({ state: 'completed' })
+    expect((await decide(record, 'executed', { gateway_id: gatewayId })).body).toMatchObject({
+      state: 'completed',
+    })
   }
 })
 
@@ -180,27 +189,29 @@ it('a capture or a cancellation is what the processor shows of it', async () => 
   // One that a person has made has no entry of ours, and is known by what was taken.
   const second = await parked({ amount: 100 }, `/v1/payments/${paid.id}/capture`, 'payments.capture')
   expect((await decide(second, 'executed')).body).toMatchObject({ status: 400, field: 'decision' })
-  const [{ gateway_id }] = paid.attempts
-  await byHand(`payment_intents/${gateway_id}/capture`, { amount_to_capture: '100', final_capture: 'false' })
+  const [{ gateway_id: gatewayId }] = paid.attempts
+  await byHand(`payment_intents/${gatewayId}/capture`, { amount_to_capture: '100', final_capture: 'false' })
   expect((await decide(second, 'executed')).body).toMatchObject({ state: 'completed' })
   const cancel = await parked({}, `/v1/payments/${paid.id}/cancel`, 'payments.cancel')
   expect((await decide(cancel, 'executed')).body).toMatchObject({ status: 400, field: 'decision' })
-  await byHand(`payment_intents/${gateway_id}/cancel`, {})
+  await byHand(`payment_intents/${gatewayId}/cancel`, {})
   expect((await decide(cancel, 'not_executed')).body).toMatchObject({ status: 400, field: 'decision' })
   expect((await decide(cancel, 'executed')).body).toMatchObject({ state: 'completed' })
 })
 
 it('a payment whose charge was given to another one can be ended, once the charge is given back', async () => {
   const [own, other] = [await parked(TEA), await parked(TEA)]
-  const gateway_id = await chargeOf(sandbox.client, shop, own)
+  const gatewayId = await chargeOf(sandbox.client, shop, own)
   await sandbox.gateway.fault({ fault: 'error_before', on: 'lookup', rate: 1 })
-  expect((await decide(other, 'executed', { gateway_id, unchecked: true })).body.state).toBe('completed')
+  expect((await decide(other, 'executed', { gateway_id: gatewayId, unchecked: true })).body.state).toBe(
+    'completed',
+  )
   await sandbox.gateway.behave()
   const { rows } = await shop.service.pool.query(
     'SELECT id FROM payments.payments WHERE account = $1 AND idempotency_key = $2',
     [shop.account, other.key],
   )
-  expect((await decide(own, 'executed', { gateway_id })).body).toMatchObject({
+  expect((await decide(own, 'executed', { gateway_id: gatewayId })).body).toMatchObject({
     field: 'gateway_id',
     detail: expect.stringContaining(rows[0].id),
   })
@@ -210,7 +221,7 @@ it('a payment whose charge was given to another one can be ended, once the charg
   expect(retried.body).toMatchObject({ status: 409, code: 'outcome_pending', retryable: true })
   expect(retried.text).not.toContain(rows[0].id)
   const path = `/ops/record?${new URLSearchParams(own)}`
-  expect((await shop.ask(path, { api_key: TEST_OPS_TOKEN })).body.why).toContain(rows[0].id)
+  expect((await shop.ask(path, { apiKey: TEST_OPS_TOKEN })).body.why).toContain(rows[0].id)
   // The customer has paid for this one: it is not failed before the money is given back.
   expect((await decide(own, 'not_executed')).body).toMatchObject({ status: 400, field: 'decision' })
   expect((await shop.post(`/v1/payments/${rows[0].id}/refunds`, {})).status).toBe(201)

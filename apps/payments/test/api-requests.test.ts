@@ -85,9 +85,9 @@ describe('a body', () => {
     ['a byte order mark', '\ufeff{}', 'json_malformed'],
     ['bad UTF-8', Buffer.from('{"operation":"\xff\xfe"}', 'latin1'), 'json_not_utf8'],
     ['half a surrogate pair', '{"operation":"\\ud800"}', 'json_lone_surrogate'],
-    ['too many levels', deep(API_LIMITS.json_depth_max + 1), 'json_too_deep'],
+    ['too many levels', deep(API_LIMITS.jsonDepthMax + 1), 'json_too_deep'],
     ['a great many levels', deep(10_000), 'json_too_deep'],
-    ['too many members', `[${'1,'.repeat(API_LIMITS.json_members_max)}1]`, 'json_too_many_members'],
+    ['too many members', `[${'1,'.repeat(API_LIMITS.jsonMembersMax)}1]`, 'json_too_many_members'],
   ])('is refused: %s', async (_, body, code, field) => {
     const answer = await post(body)
     expectProblem(answer, 400, code)
@@ -101,9 +101,9 @@ describe('a body', () => {
       const frame = JSON.stringify({ ...GOOD, a: '' })
       return JSON.stringify({ ...GOOD, a: 'x'.repeat(size - frame.length) })
     }
-    expectProblem(await post(filled(API_LIMITS.body_size_max_bytes)), 400, 'invalid_request')
-    expectProblem(await post(filled(API_LIMITS.body_size_max_bytes + 1)), 413, 'body_too_large')
-    expectProblem(await post(deep(API_LIMITS.json_depth_max)), 400, 'invalid_request')
+    expectProblem(await post(filled(API_LIMITS.bodySizeMaxBytes)), 400, 'invalid_request')
+    expectProblem(await post(filled(API_LIMITS.bodySizeMaxBytes + 1)), 413, 'body_too_large')
+    expectProblem(await post(deep(API_LIMITS.jsonDepthMax)), 400, 'invalid_request')
   })
 
   it.each([
@@ -181,7 +181,7 @@ describe('a query', () => {
 
   it('for records has a cursor of theirs, or it is a problem', async () => {
     for (const cursor of ['abc', 'eyJ9', 'W10']) {
-      const answer = await ask(`/ops/records?cursor=${cursor}`, { api_key: TEST_OPS_TOKEN })
+      const answer = await ask(`/ops/records?cursor=${cursor}`, { apiKey: TEST_OPS_TOKEN })
       expectProblem(answer, 400, 'invalid_request')
     }
   })

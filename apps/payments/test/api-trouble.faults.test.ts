@@ -48,7 +48,7 @@ it('a table that is being altered is told as a moment to wait, and never as a fa
   const { ask, post, database } = await openTestService({ gateways: { test: client } })
   const tea = { amount: 1_000, currency: 'EUR', payment_method: 'pm_card_visa' }
   const paid = (await post('/v1/payments', tea)).body.id
-  const ops = { api_key: TEST_OPS_TOKEN }
+  const ops = { apiKey: TEST_OPS_TOKEN }
   const admin = await database.direct({ max: 1 }).connect()
   cleanUpLater(async () => admin.release(true))
   const tables = ['payments.payments', 'payments.api_keys', 'payments.ledger_entries', 'onlyonce.records']
@@ -111,18 +111,18 @@ describe('with a database that only reads', () => {
 
 describe('over a link on which nothing comes back', () => {
   it('a look at an API key is given up, and the next one is served', async () => {
-    const { database, api_key, account } = await openTestService()
+    const { database, apiKey, account } = await openTestService()
     const { proxy, url } = await proxyTo(database)
     const pool = database.pool({ connectionString: url, max: 1 })
     await pool.query('SELECT 1')
     const { authenticate } = authenticator(bounded(pool, 200))
     proxy.setFault({ kind: 'black_hole' })
     // All of them: those that come while one look is under way wait behind it.
-    const asked = Array.from({ length: 3 }, () => authenticate(`Bearer ${api_key}`))
+    const asked = Array.from({ length: 3 }, () => authenticate(`Bearer ${apiKey}`))
     for (const end of await Promise.allSettled(asked)) expect(end).toMatchObject({ status: 'rejected' })
     proxy.setFault(null)
     await waitUntil('the next one is served', async () => {
-      const caller = await authenticate(`Bearer ${api_key}`).catch(() => null)
+      const caller = await authenticate(`Bearer ${apiKey}`).catch(() => null)
       return caller?.account === account
     })
   }, 20_000)
@@ -149,7 +149,7 @@ describe('over a link on which nothing comes back', () => {
     for (const end of further) expect(end).toMatchObject({ status: 'rejected', reason: unavailable })
     expect(asked).toBe(2)
     proxy.setFault({ kind: 'reset' })
-    await proxy.waitFor(({ connections_open }) => connections_open === 0)
+    await proxy.waitFor(({ connectionsOpen }) => connectionsOpen === 0)
     proxy.setFault(null)
     await waitUntil('it answers again', async () => (await look().catch(() => null)) !== null)
   }, 20_000)
@@ -185,12 +185,12 @@ describe('with a key of encryption', () => {
 
 describe('with no connection to its database in time', () => {
   const BODY = { operation: 'payments.create' }
-  const open = async (queue_max_ms: number) => {
+  const open = async (queueMaxMs: number) => {
     const calm = await openTestService()
     const { limits } = calm.service.config
     const opened = await openTestService({
       database: calm.database,
-      config: { limits: { ...limits, queue_max_ms } },
+      config: { limits: { ...limits, queueMaxMs } },
     })
     const { pool } = opened.service
     const held = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()))
@@ -245,8 +245,8 @@ async function isOverloaded({ limits }: Pick<Service, 'limits'>): Promise<boolea
 describe('with too much to do', () => {
   it('no write begins, a replay is served, and afterwards all is as before', async () => {
     const calm = await openTestService()
-    const { url, ask, post, api_key } = await openTestService({
-      config: { limits: { ...calm.service.config.limits, in_flight_max: 2 } },
+    const { url, ask, post, apiKey } = await openTestService({
+      config: { limits: { ...calm.service.config.limits, inFlightMax: 2 } },
     })
     const done = { key: 'done-before-the-rush-1' }
     const body = {}
@@ -259,7 +259,7 @@ describe('with too much to do', () => {
       cleanUpLater(async () => void socket.destroy())
       // Its body never comes.
       socket.write(
-        `POST ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api_key}\r\n` +
+        `POST ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${apiKey}\r\n` +
           'Content-Type: application/json\r\nContent-Length: 10\r\n\r\n',
       )
     }

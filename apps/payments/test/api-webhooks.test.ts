@@ -8,9 +8,9 @@ import { waitUntil } from '../../../test/setup/wait.ts'
 import { runWorkers } from '../workers.ts'
 import { openTestService } from './service.ts'
 
-const shared = await openTestService({ config: { webhooks_allow_private: true } })
+const shared = await openTestService({ config: { webhooksAllowPrivate: true } })
 const { ask, post, service, account } = shared
-const workers = runWorkers(service, { every_ms: 20 })
+const workers = runWorkers(service, { everyMs: 20 })
 cleanUpLater(() => workers.stop())
 const PATH = '/v1/webhook-endpoints'
 
@@ -122,12 +122,12 @@ describe('webhook endpoints', () => {
       async () => (await ask('/v1/events?type=account.event')).body.data.length === 1,
     )
     const { id } = (await ask('/v1/events?type=account.event')).body.data[0]
-    for (const { api_key } of [await shared.addCaller(), await shared.addCaller('live')]) {
+    for (const { apiKey } of [await shared.addCaller(), await shared.addCaller('live')]) {
       const paths = [`${PATH}/${endpoint.id}`, `${PATH}/${endpoint.id}/deliveries`, `/v1/events/${id}`]
-      const seen = await Promise.all(paths.map((path) => ask(path, { api_key })))
+      const seen = await Promise.all(paths.map((path) => ask(path, { apiKey })))
       expect(seen.map(({ status }) => status)).toEqual([404, 404, 404])
-      expect((await ask('/v1/events', { api_key })).body.data).toEqual([])
-      const write = { api_key, method: 'DELETE' }
+      expect((await ask('/v1/events', { apiKey })).body.data).toEqual([])
+      const write = { apiKey, method: 'DELETE' }
       expect((await ask(`${PATH}/${endpoint.id}`, write)).status).toBe(404)
     }
     expect((await ask(`${PATH}/${endpoint.id}`)).status).toBe(200)

@@ -19,7 +19,7 @@ export async function verifyLedger(database: FreshDatabase, gateway: GatewayProc
     if (amount !== 0) posted.set(currency, amount)
   expect(posted).toEqual(sumBy(journal, ({ currency }) => currency.toUpperCase()))
   const ours = (await pool.query(PAYMENTS)).rows.map((row) => [row.gateway_id, row.captured - row.refunded])
-  const theirs = [...sumBy(journal, ({ payment_intent }) => payment_intent, true)].sort()
+  const theirs = [...sumBy(journal, ({ payment_intent: paymentIntent }) => paymentIntent, true)].sort()
   expect(ours).toEqual(theirs)
 }
 
@@ -27,12 +27,12 @@ export async function verifyLedger(database: FreshDatabase, gateway: GatewayProc
 function sumBy(
   journal: readonly JournalEntry[],
   nameOf: (entry: JournalEntry) => string,
-  with_zeros = false,
+  withZeros = false,
 ): Map<string, number> {
   const sums = new Map<string, number>()
   for (const entry of journal) {
     const sign = entry.kind === 'capture' ? 1 : entry.kind === 'refund' ? -1 : 0
     if (sign !== 0) sums.set(nameOf(entry), (sums.get(nameOf(entry)) ?? 0) + sign * entry.amount)
   }
-  return new Map([...sums].filter(([, sum]) => sum !== 0 || with_zeros))
+  return new Map([...sums].filter(([, sum]) => sum !== 0 || withZeros))
 }

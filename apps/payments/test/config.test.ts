@@ -46,7 +46,7 @@ describe('the configuration', () => {
       host: '127.0.0.1',
       port: 3_000,
       demo: true,
-      webhooks_allow_private: false,
+      webhooksAllowPrivate: false,
     })
   })
 
@@ -55,11 +55,11 @@ describe('the configuration', () => {
       role: 'api',
       database: { kind: 'url', pooler: 'none' },
       secret: SECRET,
-      stripe: { mode: 'live', secret_key: 'sk_live_abcdef' },
-      webhook_secrets: ['whsec_abcdefghijklmnopqrstuvwxyz012345'],
-      ops_token: null,
+      stripe: { mode: 'live', secretKey: 'sk_live_abcdef' },
+      webhookSecrets: ['whsec_abcdefghijklmnopqrstuvwxyz012345'],
+      opsToken: null,
       demo: false,
-      log_level: 'info',
+      logLevel: 'info',
     })
   })
 
@@ -135,9 +135,9 @@ describe('the configuration', () => {
   })
 
   it('takes how long to wait for the database, in seconds', () => {
-    expect(readConfig({}, ['--wait', '0']).wait_max_ms).toBe(0)
-    expect(readConfig({}, ['--wait', '30']).wait_max_ms).toBe(30_000)
-    expect(readConfig({}).wait_max_ms).toBe(Number.POSITIVE_INFINITY)
+    expect(readConfig({}, ['--wait', '0']).waitMaxMs).toBe(0)
+    expect(readConfig({}, ['--wait', '30']).waitMaxMs).toBe(30_000)
+    expect(readConfig({}).waitMaxMs).toBe(Number.POSITIVE_INFINITY)
   })
 
   it('takes a ring of secrets', () => {
@@ -201,7 +201,7 @@ it('the README has every variable, and no other', async () => {
 
 it('what a start prints holds no key and no token outside of development', () => {
   const service = (env: Record<string, string>) =>
-    ({ config: readConfig(env), ops_token: 'the-token-of-the-operators' }) as Service
+    ({ config: readConfig(env), opsToken: 'the-token-of-the-operators' }) as Service
   const printed = welcome(service({ ...PRODUCTION, NODE_ENV: 'production' }), 'http://127.0.0.1:1')
   expect(printed).toBe('Ready: http://127.0.0.1:1')
   expect(welcome(service({}), 'http://127.0.0.1:1')).toContain('the-token-of-the-operators')

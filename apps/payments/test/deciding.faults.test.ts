@@ -12,7 +12,7 @@ import { openTestService, startServiceProcess, TEST_OPS_TOKEN, type TestService 
 
 const TEA = { amount: 1_000, currency: 'EUR', payment_method: 'pm_card_visa' }
 const SIGNED = { by: 'ann', why: 'looked it up at the processor' }
-const OPS = { api_key: TEST_OPS_TOKEN, key: '' }
+const OPS = { apiKey: TEST_OPS_TOKEN, key: '' }
 
 let sandbox: Sandbox
 let shop: TestService
@@ -28,8 +28,8 @@ async function parkedPayment(key: string) {
   }
   const gateways = { test: { ...sandbox.client, authorize: refuse } }
   const unpaid = await openTestService({ database: shop.database, gateways })
-  const { api_key, account } = await shop.addCaller()
-  expect((await unpaid.post('/v1/payments', TEA, { api_key, key })).body.code).toBe('parked')
+  const { apiKey, account } = await shop.addCaller()
+  expect((await unpaid.post('/v1/payments', TEA, { apiKey, key })).body.code).toBe('parked')
   return { account, operation: 'payments.create', key }
 }
 
@@ -37,7 +37,7 @@ it.each(['decisions', 'evidence'])(
   'a process killed while it looks up what an operator has named changes nothing: %s',
   async (what) => {
     const record = await parkedPayment(`deciding-${what}`)
-    const gateway_id = await chargeOf(sandbox.client, shop, record)
+    const gatewayId = await chargeOf(sandbox.client, shop, record)
     let looked = 0
     const silent = await listening(
       createServer(() => {
@@ -48,7 +48,7 @@ it.each(['decisions', 'evidence'])(
     const env = { GATEWAY_URL: `http://127.0.0.1:${silent.port}` }
     const dying = await startServiceProcess({ database: shop.database, role: 'api', env })
     const said = what === 'decisions' ? { decision: 'executed' } : { outcome: 'executed' }
-    const body = { ...record, ...SIGNED, gateway_id, ...said }
+    const body = { ...record, ...SIGNED, gateway_id: gatewayId, ...said }
     const unanswered = dying.post(`/ops/record/${what}`, body, OPS).catch(() => null)
     await waitUntil('the processor is asked', () => looked > 0)
     await dying.kill()
@@ -67,18 +67,18 @@ it.each(['decisions', 'evidence'])(
 
 /** A payment in doubt whose charge at the processor another payment has. */
 async function takenPayment(key: string) {
-  const { api_key, account } = await shop.addCaller()
-  const { gateway_id } = (await shop.post('/v1/payments', TEA, { api_key })).body.attempts[0]
+  const { apiKey, account } = await shop.addCaller()
+  const { gateway_id: gatewayId } = (await shop.post('/v1/payments', TEA, { apiKey })).body.attempts[0]
   const charge = {
     amount: 1_000,
     currency: 'EUR',
     capture_before: null,
     status: 'captured' as const,
-    gateway_id,
+    gateway_id: gatewayId,
   }
   const gateways = { test: { ...sandbox.client, authorize: async () => charge } }
   const twice = await openTestService({ database: shop.database, gateways })
-  expect((await twice.post('/v1/payments', TEA, { api_key, key })).body).toMatchObject({
+  expect((await twice.post('/v1/payments', TEA, { apiKey, key })).body).toMatchObject({
     executed: 'unknown',
   })
   const aged = "UPDATE payments.payments SET created_at = created_at - interval '1 hour' WHERE account = $1"

@@ -13,7 +13,7 @@ let sandbox: Sandbox
 /** Two servers on one database, one whose processor cannot be reached, and one whose answers are lost. */
 let shop: TestService
 let other: TestService
-let cut_off: TestService
+let cutOff: TestService
 let lossy: TestService
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
   const away = async () => {
     throw notExecuted(new Error('The processor is away.'))
   }
-  cut_off = await openTestService({ database, gateways: { test: { ...sandbox.client, authorize: away } } })
+  cutOff = await openTestService({ database, gateways: { test: { ...sandbox.client, authorize: away } } })
   const lost = async () => {
     throw new Error('The answer was lost.')
   }
@@ -36,15 +36,15 @@ let orders = 0
 /** An order that was never made before, in an account of its own. */
 async function newOrder(changes: object = {}) {
   orders += 1
-  const { api_key, account, account_id } = await shop.addCaller()
+  const { apiKey, account, accountId } = await shop.addCaller()
   const body = { ...TEA, payer: 'alice', reference: `order-${orders}`, duplicates: 'refuse', ...changes }
   const pay = (more: object = {}, key?: string, at = shop) =>
-    at.post('/v1/payments', { ...body, ...more }, { api_key, ...(key !== undefined && { key }) })
-  return { api_key, account, account_id, body, pay }
+    at.post('/v1/payments', { ...body, ...more }, { apiKey, ...(key !== undefined && { key }) })
+  return { apiKey, account, accountId, body, pay }
 }
 
 const ofOps = (path: string, body: object, method = 'PATCH') =>
-  send(shop.url, path, { api_key: TEST_OPS_TOKEN, method, body })
+  send(shop.url, path, { apiKey: TEST_OPS_TOKEN, method, body })
 
 /** What the processor has taken for an account. */
 async function chargesOf(account: string) {
@@ -60,10 +60,10 @@ describe('twelve keys for one order, at two servers at once', () => {
     ['as the account says', { duplicates: undefined }, {}],
     ['by a unique reference', { duplicates: undefined, reference: undefined }, { unique_reference: 'o-1' }],
   ])('are one charge, %s', async (how, changes, more) => {
-    const { account, account_id, pay } = await newOrder({ ...changes, ...more })
-    if (how === 'as the account says') await ofOps(`/ops/accounts/${account_id}`, { duplicates: 'refuse' })
+    const { account, accountId, pay } = await newOrder({ ...changes, ...more })
+    if (how === 'as the account says') await ofOps(`/ops/accounts/${accountId}`, { duplicates: 'refuse' })
     const asking = Array.from({ length: 12 }, (_, i) =>
-      pay({}, `${account_id}-key-${i}`, i % 2 === 0 ? shop : other),
+      pay({}, `${accountId}-key-${i}`, i % 2 === 0 ? shop : other),
     )
     const answers = await Promise.all(asking)
     const [paid] = answers.filter(({ status }) => status === 201)
@@ -79,10 +79,10 @@ describe('twelve keys for one order, at two servers at once', () => {
   it.each(['reference', 'unique_reference'])(
     'wait for one that is being made, which no look can see, by its %s',
     async (by) => {
-      const { account_id, pay } = await newOrder(by === 'reference' ? {} : { duplicates: 'warn' })
+      const { accountId, pay } = await newOrder(by === 'reference' ? {} : { duplicates: 'warn' })
       const { id } = (await pay()).body
       const unseen = `${id.slice(0, -4)}0000`
-      const same = { [by]: `${account_id}-unseen` }
+      const same = { [by]: `${accountId}-unseen` }
       const admin = shop.database.direct({ max: 2 })
       const own = await admin.connect()
       await own.query('BEGIN')
@@ -111,9 +111,9 @@ describe('twelve keys for one order, at two servers at once', () => {
     const admin = shop.database.direct({ max: 2 })
     const own = await admin.connect()
     await own.query('BEGIN')
-    const { amount, currency, payment_method, payer, reference } = body
+    const { amount, currency, payment_method: paymentMethod, payer, reference } = body
     const id = makeId('pay')
-    const made = [account, id, amount, currency, 'automatic', payment_method, payer, reference]
+    const made = [account, id, amount, currency, 'automatic', paymentMethod, payer, reference]
     await own.query(INSERT_PAYMENT, [...made, '{}', id, 'stripe', null, 'warn'])
     const asking = pay()
     const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
@@ -129,8 +129,8 @@ describe('twelve keys for one order, at two servers at once', () => {
   })
 
   it('are twelve where nobody asks for more than a warning', async () => {
-    const { account_id, account, pay } = await newOrder()
-    await ofOps(`/ops/accounts/${account_id}`, { duplicates: 'refuse' })
+    const { accountId, account, pay } = await newOrder()
+    await ofOps(`/ops/accounts/${accountId}`, { duplicates: 'refuse' })
     const answers = await Promise.all(Array.from({ length: 3 }, () => pay({ duplicates: 'warn' })))
     expect(codesOf(answers)).toEqual([201, 201, 201])
     expect(await chargesOf(account)).toHaveLength(3)
@@ -165,17 +165,17 @@ describe('another payment', () => {
   })
 
   it('needs a reference where duplicates are refused, and claims no key without one', async () => {
-    const { pay, account, account_id } = await newOrder({ reference: undefined })
+    const { pay, account, accountId } = await newOrder({ reference: undefined })
     const refused = { status: 400, code: 'invalid_request', field: 'reference' }
-    expect((await pay({}, `${account_id}-no-name`)).body).toMatchObject(refused)
-    const before = await pay({ duplicates: undefined }, `${account_id}-before`)
-    await ofOps(`/ops/accounts/${account_id}`, { duplicates: 'refuse' })
+    expect((await pay({}, `${accountId}-no-name`)).body).toMatchObject(refused)
+    const before = await pay({ duplicates: undefined }, `${accountId}-before`)
+    await ofOps(`/ops/accounts/${accountId}`, { duplicates: 'refuse' })
     expect((await pay({ duplicates: undefined })).body).toMatchObject(refused)
-    expect((await pay({ duplicates: undefined }, `${account_id}-before`)).text).toBe(before.text)
+    expect((await pay({ duplicates: undefined }, `${accountId}-before`)).text).toBe(before.text)
     expect((await pay({ duplicates: 'warn' })).status).toBe(201)
     const { rows } = await shop.service.pool.query(
       'SELECT key FROM onlyonce.records WHERE account = $1 AND key = $2',
-      [account, `${account_id}-no-name`],
+      [account, `${accountId}-no-name`],
     )
     expect(rows).toEqual([])
   })
@@ -183,17 +183,17 @@ describe('another payment', () => {
 
 describe('the refusal', () => {
   it('is not stored: the same key goes through when the earlier payment is canceled', async () => {
-    const { pay, api_key, account, account_id } = await newOrder()
+    const { pay, apiKey, account, accountId } = await newOrder()
     const first = await pay({ capture_method: 'manual' })
-    const key = `${account_id}-second`
+    const key = `${accountId}-second`
     const refused = await pay({}, key)
     expect(refused.body).toMatchObject({ payment: first.body.id, payment_status: 'requires_capture' })
     expect((await pay({}, key)).headers.get('idempotent-replayed')).toBeNull()
-    const story = (await shop.ask(`/v1/idempotency-keys/${key}`, { api_key })).body.uses
+    const story = (await shop.ask(`/v1/idempotency-keys/${key}`, { apiKey })).body.uses
     expect(story).toMatchObject([
       { state: 'retryable', detail: expect.stringContaining('nothing of it has been done') },
     ])
-    expect((await shop.post(`/v1/payments/${first.body.id}/cancel`, {}, { api_key })).status).toBe(200)
+    expect((await shop.post(`/v1/payments/${first.body.id}/cancel`, {}, { apiKey })).status).toBe(200)
     expect((await pay({}, key)).status).toBe(201)
     expect(await chargesOf(account)).toHaveLength(1)
   })
@@ -217,8 +217,8 @@ describe('the refusal', () => {
   })
 
   it('stands while nobody knows what became of the earlier payment', async () => {
-    const { pay, account, account_id } = await newOrder()
-    const key = `${account_id}-lost`
+    const { pay, account, accountId } = await newOrder()
+    const key = `${accountId}-lost`
     expect((await pay({}, key, lossy)).body.code).toBe('outcome_pending')
     const second = await pay()
     expect(second.body).toMatchObject({ code: 'duplicate_intent', payment_status: 'processing' })
@@ -231,17 +231,17 @@ describe('the refusal', () => {
 
 describe('an earlier payment that was proved not to have been executed', () => {
   it('makes room, and its own key is told that it was given up', async () => {
-    const { pay, api_key, account, account_id } = await newOrder()
-    const key = `${account_id}-in-vain`
-    expect((await pay({}, key, cut_off)).status).toBe(503)
-    const [earlier] = (await shop.ask('/v1/payments', { api_key })).body.data
+    const { pay, apiKey, account, accountId } = await newOrder()
+    const key = `${accountId}-in-vain`
+    expect((await pay({}, key, cutOff)).status).toBe(503)
+    const [earlier] = (await shop.ask('/v1/payments', { apiKey })).body.data
     expect(earlier.status).toBe('processing')
     expect((await pay()).status).toBe(201)
     const late = await pay({}, key)
     expect(late.body).toMatchObject({ status: 422, code: 'request_given_up', executed: 'no' })
     expect((await pay({}, key)).headers.get('idempotent-replayed')).toBe('true')
     expect(await chargesOf(account)).toHaveLength(1)
-    const { body } = await shop.ask(`/v1/payments/${earlier.id}`, { api_key })
+    const { body } = await shop.ask(`/v1/payments/${earlier.id}`, { apiKey })
     expect(body).toMatchObject({ status: 'failed', decline: { code: 'not_executed' } })
     const { rows } = await shop.service.pool.query(
       `SELECT count(*)::int AS told FROM onlyonce.events WHERE account = $1 AND type = 'payment.failed'`,
@@ -252,7 +252,7 @@ describe('an earlier payment that was proved not to have been executed', () => {
 
   it('makes room together with all others, of more than one look', async () => {
     const { pay, account } = await newOrder()
-    const left = Array.from({ length: 7 }, () => pay({ duplicates: 'warn' }, undefined, cut_off))
+    const left = Array.from({ length: 7 }, () => pay({ duplicates: 'warn' }, undefined, cutOff))
     expect((await Promise.all(left)).map(({ status }) => status)).toEqual(Array(7).fill(503))
     expect((await pay()).status).toBe(201)
     expect(await chargesOf(account)).toHaveLength(1)
@@ -260,9 +260,9 @@ describe('an earlier payment that was proved not to have been executed', () => {
 
   it('and comes back at the same moment is charged, or the other one is: never both', async () => {
     for (let round = 0; round < 10; round += 1) {
-      const { pay, account, account_id } = await newOrder()
-      const key = `${account_id}-came-back`
-      expect((await pay({}, key, cut_off)).status).toBe(503)
+      const { pay, account, accountId } = await newOrder()
+      const key = `${accountId}-came-back`
+      expect((await pay({}, key, cutOff)).status).toBe(503)
       const [back, fresh] = await Promise.all([pay({}, key, other), pay()])
       expect([back.status, fresh.status].filter((status) => status === 201)).toHaveLength(1)
       expect(await chargesOf(account)).toHaveLength(1)
@@ -297,13 +297,13 @@ describe('the time of a duplicate', () => {
 })
 
 describe('a payer who is forgotten', () => {
-  const forget = (account_id: string, how: string) =>
-    ofOps(`/ops/accounts/${account_id}/payers/forget`, { mode: 'test', payer: 'alice', how }, 'POST')
+  const forget = (accountId: string, how: string) =>
+    ofOps(`/ops/accounts/${accountId}/payers/forget`, { mode: 'test', payer: 'alice', how }, 'POST')
 
   it.each(['erase', 'pseudonymise'])('is no reason to charge the same order twice: %s', async (how) => {
-    const { pay, account, account_id } = await newOrder()
+    const { pay, account, accountId } = await newOrder()
     const { id } = (await pay()).body
-    expect((await forget(account_id, how)).body.payments).toBe(1)
+    expect((await forget(accountId, how)).body.payments).toBe(1)
     expect((await pay()).body).toMatchObject({ code: 'duplicate_intent', payment: id })
     expect(await chargesOf(account)).toHaveLength(1)
     // One without a payer, or of another, is another order.
@@ -312,9 +312,9 @@ describe('a payer who is forgotten', () => {
   })
 
   it('is in no payment any more when the time of duplicates is over, but for those that are held', async () => {
-    const { pay, account, account_id } = await newOrder()
+    const { pay, account, accountId } = await newOrder()
     const [paid, held] = [await pay(), await pay({ amount: 1, capture_method: 'manual' })]
-    await forget(account_id, 'erase')
+    await forget(accountId, 'erase')
     const { pool } = shop.service
     const kept = async () => {
       await forgetter(shop.service).runOnce()

@@ -15,9 +15,9 @@ beforeAll(async () => {
   sandbox = await openSandbox()
   shop = await openTestService({
     gateways: { test: sandbox.client },
-    config: { webhook_secrets: ['whsec_the_one_before', SECRET] },
+    config: { webhookSecrets: ['whsec_the_one_before', SECRET] },
     // Nobody looks by himself for a minute.
-    once: { reconcile_after_ms: [60_000] },
+    once: { reconcileAfterMs: [60_000] },
   })
 })
 
@@ -30,7 +30,7 @@ interface Told {
 function tell({ body, timestamp = Date.now(), headers }: Told) {
   const signed = signWebhook({ scheme: 'stripe', body: Buffer.from(body), secrets: [SECRET], timestamp })
   return shop.post('/webhooks/stripe', body, {
-    api_key: null,
+    apiKey: null,
     key: '',
     headers: { ...(signed as Record<string, string>), ...headers },
   })
@@ -39,7 +39,7 @@ function tell({ body, timestamp = Date.now(), headers }: Told) {
 /** The event that the sandbox has for a payment, as it would send it. */
 async function eventOf(reference: string): Promise<string> {
   const response = await fetch(`${sandbox.gateway.url}/v1/events?limit=100`, {
-    headers: { authorization: `Bearer ${sandbox.gateway.api_key}` },
+    headers: { authorization: `Bearer ${sandbox.gateway.apiKey}` },
   })
   const { data } = (await response.json()) as {
     data: { data: { object: { metadata?: { reference?: string } } } }[]
@@ -71,7 +71,7 @@ describe('what the processor tells', () => {
     await sandbox.gateway.fault({ fault: 'error_before', on: 'lookup', rate: 1 })
     for (let i = 0; i < 3; i += 1) expect((await tell({ body: event })).status).toBe(204)
     expect(await countJobs()).toBe(1)
-    const workers = runWorkers(shop.service, { every_ms: 50 })
+    const workers = runWorkers(shop.service, { everyMs: 50 })
     cleanUpLater(() => workers.stop())
     await waitUntil('it is settled', async () => {
       const { body } = await shop.ask(`/v1/payments/${list.data[0].id}`)
@@ -89,7 +89,7 @@ describe('what the processor tells', () => {
 
   it('is not heard unless it is signed, by one who knows the secret, and lately', async () => {
     const body = JSON.stringify({ id: 'evt_1', type: 'payment_intent.succeeded', data: { object: {} } })
-    const unsigned = await shop.post('/webhooks/stripe', body, { api_key: null, key: '' })
+    const unsigned = await shop.post('/webhooks/stripe', body, { apiKey: null, key: '' })
     expect([unsigned.status, unsigned.body.code]).toEqual([400, 'webhook_unsigned'])
     const forged = await tell({
       body,
@@ -109,7 +109,7 @@ describe('what the processor tells', () => {
     const body = JSON.stringify({ id: 'evt_other', type: 'payment_intent.succeeded', data: { object } })
     expect((await tell({ body })).status).toBe(204)
     expect(await countJobs()).toBe(before + 1)
-    const workers = runWorkers(shop.service, { every_ms: 50 })
+    const workers = runWorkers(shop.service, { everyMs: 50 })
     cleanUpLater(() => workers.stop())
     await waitUntil('it was read', async () => {
       const { rows } = await shop.service.pool.query(
@@ -125,7 +125,7 @@ it('whose signature is wrong costs its address a try, and one that is signed cos
   const strict = await openTestService({
     database: shop.database,
     gateways: {},
-    config: { webhook_secrets: [SECRET], limits: { ...shop.service.config.limits, strangers_per_minute: 2 } },
+    config: { webhookSecrets: [SECRET], limits: { ...shop.service.config.limits, strangersPerMinute: 2 } },
   })
   const send = async (secret: string) => {
     const body = JSON.stringify({
@@ -141,7 +141,7 @@ it('whose signature is wrong costs its address a try, and one that is signed cos
       timestamp: Date.now(),
     })
     const headers = signature as Record<string, string>
-    return (await strict.post('/webhooks/stripe', body, { api_key: null, key: '', headers })).status
+    return (await strict.post('/webhooks/stripe', body, { apiKey: null, key: '', headers })).status
   }
   for (let n = 0; n < 5; n += 1) expect(await send(SECRET)).toBe(204)
   const forged = []

@@ -4,7 +4,7 @@ import { openSandbox } from './sandbox.ts'
 import { openTestService, send, TEST_OPS_TOKEN } from './service.ts'
 
 const { gateway, client } = await openSandbox()
-const { post, ask, service, account, url, api_key } = await openTestService({ gateways: { test: client } })
+const { post, ask, service, account, url, apiKey } = await openTestService({ gateways: { test: client } })
 const CARD = '4242424242424242'
 const SPACED = '4242 4242 4242 4242'
 const DASHED = '4242-4242-4242-4242'
@@ -124,12 +124,12 @@ describe('a card number', () => {
   it('is refused as the name of an account, and taken over into no request id', async () => {
     const named = await ask('/ops/accounts', {
       method: 'POST',
-      api_key: TEST_OPS_TOKEN,
+      apiKey: TEST_OPS_TOKEN,
       body: { name: SPACED },
     })
     expect([named.status, named.body.code]).toEqual([400, 'card_number'])
     const headers = { 'x-request-id': CARD }
-    expect((await send(url, '/v1/balances', { api_key, headers })).headers.get('request-id')).toMatch(/^req_/)
+    expect((await send(url, '/v1/balances', { apiKey, headers })).headers.get('request-id')).toMatch(/^req_/)
   })
 
   it('leaves no trace, and the same key goes through without it', async () => {

@@ -35,8 +35,8 @@ async function openSlow() {
   return { service, asked, answer: () => processor.emit('answer') }
 }
 
-const head = ({ api_key }: TestService, line: string, more = '') =>
-  `${line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${api_key}\r\n${more}\r\n`
+const head = ({ apiKey }: TestService, line: string, more = '') =>
+  `${line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${apiKey}\r\n${more}\r\n`
 
 /** Sends bytes over a connection of their own. What it returns hangs up without a goodbye. */
 async function sendOver({ url }: TestService, bytes: string): Promise<() => void> {
@@ -76,9 +76,9 @@ describe('a client that hangs up', () => {
     await holder.query('BEGIN; LOCK TABLE payments.api_keys')
     const sent = head(service, 'GET /v1/balances')
     const clients = Array.from({ length: 2 * AT_ONCE_MAX }, () => sendOver(service, sent))
-    const hang_ups = await Promise.all(clients)
+    const hangUps = await Promise.all(clients)
     await waitUntil('all were heard', () => came() === 2 * AT_ONCE_MAX)
-    for (const hangUp of hang_ups) hangUp()
+    for (const hangUp of hangUps) hangUp()
     await allHaveGone(service)
     await holder.query('ROLLBACK')
     holder.release()

@@ -12,24 +12,24 @@ import { openSandbox } from './sandbox.ts'
 import { type Answer, openTestService, type TestCaller, type TestService, testConfig } from './service.ts'
 
 const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
-const { gateway, client } = await openSandbox({}, { timeout_ms: 10_000 })
+const { gateway, client } = await openSandbox({}, { timeoutMs: 10_000 })
 const charges = async () => (await gateway.state()).movements.capture
 
 const database = await freshDatabase()
 /** All on one database, as processes side by side are. */
 async function open(env: Readonly<Record<string, string>>): Promise<TestService> {
-  const { limits, trusted_proxies, database: place } = testConfig(database, env)
+  const { limits, trustedProxies, database: place } = testConfig(database, env)
   return await openTestService({
     database,
-    config: { limits, trusted_proxies, database: place },
+    config: { limits, trustedProxies, database: place },
     gateways: { test: client },
   })
 }
 
 let made = 0
 const newKey = () => `hostile-${++made}-attempt`
-const pay = (service: TestService, { api_key }: TestCaller, key = newKey(), changes: object = {}) =>
-  service.post('/v1/payments', { ...TEA, ...changes }, { api_key, key })
+const pay = (service: TestService, { apiKey }: TestCaller, key = newKey(), changes: object = {}) =>
+  service.post('/v1/payments', { ...TEA, ...changes }, { apiKey, key })
 const bogusKey = () => makeApiKey(makeId('acct'), 'test')
 
 /** As `send`, from an address of one's own. All of 127.0.0.0/8 is this machine. */
@@ -48,7 +48,7 @@ function askFrom(from: string, url: string, path: string, headers: Record<string
     },
   )
 }
-const bearer = (api_key: string) => ({ authorization: `Bearer ${api_key}` })
+const bearer = (apiKey: string) => ({ authorization: `Bearer ${apiKey}` })
 
 /** Counts the pool's queries of one kind: what they asked for, and how many there were at once. The background loop makes others. */
 function watchQueries(service: TestService['service'], isOne: (text: string) => boolean) {
@@ -97,8 +97,8 @@ describe('a card', () => {
     })
     const [caller, before] = [await service.addCaller(), await charges()]
     const flood = [
-      ...Array.from({ length: 400 }, () => service.ask('/v1/balances', { api_key: bogusKey() })),
-      ...Array.from({ length: 200 }, () => service.ask('/readyz', { api_key: null })),
+      ...Array.from({ length: 400 }, () => service.ask('/v1/balances', { apiKey: bogusKey() })),
+      ...Array.from({ length: 200 }, () => service.ask('/readyz', { apiKey: null })),
     ]
     const answers = await Promise.all(Array.from({ length: 12 }, () => pay(service, caller)))
     await Promise.all(flood)
@@ -141,7 +141,7 @@ it('the rate of an account passes uncounted where it cannot be counted, and only
   const letGo = await hold('SELECT FROM onlyonce.rate_limits FOR UPDATE')
   const uncounted = await service.ask('/v1/balances')
   expect([uncounted.status, uncounted.headers.has('ratelimit')]).toEqual([200, false])
-  const counted = await service.ask('/v1/balances', { api_key: other.api_key })
+  const counted = await service.ask('/v1/balances', { apiKey: other.apiKey })
   expect([counted.status, counted.headers.has('ratelimit')]).toEqual([200, true])
   await letGo()
 })
@@ -154,7 +154,7 @@ describe('/readyz', () => {
     const query = vi.spyOn(service.pool, 'query')
     const asked = () =>
       query.mock.calls.filter(([given]) => `${(given as { text?: string }).text}` === CAN_WRITE)
-    const answers = await Promise.all(Array.from({ length: 200 }, () => ask('/readyz', { api_key: null })))
+    const answers = await Promise.all(Array.from({ length: 200 }, () => ask('/readyz', { apiKey: null })))
     expect(answers.filter(({ status }) => status !== 200)).toEqual([])
     expect(asked().length).toBeGreaterThan(0)
     // On a slow machine 200 answers may take longer than one is told again.
@@ -167,13 +167,13 @@ describe('/readyz', () => {
     const clients = await Promise.all(Array.from({ length: 3 }, () => service.pool.connect()))
     const looks = watchQueries(service, (text) => text === CAN_WRITE)
     try {
-      const answers = await Promise.all(Array.from({ length: 50 }, () => ask('/readyz', { api_key: null })))
+      const answers = await Promise.all(Array.from({ length: 50 }, () => ask('/readyz', { apiKey: null })))
       expect(answers.filter(({ status }) => status !== 503)).toEqual([])
       expect(looks.most).toBe(1)
     } finally {
       for (const one of clients) one.release()
     }
-    await waitUntil('it is ready', async () => (await ask('/readyz', { api_key: null })).status === 200)
+    await waitUntil('it is ready', async () => (await ask('/readyz', { apiKey: null })).status === 200)
   })
 })
 
@@ -181,7 +181,7 @@ describe('made-up API keys', () => {
   it('are looked up by one query at a time, however many come', async () => {
     const { service, ask } = calm
     const lookups = watchQueries(service, (text) => text.includes('api_keys'))
-    const asks = Array.from({ length: 400 }, () => ask('/v1/balances', { api_key: bogusKey() }))
+    const asks = Array.from({ length: 400 }, () => ask('/v1/balances', { apiKey: bogusKey() }))
     const statuses = (await Promise.all(asks)).map(({ status }) => status)
     expect(new Set(statuses)).toEqual(new Set([401]))
     const keys = lookups.values.flatMap(([asked]) => asked as unknown[])
@@ -190,7 +190,7 @@ describe('made-up API keys', () => {
   })
 
   it('cost their address its tries before the database is asked; a good key, and other addresses, go on', async () => {
-    const { service, url, ask, api_key } = await open({ STRANGERS_PER_MINUTE: '10' })
+    const { service, url, ask, apiKey } = await open({ STRANGERS_PER_MINUTE: '10' })
     expect((await ask('/v1/balances')).status).toBe(200)
     const lookups = watchQueries(service, (text) => text.includes('api_keys'))
     const answers = await Promise.all(
@@ -206,7 +206,7 @@ describe('made-up API keys', () => {
       headers: { 'stripe-rate-limited-reason': 'address-rate' },
     })
     expect(Number(refused[0]!.headers['retry-after'])).toBeGreaterThan(0)
-    expect((await askFrom('127.0.0.1', url, '/v1/balances', bearer(api_key))).status).toBe(200)
+    expect((await askFrom('127.0.0.1', url, '/v1/balances', bearer(apiKey))).status).toBe(200)
     expect((await askFrom('127.0.0.2', url, '/v1/balances', bearer(bogusKey()))).status).toBe(401)
   })
 

@@ -7,7 +7,7 @@ import { openTestService, type TestService, testConfig } from './service.ts'
 
 const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
 const database = await freshDatabase()
-const { gateway, client } = await openSandbox({}, { timeout_ms: 10_000 })
+const { gateway, client } = await openSandbox({}, { timeoutMs: 10_000 })
 
 async function open(env: Readonly<Record<string, string>>): Promise<TestService> {
   const { limits } = testConfig(database, env)
@@ -60,16 +60,16 @@ describe('the quota of a day', () => {
     expect((await small.post('/v1/webhook-endpoints', { url: 'https://shop.example/quota' })).status).toBe(
       201,
     )
-    const refused_key = newKey()
-    const refused = await small.post('/v1/payments', TEA, { key: refused_key })
+    const refusedKey = newKey()
+    const refused = await small.post('/v1/payments', TEA, { key: refusedKey })
     expect([refused.status, refused.body.code], refused.text).toEqual([429, 'quota_exceeded'])
     expect(refused.headers.get('stripe-rate-limited-reason')).toBe('daily-quota')
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3_600)
-    expect(await stateOf(small, refused_key)).toBe('none')
+    expect(await stateOf(small, refusedKey)).toBe('none')
     expect((await small.post('/v1/payments', TEA, { key })).text).toBe(first.text)
     expect((await small.ask('/v1/payments')).status).toBe(200)
     const other = await small.addCaller()
-    expect((await small.post('/v1/payments', TEA, { api_key: other.api_key })).status).toBe(201)
+    expect((await small.post('/v1/payments', TEA, { apiKey: other.apiKey })).status).toBe(201)
   })
 })
 
@@ -164,7 +164,7 @@ describe('what only reads', () => {
     ['events', 'onlyonce.webhook_messages', '/v1/events'],
     ['webhook endpoints', 'onlyonce.webhook_endpoints', '/v1/webhook-endpoints'],
   ])('takes no more of the connections of the library: %s', async (_, table, path) => {
-    const { api_key } = await calm.addCaller()
+    const { apiKey } = await calm.addCaller()
     const observer = database.direct({ max: 1 })
     const waiting = async () => {
       const { rows } = await observer.query(
@@ -175,7 +175,7 @@ describe('what only reads', () => {
     }
     const holder = await database.direct({ max: 1 }).connect()
     await holder.query(`BEGIN; LOCK TABLE ${table}`)
-    const asked = Array.from({ length: 30 }, () => calm.ask(path, { api_key }))
+    const asked = Array.from({ length: 30 }, () => calm.ask(path, { apiKey }))
     await waitUntil('its reads wait in the database', async () => (await waiting()) >= 3)
     // Behind all of them, and served at once: there are connections left.
     expect((await calm.ask('/v1/balances')).status).toBe(200)
@@ -204,7 +204,7 @@ it('an account has so many requests under way at once, and others have theirs', 
   expect(refused.headers.get('stripe-rate-limited-reason')).toBe('account-concurrency')
   expect(refused.headers.get('retry-after')).toBe('1')
   const other = await busy.addCaller()
-  expect((await busy.ask('/v1/balances', { api_key: other.api_key })).status).toBe(200)
+  expect((await busy.ask('/v1/balances', { apiKey: other.apiKey })).status).toBe(200)
   await gateway.release()
   expect((await Promise.all(held)).map(({ status }) => status)).toEqual([201, 201])
   await waitUntil('there is room again', async () => (await busy.ask('/v1/balances')).status === 200)

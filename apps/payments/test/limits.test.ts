@@ -7,7 +7,7 @@ import { type Answer, openTestService, type TestCaller, type TestService, testCo
 
 const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
 const database = await freshDatabase()
-const { gateway, client } = await openSandbox({}, { timeout_ms: 10_000 })
+const { gateway, client } = await openSandbox({}, { timeoutMs: 10_000 })
 
 /** All on one database, as processes side by side are. */
 async function open(env: Readonly<Record<string, string | undefined>>): Promise<TestService> {
@@ -18,12 +18,12 @@ async function open(env: Readonly<Record<string, string | undefined>>): Promise<
 const calm = await open({ RATE_LIMIT_TEST: undefined, RATE_LIMIT_LIVE: undefined })
 const beside = await open({ RATE_LIMIT_TEST: undefined, RATE_LIMIT_LIVE: undefined })
 const careful = await open({ VELOCITY_CARD: '3/60', VELOCITY_ACCOUNT: '5/60' })
-const careful_too = await open({ VELOCITY_CARD: '3/60', VELOCITY_ACCOUNT: '5/60' })
+const carefulToo = await open({ VELOCITY_CARD: '3/60', VELOCITY_ACCOUNT: '5/60' })
 
 let made = 0
 const newKey = () => `limits-${++made}-attempt`
-const pay = (service: TestService, { api_key }: TestCaller, key = newKey(), changes: object = {}) =>
-  service.post('/v1/payments', { ...TEA, ...changes }, { api_key, key })
+const pay = (service: TestService, { apiKey }: TestCaller, key = newKey(), changes: object = {}) =>
+  service.post('/v1/payments', { ...TEA, ...changes }, { apiKey, key })
 const stateOf = async ({ service }: TestService, { account }: TestCaller, key: string) =>
   (await service.once.explain({ account, operation: 'payments.create', key })).state
 const charges = async () => (await gateway.state()).movements.capture
@@ -54,7 +54,7 @@ async function burst(services: readonly TestService[], mode: 'test' | 'live', co
     const caller = await calm.addCaller(mode)
     const begun = performance.now()
     const asks = Array.from({ length: count }, (_, i) =>
-      services[i % services.length]!.ask('/v1/balances', { api_key: caller.api_key }),
+      services[i % services.length]!.ask('/v1/balances', { apiKey: caller.apiKey }),
     )
     const answers = await Promise.all(asks)
     // Where the database is too slow for the limits, they let pass what they could not count.
@@ -103,7 +103,7 @@ describe('the rate of an account', () => {
   it('is no matter of other accounts', async () => {
     const other = await calm.addCaller()
     await burst([calm], 'test', 30)
-    expect((await calm.ask('/v1/balances', { api_key: other.api_key })).status).toBe(200)
+    expect((await calm.ask('/v1/balances', { apiKey: other.apiKey })).status).toBe(200)
   })
 
   it('refuses a payment before its key is claimed: the same key goes through later', async () => {
@@ -149,10 +149,10 @@ describe('the rate of an account', () => {
     expectLimited(refused, 'rate_limited', 'account-rate', '"test";q=2;w=1')
   })
 
-  async function waitForRoom({ api_key }: TestCaller): Promise<Answer> {
+  async function waitForRoom({ apiKey }: TestCaller): Promise<Answer> {
     let answer: Answer | undefined
     await waitUntil('there is room again', async () => {
-      answer = await calm.ask('/v1/balances', { api_key })
+      answer = await calm.ask('/v1/balances', { apiKey })
       return answer.status === 200
     })
     return answer!
@@ -165,11 +165,11 @@ describe('a card', () => {
   it('is charged so often, whatever the keys, and at whichever process', async () => {
     const [caller, before] = [await careful.addCaller(), await charges()]
     const key = newKey()
-    const first = [await pay(careful, caller), await pay(careful_too, caller), await pay(careful, caller)]
+    const first = [await pay(careful, caller), await pay(carefulToo, caller), await pay(careful, caller)]
     expect(statusesOf(first)).toEqual([201, 201, 201])
     const refused = [
       await pay(careful, caller, key),
-      await pay(careful_too, caller),
+      await pay(carefulToo, caller),
       await pay(careful, caller),
     ]
     for (const answer of refused) expectLimited(answer, 'velocity_limited', 'card-velocity', CARD)
@@ -180,7 +180,7 @@ describe('a card', () => {
   it('is charged so often, by twelve at once', async () => {
     const [caller, before] = [await careful.addCaller(), await charges()]
     const answers = await Promise.all(
-      Array.from({ length: 12 }, (_, i) => pay(i % 2 === 0 ? careful : careful_too, caller)),
+      Array.from({ length: 12 }, (_, i) => pay(i % 2 === 0 ? careful : carefulToo, caller)),
     )
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(3)
     expect(answers.filter(({ body }) => body.code === 'velocity_limited')).toHaveLength(9)
@@ -208,7 +208,7 @@ describe('a card', () => {
     const [caller, key] = [await careful.addCaller(), newKey()]
     const first = await pay(careful, caller, key)
     for (let i = 0; i < 4; i += 1) await pay(careful, caller, newKey(), { amount: 0 })
-    const again = () => Promise.all([careful, careful_too].map((service) => pay(service, caller, key)))
+    const again = () => Promise.all([careful, carefulToo].map((service) => pay(service, caller, key)))
     for (const replayed of [...(await again()), ...(await again())]) {
       expect([replayed.status, replayed.text]).toEqual([201, first.text])
     }
@@ -274,27 +274,27 @@ describe('a card', () => {
 describe('a process that has as much to do as it takes on', () => {
   it('refuses new work at once, and serves replays and what only reads', async () => {
     const busy = await open({ REQUESTS_AT_ONCE: '2' })
-    const [paid_key, shed_key] = [newKey(), newKey()]
-    const paid = await pay(busy, busy, paid_key)
+    const [paidKey, shedKey] = [newKey(), newKey()]
+    const paid = await pay(busy, busy, paidKey)
     await gateway.fault({ fault: 'hold_before', on: 'create', times: 2 })
     const held = [pay(busy, busy), pay(busy, busy)]
     await waitUntil('two are held', async () => (await gateway.state()).held.length === 2)
 
-    const shed = await pay(busy, busy, shed_key)
+    const shed = await pay(busy, busy, shedKey)
     expect([shed.status, shed.body.code]).toEqual([503, 'overloaded'])
     expect(shed.body).toMatchObject({ retryable: true, request_id: shed.headers.get('request-id') })
     expect(shed.headers.get('content-type')).toBe('application/problem+json')
     expect(shed.headers.get('cache-control')).toBe('no-store')
     expect(shed.headers.get('retry-after')).toBe('1')
     expect(shed.headers.get('stripe-should-retry')).toBe('true')
-    expect(await stateOf(busy, busy, shed_key)).toBe('none')
+    expect(await stateOf(busy, busy, shedKey)).toBe('none')
     const work = [
       busy.post(`/v1/payments/${paid.body.id}/refunds`, { amount: 1 }),
-      busy.post('/v1/transfers', { destination: busy.account_id, amount: 1, currency: 'EUR' }),
+      busy.post('/v1/transfers', { destination: busy.accountId, amount: 1, currency: 'EUR' }),
     ]
     expect(statusesOf(await Promise.all(work))).toEqual([503, 503])
 
-    const replayed = await pay(busy, busy, paid_key)
+    const replayed = await pay(busy, busy, paidKey)
     expect([replayed.status, replayed.text]).toEqual([201, paid.text])
     expect(replayed.headers.get('idempotent-replayed')).toBe('true')
     const reads = ['/v1/balances', '/v1/payments', `/v1/payments/${paid.body.id}`, '/v1/events', '/readyz']
@@ -302,7 +302,7 @@ describe('a process that has as much to do as it takes on', () => {
 
     await gateway.release()
     expect(statusesOf(await Promise.all(held))).toEqual([201, 201])
-    const later = await pay(busy, busy, shed_key)
+    const later = await pay(busy, busy, shedKey)
     expect([later.status, later.headers.get('idempotent-replayed')]).toEqual([201, null])
   })
 })

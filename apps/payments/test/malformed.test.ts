@@ -66,9 +66,9 @@ describe('a payment', () => {
   })
 
   it('in a mode without a processor is refused, and claims no key', async () => {
-    const { api_key, account } = await shop.addCaller('live')
+    const { apiKey, account } = await shop.addCaller('live')
     const key = 'live-without-a-processor'
-    const { status, body } = await shop.post('/v1/payments', TEA, { api_key, key })
+    const { status, body } = await shop.post('/v1/payments', TEA, { apiKey, key })
     expect([status, body.code]).toEqual([403, 'mode_unavailable'])
     expect(await shop.service.once.explain({ account, operation: 'payments.create', key })).toMatchObject({
       state: 'none',

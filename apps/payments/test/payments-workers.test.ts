@@ -13,7 +13,7 @@ let sandbox: Sandbox
 let shop: TestService
 
 /** The same service, of which the processor cannot be reached. */
-let cut_off: TestService
+let cutOff: TestService
 
 beforeAll(async () => {
   sandbox = await openSandbox()
@@ -22,7 +22,7 @@ beforeAll(async () => {
     throw notExecuted(new Error('The processor is away.'))
   }
   const away = { ...sandbox.client, authorize: fail, capture: fail, void: fail, refund: fail }
-  cut_off = await openTestService({ database: shop.database, gateways: { test: away } })
+  cutOff = await openTestService({ database: shop.database, gateways: { test: away } })
 })
 
 beforeEach(async () => {
@@ -31,7 +31,7 @@ beforeEach(async () => {
 
 /** Asks where the processor cannot be reached, and never again. */
 async function askInVain(path: string, body: object): Promise<void> {
-  const { status } = await cut_off.post(path, body, { api_key: shop.api_key, key: `in-vain-${path}` })
+  const { status } = await cutOff.post(path, body, { apiKey: shop.apiKey, key: `in-vain-${path}` })
   expect(status).toBe(503)
 }
 
@@ -56,7 +56,7 @@ const find = async (id: string) => (await shop.ask(`/v1/payments/${id}`)).body
 
 /** A page of payments that were due a day ago, and that somebody lets go of who does not come to an end. */
 async function fillPageWithStuck(): Promise<void> {
-  const ids = Array.from({ length: LIMITS.worker_batch_max }, () => makeId('pay'))
+  const ids = Array.from({ length: LIMITS.workerBatchMax }, () => makeId('pay'))
   await shop.service.pool.query(
     `INSERT INTO payments.payments (account, id, status, amount, currency, capture_method, payment_method, idempotency_key,
        gateway, gateway_id, held, closing, capture_before, updated_at)
@@ -76,7 +76,7 @@ describe('the expirer', () => {
     )
     await fillPageWithStuck()
     const worker = expirer(shop.service)
-    expect(await worker.runOnce()).toEqual({ done: LIMITS.worker_batch_max, more: true })
+    expect(await worker.runOnce()).toEqual({ done: LIMITS.workerBatchMax, more: true })
     expect(await worker.runOnce()).toEqual({ done: 1, more: false })
     expect(await find(id)).toMatchObject({ status: 'expired' })
   })
@@ -149,14 +149,14 @@ describe('the sweeper', () => {
     const deaf = { ...sandbox.client, refund: lost, findRefund: lost }
     const lossy = await openTestService({ database: shop.database, gateways: { test: deaf } })
     const path = `/v1/payments/${id}/refunds`
-    const { body } = await lossy.post(path, { amount: 1 }, { api_key: shop.api_key, key })
+    const { body } = await lossy.post(path, { amount: 1 }, { apiKey: shop.apiKey, key })
     expect(body.code).toBe('outcome_pending')
     await askInVain(path, { amount: 500 })
     await age(1)
     await shop.service.pool.query(
       `INSERT INTO payments.refunds (account, payment, id, amount, idempotency_key, created_at)
        SELECT $1, $2, 'ref_' || n, 1, $4, now() - interval '3 days' FROM generate_series(1, $3) AS n`,
-      [shop.account, id, LIMITS.worker_batch_max, key],
+      [shop.account, id, LIMITS.workerBatchMax, key],
     )
     const worker = sweeper(shop.service)
     expect(await worker.runOnce()).toMatchObject({ more: true })
@@ -201,7 +201,7 @@ describe('a charge that another one has', () => {
       refund: async () => ({ ...money, status: 'refunded' as const, gateway_id: rows[0].gateway_id }),
     }
     const twice = await openTestService({ database: shop.database, gateways: { test } })
-    const { api_key, account } = shop
+    const { apiKey, account } = shop
     for (const { operation, path, owner, worker } of [
       { operation: 'payments.create', path: '/v1/payments', owner: id, worker: marker(shop.service) },
       {
@@ -216,7 +216,7 @@ describe('a charge that another one has', () => {
         operation === 'payments.create'
           ? { ...HELD, capture_method: 'automatic', amount: 100 }
           : { amount: 100 }
-      const first = await twice.post(path, body, { api_key, key: record.key })
+      const first = await twice.post(path, body, { apiKey, key: record.key })
       expect(first.body).toMatchObject({ status: 409, code: 'outcome_pending', executed: 'unknown' })
       expect(first.headers.get('retry-after')).toBe('1')
       expect(first.text).not.toContain(owner)
@@ -235,10 +235,10 @@ describe('a charge that another one has', () => {
         decide(shop.service, record, { decision: 'not_executed', by: 'ann', why: 'refunded' })
       // Where the other one has it no more, this one is settled with it.
       const table = operation === 'payments.create' ? 'payments' : 'refunds'
-      const give = (gateway_id: string | null) =>
+      const give = (gatewayId: string | null) =>
         shop.service.pool.query(`UPDATE payments.${table} SET gateway_id = $2 WHERE id = $1`, [
           owner,
-          gateway_id,
+          gatewayId,
         ])
       await give(null)
       await expect(late()).rejects.toMatchObject({ code: 'not_resolvable' })
@@ -251,7 +251,7 @@ describe('a charge that another one has', () => {
 
 describe('the checkpointer', () => {
   it('is one of the workers, and writes down what balances have come to', async () => {
-    const { account, api_key } = await shop.addCaller()
+    const { account, apiKey } = await shop.addCaller()
     await shop.service.pool.query(
       `INSERT INTO payments.ledger_transactions (account, id, kind, source, state, ledger_accounts, currencies, amounts)
        SELECT $1, 'txn_' || n, 'capture', 'cap_' || n, 'posted', '{gateway,balance}', '{EUR,EUR}', '{5,-5}'
@@ -260,7 +260,7 @@ describe('the checkpointer', () => {
     )
     const worker = backgroundOf(shop.service).workers.find(({ name }) => name === 'ledger.checkpointer')!
     expect(await worker.runOnce()).toEqual({ done: 1, more: false })
-    const { body } = await shop.ask('/v1/balances', { api_key })
+    const { body } = await shop.ask('/v1/balances', { apiKey })
     expect(body.data).toEqual([{ currency: 'EUR', available: 5_000, pending: 0 }])
   })
 })

@@ -30,8 +30,8 @@ async function captureUnderWay(id: string, amount: number) {
   await sandbox.gateway.fault({ fault: 'hold_before', on: 'capture' })
   const answer = capture(id, { amount })
   await waitUntil('the capture has reserved its part', async () => {
-    const { status, amount_capturable } = await find(id)
-    return status === 'requires_capture' && amount_capturable === 4_200 - amount
+    const { status, amount_capturable: amountCapturable } = await find(id)
+    return status === 'requires_capture' && amountCapturable === 4_200 - amount
   })
   return async () => {
     await sandbox.gateway.release()
@@ -105,17 +105,20 @@ describe('a payment', () => {
   })
 
   it('with the number of a card is refused, and the number is repeated to nobody', async () => {
-    for (const payment_method of ['4242424242424242', 'card_4242424242424242', '378282246310005']) {
-      const { status, body, text } = await shop.post('/v1/payments', { ...TEA, payment_method })
+    for (const paymentMethod of ['4242424242424242', 'card_4242424242424242', '378282246310005']) {
+      const { status, body, text } = await shop.post('/v1/payments', {
+        ...TEA,
+        payment_method: paymentMethod,
+      })
       expect([status, body.code, body.field]).toEqual([400, 'card_number', 'payment_method'])
       expect(body.executed).toBe('not_by_this_request')
-      expect(text).not.toContain(payment_method)
+      expect(text).not.toContain(paymentMethod)
     }
   })
 
   it('in a mode that has no processor is refused for what it is, and claims no key', async () => {
-    const { account, api_key } = await shop.addCaller('live')
-    const { status, body } = await shop.post('/v1/payments', TEA, { api_key })
+    const { account, apiKey } = await shop.addCaller('live')
+    const { status, body } = await shop.post('/v1/payments', TEA, { apiKey })
     expect([status, body.code, body.retryable]).toEqual([403, 'mode_unavailable', false])
     expect(body.executed).toBe('not_by_this_request')
     const { rows } = await shop.service.pool.query('SELECT FROM onlyonce.records WHERE account = $1', [
@@ -126,10 +129,10 @@ describe('a payment', () => {
 
   it('of another account is not there', async () => {
     const { id } = await pay()
-    const { api_key } = await shop.addCaller()
-    expect((await shop.ask(`/v1/payments/${id}`, { api_key })).status).toBe(404)
+    const { apiKey } = await shop.addCaller()
+    expect((await shop.ask(`/v1/payments/${id}`, { apiKey })).status).toBe(404)
     for (const what of ['capture', 'cancel', 'refunds']) {
-      const { status, body } = await shop.post(`/v1/payments/${id}/${what}`, {}, { api_key })
+      const { status, body } = await shop.post(`/v1/payments/${id}/${what}`, {}, { apiKey })
       expect([status, body.code]).toEqual([404, 'not_found'])
     }
   })
@@ -171,7 +174,8 @@ describe('a payment that is held', () => {
     expect(await find(id)).toMatchObject({ status: 'partially_captured', amount_captured: 980 })
     const journal = await sandbox.gateway.journal()
     const captured = journal.filter(
-      ({ kind, payment_intent }) => kind === 'capture' && payment_intent === attempts[0].gateway_id,
+      ({ kind, payment_intent: paymentIntent }) =>
+        kind === 'capture' && paymentIntent === attempts[0].gateway_id,
     )
     expect(captured.reduce((sum, { amount }) => sum + amount, 0)).toBe(980)
   })
@@ -271,8 +275,8 @@ describe('a refund', () => {
     expect(next.body).toMatchObject({ data: [first.body], has_more: false })
     const location = first.headers.get('location')!
     expect((await shop.ask(location)).body).toEqual(first.body)
-    const { api_key } = await shop.addCaller()
-    expect((await shop.ask(location, { api_key })).status).toBe(404)
+    const { apiKey } = await shop.addCaller()
+    expect((await shop.ask(location, { apiKey })).status).toBe(404)
   })
 
   it('is one of at most so many, of fifty at once', async () => {
@@ -287,35 +291,35 @@ describe('a refund', () => {
 describe('a transfer', () => {
   it('is told as it was answered, to its sender alone', async () => {
     await pay()
-    const { account_id: destination, api_key } = await shop.addCaller()
+    const { accountId: destination, apiKey } = await shop.addCaller()
     const sent = await shop.post('/v1/transfers', { destination, amount: 100, currency: 'eur' })
     expect([sent.status, sent.body.status, sent.body.amount]).toEqual([201, 'succeeded', 100])
     const location = sent.headers.get('location')!
     expect((await shop.ask(location)).body).toEqual(sent.body)
-    expect((await shop.ask(location, { api_key })).status).toBe(404)
+    expect((await shop.ask(location, { apiKey })).status).toBe(404)
   })
 })
 
 describe('a list of payments', () => {
   it('is that of the account, by status, reference, metadata and time, page by page', async () => {
-    const { api_key } = await shop.addCaller()
-    const send = (body: object) => shop.post('/v1/payments', body, { api_key })
+    const { apiKey } = await shop.addCaller()
+    const send = (body: object) => shop.post('/v1/payments', body, { apiKey })
     const ids: string[] = []
     for (let i = 0; i < 5; i += 1) {
       const { body } = await send({ ...TEA, reference: `r-${i % 2}`, metadata: { table: `${i}` } })
       ids.unshift(body.id)
     }
     await send({ ...TEA, payment_method: 'pm_card_chargeDeclined' })
-    const list = async (query: string) => (await shop.ask(`/v1/payments?${query}`, { api_key })).body
+    const list = async (query: string) => (await shop.ask(`/v1/payments?${query}`, { apiKey })).body
     const idsOf = async (query: string) => (await list(query)).data.map(({ id }: { id: string }) => id)
     expect(await idsOf('status=succeeded')).toEqual(ids)
     expect(await idsOf('status=failed')).toHaveLength(1)
     expect(await idsOf('reference=r-1')).toEqual([ids[1], ids[3]])
     expect(await idsOf('metadata[table]=3')).toEqual([ids[1]])
     expect(await idsOf('metadata[table]=9')).toEqual([])
-    const { created_at } = await find2(ids[1]!)
-    expect(await idsOf(`status=succeeded&created_from=${created_at}`)).toEqual([ids[0], ids[1]])
-    expect(await idsOf(`created_to=${created_at}`)).toEqual(ids.slice(2))
+    const { created_at: createdAt } = await find2(ids[1]!)
+    expect(await idsOf(`status=succeeded&created_from=${createdAt}`)).toEqual([ids[0], ids[1]])
+    expect(await idsOf(`created_to=${createdAt}`)).toEqual(ids.slice(2))
     const first = await list('status=succeeded&limit=3')
     expect(first.has_more).toBe(true)
     expect(await idsOf(`status=succeeded&limit=3&cursor=${first.next_cursor}`)).toEqual(ids.slice(3))
@@ -323,7 +327,7 @@ describe('a list of payments', () => {
       expect(await list(bad)).toMatchObject({ status: 400, code: 'invalid_request' })
     }
     async function find2(id: string) {
-      return (await shop.ask(`/v1/payments/${id}`, { api_key })).body
+      return (await shop.ask(`/v1/payments/${id}`, { apiKey })).body
     }
   })
 })

@@ -22,7 +22,7 @@ describe('processes side by side', () => {
       startServiceProcess({ database, role: 'api', env }),
       startServiceProcess({ database, role: 'all', env: { ...env, LOG_LEVEL: 'trace' } }),
     ])
-    const given = { api_key: DEMO_API_KEY, key: 'side-by-side-1' }
+    const given = { apiKey: DEMO_API_KEY, key: 'side-by-side-1' }
     const hook = { url: 'https://hooks.example.com/side-by-side' }
     const first = await service.post('/v1/webhook-endpoints', hook, given)
     expect(first.status, first.text).toBe(201)
@@ -30,9 +30,8 @@ describe('processes side by side', () => {
     expect(second.text).toBe(first.text)
     expect(second.headers.get('idempotent-replayed')).toBe('true')
 
-    const { key } = (await service.post('/v1/idempotency-keys', GOOD, { api_key: DEMO_API_KEY, key: '' }))
-      .body
-    const issued = { api_key: DEMO_API_KEY, key }
+    const { key } = (await service.post('/v1/idempotency-keys', GOOD, { apiKey: DEMO_API_KEY, key: '' })).body
+    const issued = { apiKey: DEMO_API_KEY, key }
     const body = { amount: 1200, currency: 'EUR', payment_method: 'pm_card_visa', reference: 'a-reference' }
     const paid = await worker.post('/v1/payments', body, issued)
     expect(paid.status, paid.text).toBe(201)

@@ -54,7 +54,7 @@ let service: ServiceProcess
 beforeAll(async () => {
   const port = await pickPort()
   const webhook = { url: `http://127.0.0.1:${port}/webhooks/stripe`, secret: SECRET }
-  ;[sandbox, database] = await Promise.all([openSandbox({ webhook, search_lag_ms: 300 }), freshDatabase()])
+  ;[sandbox, database] = await Promise.all([openSandbox({ webhook, searchLagMs: 300 }), freshDatabase()])
   const pool = database.pool({ max: 1 })
   await migrate(pool)
   caller = await makeCaller({ pool })
@@ -82,17 +82,17 @@ async function write(
   fault: (typeof FAULTS)[number] | null,
 ): Promise<Answer> {
   const key = `${name}-of-the-faults`
-  const gateway_key = derivedKey({ account: caller.account, operation: call.operation, key, step: call.step })
+  const gatewayKey = derivedKey({ account: caller.account, operation: call.operation, key, step: call.step })
   if (fault !== null) {
     const { with: other, ...rule } = fault
     const rules = [rule, ...(other === undefined ? [] : [{ fault: other }])]
-    await sandbox.gateway.fault(...rules.map((one) => ({ ...one, key: gateway_key })))
+    await sandbox.gateway.fault(...rules.map((one) => ({ ...one, key: gatewayKey })))
   }
   let answer: Answer | undefined
   await waitUntil(
     `${name} has an answer`,
     async () => {
-      answer = await service.post(path, body, { key, api_key: caller.api_key })
+      answer = await service.post(path, body, { key, apiKey: caller.apiKey })
       return answer.status < 500 && answer.status !== 429 && answer.status !== 409
     },
     SETTLED_MAX_MS,
@@ -172,7 +172,7 @@ describe('whatever the processor does wrong', () => {
     await sandbox.gateway.behave()
     expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([201]))
     const charges = (await sandbox.gateway.journal()).filter(
-      ({ kind, capture_method }) => kind === 'capture' && capture_method === 'automatic',
+      ({ kind, capture_method: captureMethod }) => kind === 'capture' && captureMethod === 'automatic',
     )
     expect(charges).toHaveLength(60)
     await verifyLedger(database, sandbox.gateway)

@@ -11,19 +11,19 @@ export interface RawAnswer {
 }
 
 /**
- * Sends bytes as they are and reads until the other side closes. Say `Connection: close` in them, or `hangs_up`: then this
+ * Sends bytes as they are and reads until the other side closes. Say `Connection: close` in them, or `hangsUp`: then this
  * side is closed behind them.
  */
 export async function sendRaw(
   url: string,
   bytes: string | Buffer,
-  { hangs_up = false }: { readonly hangs_up?: boolean } = {},
+  { hangsUp = false }: { readonly hangsUp?: boolean } = {},
 ): Promise<RawAnswer> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))
   socket.on('error', () => {})
-  if (hangs_up) socket.end(bytes)
+  if (hangsUp) socket.end(bytes)
   else socket.write(bytes)
   await once(socket, 'close')
   const [head = '', ...rest] = Buffer.concat(chunks).toString('utf8').split('\r\n\r\n')

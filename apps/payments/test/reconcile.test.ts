@@ -19,8 +19,8 @@ let stripe: Stripe
 beforeAll(async () => {
   sandbox = await openSandbox()
   shop = await openTestService({ gateways: { test: sandbox.client } })
-  const { api_key, host, port } = sandbox.gateway
-  stripe = new Stripe(api_key, { host, port, protocol: 'http', maxNetworkRetries: 0 })
+  const { apiKey, host, port } = sandbox.gateway
+  stripe = new Stripe(apiKey, { host, port, protocol: 'http', maxNetworkRetries: 0 })
 })
 
 async function pay(body: object = TEA, expected = 201) {
@@ -182,8 +182,8 @@ describe('what differs', () => {
 
   it('is a refund behind our back', async () => {
     const payment = await pay()
-    const [{ gateway_id: payment_intent }] = payment.attempts
-    const found = await newlyFound(() => stripe.refunds.create({ payment_intent, amount: 50 }))
+    const [{ gateway_id: paymentIntent }] = payment.attempts
+    const found = await newlyFound(() => stripe.refunds.create({ payment_intent: paymentIntent, amount: 50 }))
     expect(found).toMatchObject([{ difference: 'missing_here', theirs: { kind: 'refund', moved: 50 } }])
   })
 

@@ -16,7 +16,7 @@ const SIGNED = { by: 'ann', why: 'looked it up at the processor' }
 let sandbox: Sandbox
 let shop: TestService
 /** The same service, whose processor cannot be reached, whose answers are lost, and who is not understood. */
-let cut_off: TestService
+let cutOff: TestService
 let lossy: TestService
 let misread: TestService
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
         },
       },
     })
-  cut_off = await withCalls(async () => {
+  cutOff = await withCalls(async () => {
     throw notExecuted(new Error('The processor is away.'))
   })
   lossy = await withCalls(async () => {
@@ -57,7 +57,7 @@ function request(id: string, what: 'capture' | 'cancel' | 'refunds', body: objec
     what
   ]
   const record = { account: shop.account, operation, key }
-  const send = async (at: TestService) => await at.post(path, body, { api_key: shop.api_key, key })
+  const send = async (at: TestService) => await at.post(path, body, { apiKey: shop.apiKey, key })
   return { key, record, send, codeOf: async (at: TestService) => outcome(await send(at)) }
 }
 
@@ -67,7 +67,7 @@ describe('a request that was never executed', () => {
   it('and was to cancel a payment gives way to a capture', async () => {
     const id = await pay(HELD)
     const cancel = request(id, 'cancel')
-    expect((await cancel.send(cut_off)).status).toBe(503)
+    expect((await cancel.send(cutOff)).status).toBe(503)
     expect((await shop.post(`/v1/payments/${id}/capture`, { amount: 400 })).status).toBe(200)
     expect(await cancel.codeOf(shop)).toEqual(GIVEN_UP)
     expect(await find(id)).toMatchObject({ status: 'partially_captured', amount_captured: 400 })
@@ -77,7 +77,7 @@ describe('a request that was never executed', () => {
   it('and was to capture a payment gives way to what needs its share, and to nothing else', async () => {
     const id = await pay(HELD)
     const first = request(id, 'capture', { amount: 600, final: false })
-    expect((await first.send(cut_off)).status).toBe(503)
+    expect((await first.send(cutOff)).status).toBe(503)
     expect((await shop.post(`/v1/payments/${id}/capture`, { amount: 100, final: false })).status).toBe(200)
     expect((await operator(shop.service.once).show(first.record)).state).toBe('retryable')
     expect((await shop.post(`/v1/payments/${id}/capture`, {})).body).toMatchObject({ amount_captured: 1_000 })
@@ -87,7 +87,7 @@ describe('a request that was never executed', () => {
   it('and was to capture all of a payment gives way to a cancellation', async () => {
     const id = await pay(HELD)
     const capture = request(id, 'capture', { final: true })
-    expect((await capture.send(cut_off)).status).toBe(503)
+    expect((await capture.send(cutOff)).status).toBe(503)
     expect((await shop.post(`/v1/payments/${id}/cancel`, {})).body).toMatchObject({ status: 'canceled' })
     expect(await capture.codeOf(shop)).toEqual(GIVEN_UP)
   })
@@ -95,7 +95,7 @@ describe('a request that was never executed', () => {
   it('and was to refund a payment gives way to other refunds', async () => {
     const id = await pay(TEA)
     const [first, second] = [request(id, 'refunds', { amount: 300 }), request(id, 'refunds', { amount: 400 })]
-    for (const one of [first, second]) expect((await one.send(cut_off)).status).toBe(503)
+    for (const one of [first, second]) expect((await one.send(cutOff)).status).toBe(503)
     expect((await shop.post(`/v1/payments/${id}/refunds`, { amount: 500 })).status).toBe(201)
     // So much as was needed: the second may still come back.
     expect(await first.codeOf(shop)).toEqual(GIVEN_UP)
@@ -116,7 +116,7 @@ describe('a request that was never executed', () => {
   it('stays what it is where nobody needs what it holds', async () => {
     const id = await pay(HELD)
     const cancel = request(id, 'cancel')
-    await cancel.send(cut_off)
+    await cancel.send(cutOff)
     expect((await cancel.send(shop)).body).toMatchObject({ status: 'canceled' })
   })
 
@@ -124,7 +124,7 @@ describe('a request that was never executed', () => {
     for (let round = 0; round < 8; round += 1) {
       const id = await pay(HELD)
       const cancel = request(id, 'cancel')
-      await cancel.send(cut_off)
+      await cancel.send(cutOff)
       const [back, captured] = await Promise.all([
         cancel.send(shop),
         shop.post(`/v1/payments/${id}/capture`, {}),
@@ -190,8 +190,8 @@ describe('an operator', () => {
     const { id, record, codeOf } = await parked('refunds', { amount: 300 })
     const since = await watchBooks()
     await expect(decideOn(record, { decision: 'executed' })).rejects.toThrow('gateway_id')
-    const gateway_id = await refundOf(sandbox.client, shop, record)
-    await decideOn(record, { decision: 'executed', gateway_id })
+    const gatewayId = await refundOf(sandbox.client, shop, record)
+    await decideOn(record, { decision: 'executed', gateway_id: gatewayId })
     expect(await since()).toEqual([-300, 0])
     expect(await find(id)).toMatchObject({ amount_refunded: 300 })
     expect((await codeOf(shop))[0]).toBe(201)
@@ -227,7 +227,7 @@ describe('an operator', () => {
   it('who ends a request that was not executed lets go of what it holds', async () => {
     const id = await pay(TEA)
     const refund = request(id, 'refunds', {})
-    await refund.send(cut_off)
+    await refund.send(cutOff)
     await decideOn(refund.record, { decision: 'not_executed' })
     expect(await refund.codeOf(shop)).toEqual(GIVEN_UP)
     expect((await shop.post(`/v1/payments/${id}/refunds`, {})).status).toBe(201)

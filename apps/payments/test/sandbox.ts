@@ -24,15 +24,15 @@ export async function openSandbox(
 
 /** With short times: what takes an hour at Stripe takes a second here. */
 export function clientOf(gateway: GatewayProcess, options: Partial<StripeOptions> = {}): Gateway {
-  const { host, port, api_key } = gateway
+  const { host, port, apiKey } = gateway
   return stripeGateway({
-    secret_key: api_key,
+    secretKey: apiKey,
     mode: 'test',
     host,
     port,
     protocol: 'http',
-    timeout_ms: 2_000,
-    settle_ms: 1_000,
+    timeoutMs: 2_000,
+    settleMs: 1_000,
     ...options,
   })
 }

@@ -39,7 +39,7 @@ beforeAll(async () => {
 })
 
 const pay = (server: ServiceProcess, key: string, changes: object = {}) =>
-  server.post('/v1/payments', { ...INVOICE, ...changes }, { key, api_key: caller.api_key })
+  server.post('/v1/payments', { ...INVOICE, ...changes }, { key, apiKey: caller.apiKey })
 
 /** Sends again as a client would: the same key, until there is an answer that does not ask for another try. */
 async function payUntilTold(server: ServiceProcess, key: string, changes: object = {}) {
@@ -115,7 +115,7 @@ describe('a server that dies', () => {
     const worker = await startWorker()
     await waitUntil('it is settled', async () => {
       const { body } = await servers[0].ask(`/v1/payments?reference=${reference}`, {
-        api_key: caller.api_key,
+        apiKey: caller.apiKey,
       })
       return body.data[0]?.status === 'succeeded'
     })
@@ -129,9 +129,10 @@ describe('a server that dies while the processor has done more with payments', (
     const dying = await startServer()
     const { gateway } = sandbox
     const before = await gateway.journal()
-    const make = async (reference: string, capture_method: string) =>
-      (await payUntilTold(servers[0], `${reference}-is-made`, { reference, capture_method })).body.id
-    const [to_capture, to_cancel, to_refund] = await Promise.all([
+    const make = async (reference: string, captureMethod: string) =>
+      (await payUntilTold(servers[0], `${reference}-is-made`, { reference, capture_method: captureMethod }))
+        .body.id
+    const [toCapture, toCancel, toRefund] = await Promise.all([
       make('more-1', 'manual'),
       make('more-2', 'manual'),
       make('more-3', 'automatic'),
@@ -141,12 +142,12 @@ describe('a server that dies while the processor has done more with payments', (
     )
     const send = (id: string, what: string, body: object) =>
       dying
-        .post(`/v1/payments/${id}/${what}`, body, { key: `${what}-of-the-dying`, api_key: caller.api_key })
+        .post(`/v1/payments/${id}/${what}`, body, { key: `${what}-of-the-dying`, apiKey: caller.apiKey })
         .catch(() => null)
     const lost = [
-      send(to_capture, 'capture', { amount: 1_000 }),
-      send(to_cancel, 'cancel', {}),
-      send(to_refund, 'refunds', { amount: 500 }),
+      send(toCapture, 'capture', { amount: 1_000 }),
+      send(toCancel, 'cancel', {}),
+      send(toRefund, 'refunds', { amount: 500 }),
     ]
     const done = async () => (await gateway.journal()).slice(before.length).map(({ kind }) => kind)
     await waitUntil('the processor has done all three', async () => {
@@ -162,9 +163,9 @@ describe('a server that dies while the processor has done more with payments', (
     await gateway.release()
     const worker = await startWorker()
     const find = async (id: string) =>
-      (await servers[0].ask(`/v1/payments/${id}`, { api_key: caller.api_key })).body
+      (await servers[0].ask(`/v1/payments/${id}`, { apiKey: caller.apiKey })).body
     await waitUntil('all are settled', async () => {
-      const [captured, canceled, refunded] = await Promise.all([to_capture, to_cancel, to_refund].map(find))
+      const [captured, canceled, refunded] = await Promise.all([toCapture, toCancel, toRefund].map(find))
       return (
         captured.amount_captured === 1_000 &&
         canceled.status === 'canceled' &&

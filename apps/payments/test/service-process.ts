@@ -14,7 +14,7 @@ export interface ProcessOptions {
   readonly role?: 'api' | 'worker' | 'all'
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Node's own arguments, before the program. */
-  readonly node_args?: readonly string[]
+  readonly nodeArgs?: readonly string[]
   /** The program's, behind its role. */
   readonly args?: readonly string[]
 }
@@ -74,10 +74,10 @@ export async function startServiceProcess(options: ProcessOptions): Promise<Serv
 
 /** Starts main.ts and waits for nothing. */
 export function spawnService(options: ProcessOptions): SpawnedService {
-  const { database, role = 'all', env = {}, node_args = [], args = [] } = options
+  const { database, role = 'all', env = {}, nodeArgs = [], args = [] } = options
   // Compiled it starts in a third of the processor time. One that starts a sandbox of its own finds the sandbox beside its sources.
   const file = env.GATEWAY_URL === undefined ? ['--import', 'tsx', fileURLToPath(SOURCE)] : [compiled(SOURCE)]
-  const program = [...node_args, ...file, '--role', role, ...args]
+  const program = [...nodeArgs, ...file, '--role', role, ...args]
   const child = spawn(process.execPath, program, {
     env: {
       ...process.env,

@@ -37,11 +37,11 @@ export const UNLIMITED = {
 
 /** A caller with a key of its own. */
 export interface TestCaller {
-  readonly account_id: string
+  readonly accountId: string
   /** `acct_…:test`, under which everything of it is kept. */
   readonly account: string
-  readonly key_id: string
-  readonly api_key: string
+  readonly keyId: string
+  readonly apiKey: string
 }
 
 export interface Answer {
@@ -56,7 +56,7 @@ export interface Answer {
 export interface Ask {
   readonly method?: string
   /** Null sends none. */
-  readonly api_key?: string | null
+  readonly apiKey?: string | null
   readonly key?: string
   /** Sent as JSON, unless it is a text or bytes. */
   readonly body?: unknown
@@ -102,7 +102,7 @@ export async function openTestService(options: TestOptions = {}): Promise<TestSe
   const url = `http://127.0.0.1:${(api.server.address() as AddressInfo).port}`
   documents.set(url, api.swagger() as unknown as Document)
   const caller = await makeCaller(service)
-  const ask = (path: string, given: Ask = {}) => send(url, path, { api_key: caller.api_key, ...given })
+  const ask = (path: string, given: Ask = {}) => send(url, path, { apiKey: caller.apiKey, ...given })
   return {
     ...caller,
     url,
@@ -133,8 +133,8 @@ export function testConfig(
 
 export async function makeCaller({ pool }: Pick<Service, 'pool'>, mode: Mode = 'test'): Promise<TestCaller> {
   const { id }: Account = await createAccount(pool, 'Test')
-  const { id: key_id, api_key } = (await createApiKey(pool, id, mode))!
-  return { account_id: id, account: `${id}:${mode}`, key_id, api_key }
+  const { id: keyId, api_key: apiKey } = (await createApiKey(pool, id, mode))!
+  return { accountId: id, account: `${id}:${mode}`, keyId, apiKey }
 }
 
 /** What services in this process say of themselves, by where they listen: every answer is compared with it. */
@@ -152,14 +152,14 @@ export async function send(url: string, path: string, given: Ask): Promise<Answe
 
 /** The same, for a test that compares answers itself. Every write has a key of its own where none is given; an empty one sends none. */
 export async function sendUnchecked(url: string, path: string, given: Ask): Promise<Answer> {
-  const { method = 'GET', api_key = null, body, headers = {} } = given
+  const { method = 'GET', apiKey = null, body, headers = {} } = given
   asked += 1
   const key = given.key ?? `test-key-${process.pid}-${asked}`
   const raw = typeof body === 'string' || body instanceof Uint8Array
   const response = await fetch(`${url}${path}`, {
     method,
     headers: {
-      ...(api_key !== null && { authorization: `Bearer ${api_key}` }),
+      ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
       ...(method !== 'GET' && key !== '' && { 'idempotency-key': key }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...headers,

@@ -30,7 +30,7 @@ async function openAway(): Promise<{ url: string; heal(): void; refused(count: n
     url: proxy.url(database.url),
     heal: () => proxy.setFault(null),
     refused: (count) =>
-      waitUntil(`${count} connections were refused`, () => proxy.stats.connections_refused >= count),
+      waitUntil(`${count} connections were refused`, () => proxy.stats.connectionsRefused >= count),
   }
 }
 
@@ -44,7 +44,7 @@ describe('twenty services that start at once', () => {
     const name = pg.escapeIdentifier(database.name)
     await admin.query(`ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`)
     // Each with connections of its own, which is all that the database knows of processes.
-    const config = { ...testConfig(database, { ...env, DATABASE_POOL_SIZE: '3' }), wait_max_ms: 0 }
+    const config = { ...testConfig(database, { ...env, DATABASE_POOL_SIZE: '3' }), waitMaxMs: 0 }
     const services = await Promise.all(
       Array.from({ length: 20 }, () => openService(config, { gateways: {} })),
     )
@@ -141,7 +141,7 @@ describe('two services in one folder', () => {
   it('share one sandbox processor, which the second one leaves as it is', { timeout: 60_000 }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'onlyonce-shared-'))
     cleanUpLater(() => rm(folder, { recursive: true, force: true }))
-    const config = { ...testConfig(await freshDatabase()), folder, port: 0, gateway_url: null }
+    const config = { ...testConfig(await freshDatabase()), folder, port: 0, gatewayUrl: null }
     const opened = await Promise.all([openGateways(config), openGateways(config)])
     for (const { close } of opened) cleanUpLater(close)
     const read = async (name: string) => await readFile(join(folder, 'gateway', name), 'utf8')
@@ -154,7 +154,7 @@ describe('two services in one folder', () => {
     const order = { account: 'acct_1:test', payment: 'pay_1', amount: 100, currency: 'EUR', reference: null }
     const card = { payment_method: 'pm_card_visa', capture: 'automatic' } as const
     const context = { key: 'shared-sandbox-1', signal: AbortSignal.timeout(10_000) }
-    const { gateway_id } = await first!.authorize({ ...order, ...card }, context)
-    expect(await second!.lookUp('payment', gateway_id!, context.signal)).toMatchObject({ taken: 100 })
+    const { gateway_id: gatewayId } = await first!.authorize({ ...order, ...card }, context)
+    expect(await second!.lookUp('payment', gatewayId!, context.signal)).toMatchObject({ taken: 100 })
   })
 })

@@ -111,4 +111,8 @@ export const apiError = (changes: Changes) => ({
   error: { type: 'invalid_request_error', message: 'No.', ...changes },
 })
 
-export const page = (data: readonly unknown[], has_more = false) => ({ object: 'list', data, has_more })
+export const page = (data: readonly unknown[], hasMore = false) => ({
+  object: 'list',
+  data,
+  has_more: hasMore,
+})

@@ -27,10 +27,10 @@ export interface Till {
   open(operations?: readonly Operation<never, unknown>[]): Onlyonce<PostgresTx>
   /** A new account, `acct_…`, with so much in its balance. */
   addAccount(euros: number): Promise<string>
-  available(account_id: string): Promise<number>
+  available(accountId: string): Promise<number>
   /** Every line of the ledger of these accounts comes to zero, and nothing is on its way. */
-  inTransit(...account_ids: string[]): Promise<number>
-  events(account_id: string): Promise<readonly string[]>
+  inTransit(...accountIds: string[]): Promise<number>
+  events(accountId: string): Promise<readonly string[]>
 }
 
 export async function openTill(): Promise<Till> {
@@ -43,7 +43,7 @@ export async function openTill(): Promise<Till> {
       operations,
       secret: 'the-secret-of-the-tests-of-transfers-0123456789',
     })
-    cleanUpLater(() => once.close({ max_ms: 1_000 }))
+    cleanUpLater(() => once.close({ maxMs: 1_000 }))
     return once
   }
   const once = open()

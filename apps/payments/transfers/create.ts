@@ -42,10 +42,10 @@ export function makeCreateTransfer({ emit }: Pick<Outbox, 'emit'>): Operation<Cr
     if (debited instanceof OperationReply) return debited
     const { id } = debited
     const aggregate = `transfer:${id}`
-    let failure_code: ProblemCode = 'internal'
+    let failureCode: ProblemCode = 'internal'
     op.compensate('debit_undone', async (tx) => {
       await reverse(tx, { account, kind: 'transfer_return', source: id, of: { kind: OUT, source: id } })
-      const row = await end(tx, account, id, 'failed', failure_code)
+      const row = await end(tx, account, id, 'failed', failureCode)
       await op.emit(tx, 'transfer.failed', withoutMetadata(presentTransfer(row)), { aggregate })
     })
 
@@ -64,7 +64,7 @@ export function makeCreateTransfer({ emit }: Pick<Outbox, 'emit'>): Operation<Cr
       WAITING,
     )
     if (!credited) {
-      failure_code = 'destination_unknown'
+      failureCode = 'destination_unknown'
       return await op.undo(unknownDestination())
     }
     // Whatever keeps it from being settled, money that goes back must not also stay there.
@@ -122,9 +122,9 @@ async function end(
   account: string,
   id: string,
   status: Exclude<TransferStatus, 'processing'>,
-  failure_code: ProblemCode | null,
+  failureCode: ProblemCode | null,
 ): Promise<TransferRow> {
-  const { rows } = await tx.query(END_TRANSFER, [account, id, status, failure_code])
+  const { rows } = await tx.query(END_TRANSFER, [account, id, status, failureCode])
   const [row] = rows as TransferRow[]
   if (row === undefined) throw new Error(`The transfer ${id} has ended already.`)
   return row

@@ -56,9 +56,9 @@ export function presentTransfer(row: TransferRow): Transfer {
 /** Of a transfer that this account has sent. */
 export function presentReceived(
   account: string,
-  { id, amount, currency, reference, created_at }: Omit<ReceivedTransfer, 'source'>,
+  { id, amount, currency, reference, created_at: createdAt }: Omit<ReceivedTransfer, 'source'>,
 ): ReceivedTransfer {
-  return { id, source: accountId(account), amount, currency, reference, created_at }
+  return { id, source: accountId(account), amount, currency, reference, created_at: createdAt }
 }
 
 /** Null where this account has sent no such transfer. */

@@ -140,8 +140,8 @@ describe('a transfer', () => {
 })
 
 describe('a crash', () => {
-  const SHORT = { lease_ms: 500, in_progress_max_ms: 500 }
-  const NOW = { grace_ms: 1, lease_ms: 5_000, in_progress_max_ms: 5_000 }
+  const SHORT = { leaseMs: 500, inProgressMaxMs: 500 }
+  const NOW = { graceMs: 1, leaseMs: 5_000, inProgressMaxMs: 5_000 }
 
   it.each(['credited', 'settled'])('before it is %s: another process moves the money once', async (step) => {
     const [from, to] = [await till.addAccount(100), await till.addAccount(0)]

@@ -5,7 +5,7 @@ import { type Onlyonce, onlyonce, type PostgresTx, postgres } from '../../../src
 const kept = globalThis as { once?: Onlyonce<PostgresTx> }
 
 kept.once ??= onlyonce({
-  store: postgres({ connection_string: process.env.DATABASE_URL ?? '' }),
+  store: postgres({ connectionString: process.env.DATABASE_URL ?? '' }),
   secret: process.env.ONLYONCE_SECRET ?? '',
 })
 

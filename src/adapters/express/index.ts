@@ -55,14 +55,14 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest, cons
   const { account, policy } = accountAndPolicy('idempotent() for Express', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Express')
   return function idempotency(request, response, next) {
-    if (!boundary.protects(requestOf(request, request.originalUrl, ANONYMOUS, boundary.body_size_max_bytes)))
+    if (!boundary.protects(requestOf(request, request.originalUrl, ANONYMOUS, boundary.bodySizeMaxBytes)))
       return next()
     accountOf(account, request)
       .then((whose) => {
         const known = { ...placeOf(request), account: whose }
         return serve(
           boundary,
-          requestOf(request, request.originalUrl, known, boundary.body_size_max_bytes),
+          requestOf(request, request.originalUrl, known, boundary.bodySizeMaxBytes),
           response,
           (context) => {
             if (context !== null) {
@@ -77,7 +77,7 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest, cons
   }
 }
 
-const ANONYMOUS = { route: null, path_params: {}, account: null }
+const ANONYMOUS = { route: null, pathParams: {}, account: null }
 
 /**
  * The pattern of the route that the request matched, with its parameters. Where the router is mounted counts in the fingerprint as
@@ -85,12 +85,12 @@ const ANONYMOUS = { route: null, path_params: {}, account: null }
  */
 function placeOf({ route, baseUrl, params, app }: ExpressRequest): Omit<Known, 'account'> {
   const pattern = patternText(route?.path)
-  const path_params: Record<string, string> = baseUrl === '' ? {} : { [MOUNTED_AT]: baseUrl }
+  const pathParams: Record<string, string> = baseUrl === '' ? {} : { [MOUNTED_AT]: baseUrl }
   for (const [name, value] of Object.entries(params ?? {})) {
     // Version 5 gives the pieces of a wildcard as a list.
-    if (value !== undefined) path_params[name] = typeof value === 'string' ? value : JSON.stringify(value)
+    if (value !== undefined) pathParams[name] = typeof value === 'string' ? value : JSON.stringify(value)
   }
-  return { route: pattern === null ? null : `${mountOf(app)}${pattern}`, path_params }
+  return { route: pattern === null ? null : `${mountOf(app)}${pattern}`, pathParams }
 }
 
 /**

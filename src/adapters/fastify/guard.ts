@@ -18,7 +18,7 @@ export interface GuardedRoute {
   /** As a part of the operation's name. */
   readonly constraints: string
   /** Whether a host is among them. */
-  readonly by_host: boolean
+  readonly byHost: boolean
 }
 
 /** What stands around the handler of one protected route: a hook for each moment at which something is to be done. */
@@ -43,8 +43,8 @@ export class Guard<Tx> {
     // A hook that unpacks may take the length out of the headers: its stream says that there is a body.
     const decoded = (payload as unknown) !== request.raw
     if ((decoded || hasBody(request)) && this.#isProtected(request)) {
-      const { body_size_max_bytes } = this.#boundary
-      ;(request as Tapped)[BODY] = new TappedBody(payload as Readable, body_size_max_bytes, decoded)
+      const { bodySizeMaxBytes } = this.#boundary
+      ;(request as Tapped)[BODY] = new TappedBody(payload as Readable, bodySizeMaxBytes, decoded)
     }
     done(null, payload)
   }
@@ -126,9 +126,9 @@ export class Guard<Tx> {
       method: request.method,
       route: this.#route.url,
       constraints: this.#route.constraints,
-      host: this.#route.by_host ? raw.headers.host : undefined,
+      host: this.#route.byHost ? raw.headers.host : undefined,
       path,
-      path_params: request.params as Record<string, string>,
+      pathParams: request.params as Record<string, string>,
       query,
       account,
       carriers: [raw],

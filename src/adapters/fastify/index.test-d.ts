@@ -4,7 +4,7 @@ import type { OnceContext } from '../../boundary/index.ts'
 import { onlyonce, type PostgresTx, postgres } from '../../index.ts'
 import { type FastifyOptions, idempotency, idempotent } from './index.ts'
 
-const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const app = fastify()
 
 describe('the plugin for Fastify', () => {
@@ -53,7 +53,7 @@ describe('the plugin for Fastify', () => {
     app.register(idempotency, {
       once,
       account: async (request: FastifyRequest) => request.ip,
-      lease_ms: 1_000,
+      leaseMs: 1_000,
     })
     const options: FastifyOptions<PostgresTx> = { once, account: (request) => request.headers.authorization }
     app.register(idempotency, options)

@@ -101,7 +101,7 @@ const { operation: _, ...PLUGIN } = { ...WITH_ACCOUNT, once: true as const }
  * Two routes that differ in these alone are two operations.
  */
 function placeOf({ url, constraints = {} }: RouteOptions): GuardedRoute {
-  return { url, constraints: constraintsText(constraints), by_host: constraints.host !== undefined }
+  return { url, constraints: constraintsText(constraints), byHost: constraints.host !== undefined }
 }
 
 // As fastify-plugin does it: the hooks and the decoration are for the scope that registers, not for one of its own.

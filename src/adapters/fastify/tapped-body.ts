@@ -10,16 +10,16 @@ import { readBody } from '../node/body.ts'
  */
 export class TappedBody {
   readonly #payload: Readable
-  readonly #size_max_bytes: number
+  readonly #sizeMaxBytes: number
   /** Another hook has put a stream of its own in front of the parser; what that is for is to unpack. */
   readonly #decoded: boolean
   #chunks: Buffer[] = []
-  #size_bytes = 0
+  #sizeBytes = 0
   readonly #untap: () => void
 
-  constructor(payload: Readable, size_max_bytes: number, decoded: boolean) {
+  constructor(payload: Readable, sizeMaxBytes: number, decoded: boolean) {
     this.#payload = payload
-    this.#size_max_bytes = size_max_bytes
+    this.#sizeMaxBytes = sizeMaxBytes
     this.#decoded = decoded
     const { emit } = payload
     // Not a listener: that would start the flow before the parser is there. Not a stream in between: that would be one more
@@ -38,7 +38,7 @@ export class TappedBody {
   read(raw: IncomingMessage, parsed: unknown): RequestBody | Promise<RequestBody> {
     this.#untap()
     if (this.#payload.readableEnded) {
-      if (this.#size_bytes > this.#size_max_bytes) throw new OnlyonceError('body_too_large')
+      if (this.#sizeBytes > this.#sizeMaxBytes) throw new OnlyonceError('body_too_large')
       return {
         kind: 'raw',
         bytes: this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks),
@@ -46,13 +46,13 @@ export class TappedBody {
       }
     }
     if (this.#payload.readableDidRead) return { kind: 'parsed', value: parsed }
-    return readBody(raw, this.#size_max_bytes)
+    return readBody(raw, this.#sizeMaxBytes)
   }
 
   #keep(chunk: unknown): void {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Buffer)
-    this.#size_bytes += bytes.length
-    if (this.#size_bytes <= this.#size_max_bytes) this.#chunks.push(bytes)
+    this.#sizeBytes += bytes.length
+    if (this.#sizeBytes <= this.#sizeMaxBytes) this.#chunks.push(bytes)
     else this.#chunks = []
   }
 }

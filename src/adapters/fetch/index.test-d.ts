@@ -2,7 +2,7 @@ import { describe, expectTypeOf, it } from 'vitest'
 import { operation as durable, memory, onlyonce, type PostgresTx, postgres, reply } from '../../index.ts'
 import { idempotent, type OnceContext } from './index.ts'
 
-const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const account = () => 'acct_1'
 const operation = 'orders.create'
 

@@ -57,14 +57,14 @@ export function idempotent<
     const url = new URL(request.url)
     const anonymous = {
       route: null,
-      path_params: {},
+      pathParams: {},
       account: null,
-      body: () => bodyOf(request, boundary.body_size_max_bytes),
+      body: () => bodyOf(request, boundary.bodySizeMaxBytes),
     }
     if (!boundary.protects(requestOf(request, url, anonymous))) return await run(null)
     const whose = await accountOf(account, request, context)
-    const path_params = await paramsOf(context)
-    const known = { ...anonymous, path_params, account: whose }
+    const pathParams = await paramsOf(context)
+    const known = { ...anonymous, pathParams, account: whose }
     return await serve(boundary, requestOf(request, url, known), run, () => request.signal)
   }
 }

@@ -35,7 +35,7 @@ export function responseOf({ status, headers, body }: HttpReply, before?: Header
  */
 export function overhear(
   response: Response,
-  size_max_bytes: number,
+  sizeMaxBytes: number,
   signal: AbortSignal,
   isOver: () => boolean,
 ): { readonly response: Response; readonly ended: Promise<HttpReply> } {
@@ -44,7 +44,7 @@ export function overhear(
   if (response.body === null) {
     return { response, ended: Promise.resolve({ status, headers: list, body: Buffer.alloc(0) }) }
   }
-  const { stream, ended } = listenTo(response.body, size_max_bytes, signal, isOver)
+  const { stream, ended } = listenTo(response.body, sizeMaxBytes, signal, isOver)
   return {
     response: new Response(stream, { status, statusText, headers: new Headers(headers) }),
     ended: ended.then((body) => ({ status, headers: list, body })),
@@ -58,13 +58,13 @@ export function overhear(
  */
 function listenTo(
   source: ReadableStream<Uint8Array>,
-  size_max_bytes: number,
+  sizeMaxBytes: number,
   signal: AbortSignal,
   isOver: () => boolean,
 ): { readonly stream: ReadableStream<Uint8Array>; readonly ended: Promise<Buffer> } {
   const reader = source.getReader()
   const chunks: Uint8Array[] = []
-  let size_bytes = 0
+  let sizeBytes = 0
   let settle: { resolve(body: Buffer): void; reject(error: unknown): void }
   const ended = new Promise<Buffer>((resolve, reject) => {
     settle = { resolve, reject }
@@ -74,12 +74,12 @@ function listenTo(
       const { done, value } = await reader.read()
       if (done) {
         // A body of more than the limit is stood for by one that is too large to be kept.
-        const large = size_bytes > size_max_bytes
-        settle.resolve(large ? Buffer.alloc(size_max_bytes + 1) : Buffer.concat(chunks))
+        const large = sizeBytes > sizeMaxBytes
+        settle.resolve(large ? Buffer.alloc(sizeMaxBytes + 1) : Buffer.concat(chunks))
         return null
       }
-      size_bytes += value.length
-      if (size_bytes <= size_max_bytes) chunks.push(Buffer.from(value))
+      sizeBytes += value.length
+      if (sizeBytes <= sizeMaxBytes) chunks.push(Buffer.from(value))
       else chunks.length = 0
       return value
     } catch (error) {
@@ -91,7 +91,7 @@ function listenTo(
     while ((await next()) !== null) {
       // No client sets the pace any more: a source that makes its data at once would keep everything else from running.
       await new Promise((resolve) => setImmediate(resolve))
-      if (size_bytes > size_max_bytes && isOver()) return await giveUp()
+      if (sizeBytes > sizeMaxBytes && isOver()) return await giveUp()
     }
   }
   // Too large to be kept and too late to be waited for: a stream without an end would go on for ever.
@@ -100,12 +100,12 @@ function listenTo(
     settle.reject(error)
     await reader.cancel(error)
   }
-  let is_gone = false
+  let isGone = false
   const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const chunk = await next()
       // The rest is read for the record alone, so that what is left here must not look whole.
-      if (is_gone) controller.error(new Error('The client was gone before the response was whole.'))
+      if (isGone) controller.error(new Error('The client was gone before the response was whole.'))
       else if (chunk === null) controller.close()
       else controller.enqueue(chunk)
     },
@@ -115,7 +115,7 @@ function listenTo(
   })
   // Not every server cancels the stream of a client that is gone; some just stop taking from it.
   const onGone = () => {
-    is_gone = true
+    isGone = true
     drain().catch(() => {})
   }
   if (signal.aborted) onGone()

@@ -2,7 +2,7 @@ import type { Answer, Boundary, BoundaryRequest, HttpReply, OnceContext } from '
 import { capture, overhear, responseOf } from './response.ts'
 
 /** What is known of a request beside what it says itself. */
-export type Known = Pick<BoundaryRequest, 'route' | 'patterns' | 'path_params' | 'account' | 'body'>
+export type Known = Pick<BoundaryRequest, 'route' | 'patterns' | 'pathParams' | 'account' | 'body'>
 
 export function requestOf(request: Request, url: URL, known: Known): BoundaryRequest {
   return {
@@ -31,15 +31,15 @@ export function serve<Tx>(
 ): Promise<Response> {
   return new Promise((resolve, reject) => {
     let held: Response | null = null
-    let is_answered = false
+    let isAnswered = false
     const run = async (context: OnceContext<Tx>): Promise<HttpReply> => {
       const given = await handle(context)
-      const { stream, reply_size_max_bytes } = boundary.policy
-      const isOver = () => is_answered
+      const { stream, replySizeMaxBytes } = boundary.policy
+      const isOver = () => isAnswered
       // A response that comes too late for its client is read for the record alone.
-      if (is_answered) return await overhear(given, reply_size_max_bytes, NO_CLIENT, isOver).ended
+      if (isAnswered) return await overhear(given, replySizeMaxBytes, NO_CLIENT, isOver).ended
       if (stream) {
-        const { response, ended } = overhear(given, reply_size_max_bytes, signal(), isOver)
+        const { response, ended } = overhear(given, replySizeMaxBytes, signal(), isOver)
         // It leaves now; what is decided later, about the record, changes nothing of it.
         resolve(response)
         return await ended
@@ -49,7 +49,7 @@ export function serve<Tx>(
       return reply
     }
     const finish = async (answer: Answer) => {
-      is_answered = true
+      isAnswered = true
       switch (answer.answer) {
         case 'pass':
           return resolve(await handle(answer.context))

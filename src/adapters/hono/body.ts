@@ -7,8 +7,8 @@ import { unreadBody } from '../fetch/body.ts'
  * The body of a request. Where a validator has read it before, it is in Hono's cache, in the form in which it was asked
  * for; `c.req.json()` leaves the text there.
  */
-export async function bodyOf(request: HonoRequest, size_max_bytes: number): Promise<RequestBody> {
-  const unread = await unreadBody(request.raw, size_max_bytes)
+export async function bodyOf(request: HonoRequest, sizeMaxBytes: number): Promise<RequestBody> {
+  const unread = await unreadBody(request.raw, sizeMaxBytes)
   if (unread !== null) return unread
   const { arrayBuffer, blob, text, json, formData } = request.bodyCache as unknown as Cache
   if (arrayBuffer !== undefined) return raw(await arrayBuffer)

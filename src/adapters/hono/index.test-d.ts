@@ -4,7 +4,7 @@ import { onlyonce, operation, type PostgresTx, postgres, reply } from '../../ind
 import type { StandardSchema } from '../../standard-schema.ts'
 import { idempotent, type OnceContext, type OnceVariables } from './index.ts'
 
-const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 type Once = OnceContext<PostgresTx> | undefined
 
 describe('the middleware for Hono', () => {

@@ -44,13 +44,13 @@ export function idempotent<Tx, E extends Env = any, const O extends Named = Name
   const seen = new PatternsSeen()
   followLayers()
   return async function idempotency(c, next) {
-    const { body_size_max_bytes } = boundary
+    const { bodySizeMaxBytes } = boundary
     const url = new URL(c.req.url)
     const anonymous = {
       route: '',
-      path_params: {},
+      pathParams: {},
       account: null,
-      body: () => bodyOf(c.req, body_size_max_bytes),
+      body: () => bodyOf(c.req, bodySizeMaxBytes),
     }
     if (!boundary.protects(requestOf(c.req.raw, url, anonymous))) return await next()
     const whose = await accountOf(account, c as unknown as Context<E>)
@@ -62,12 +62,12 @@ export function idempotent<Tx, E extends Env = any, const O extends Named = Name
     // Headers that were set before the handler runs belong to this request, with every answer.
     const before = new Headers(c.newResponse(null).headers)
     let answered: Error | null = null
-    let is_running = false
+    let isRunning = false
     const handle = async (context: OnceContext<Tx> | null): Promise<Response> => {
       if (context !== null) c.set('once', context)
-      is_running = true
+      isRunning = true
       const error = await runAndCatch(c, next).finally(() => {
-        is_running = false
+        isRunning = false
       })
       if (error === null) return c.res
       if (isReply(boundary, error)) {
@@ -87,7 +87,7 @@ export function idempotent<Tx, E extends Env = any, const O extends Named = Name
       )
       // Twice, because a response that follows another one takes over the headers of the first.
       c.res = undefined
-      c.res = is_running ? lateResponse(c, response) : response
+      c.res = isRunning ? lateResponse(c, response) : response
     } catch (error) {
       // What Hono has made of it is in place already, and the record knows.
       if (answered === null || error !== answered) throw error

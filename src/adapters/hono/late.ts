@@ -5,10 +5,10 @@ import type { Context } from 'hono'
  * context is freed when this one has been taken by the server: then the late response of the handler can be found in it.
  */
 export function lateResponse(c: Context, response: Response): Response {
-  let is_free = false
+  let isFree = false
   const free = () => {
-    if (is_free) return
-    is_free = true
+    if (isFree) return
+    isFree = true
     clearTimeout(timer)
     c.res = undefined
     c.finalized = false

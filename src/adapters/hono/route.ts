@@ -8,12 +8,12 @@ import type { PatternsSeen } from '../patterns-seen.ts'
 export function routeOf(
   c: Context,
   seen: PatternsSeen,
-): Pick<BoundaryRequest, 'route' | 'path_params' | 'patterns'> {
+): Pick<BoundaryRequest, 'route' | 'pathParams' | 'patterns'> {
   const index = indexOf(c)
   const route = matchedRoutes(c)[index]?.path ?? null
-  const path_params = paramsAt(c, index)
-  if (route === null) return { route, path_params }
-  return { route, path_params, patterns: seen.add(handlerOf(c, index), route) }
+  const pathParams = paramsAt(c, index)
+  if (route === null) return { route, pathParams }
+  return { route, pathParams, patterns: seen.add(handlerOf(c, index), route) }
 }
 
 /** The function that does the work: the last one of the first route behind the layer, and not a validator before it. */

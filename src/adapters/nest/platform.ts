@@ -35,16 +35,16 @@ export interface NestBound {
   /** As a part of the operation's name. */
   readonly constraints: string
   /** Whether hosts are among them. */
-  readonly by_host: boolean
+  readonly byHost: boolean
 }
 
-const UNBOUND: NestBound = { constraints: '', by_host: false }
+const UNBOUND: NestBound = { constraints: '', byHost: false }
 
 /** A request as the boundary sees it. */
 export function readRequest(
   request: NestRequest,
   account: string | null,
-  { policy, body_size_max_bytes }: Pick<Boundary<unknown>, 'policy' | 'body_size_max_bytes'>,
+  { policy, bodySizeMaxBytes }: Pick<Boundary<unknown>, 'policy' | 'bodySizeMaxBytes'>,
   bound: NestBound = UNBOUND,
 ): BoundaryRequest {
   const raw = rawOf(request)
@@ -52,37 +52,37 @@ export function readRequest(
   return {
     ...placeOf(request),
     constraints: bound.constraints,
-    host: bound.by_host ? raw.headers.host : undefined,
+    host: bound.byHost ? raw.headers.host : undefined,
     path,
     method: raw.method ?? 'GET',
     query,
     account,
     carriers: [raw],
     header: (name) => headerOf(raw, name),
-    body: () => bodyOf(request, raw, policy.body !== 'parsed', body_size_max_bytes),
+    body: () => bodyOf(request, raw, policy.body !== 'parsed', bodySizeMaxBytes),
   }
 }
 
 /** The pattern that the request matched, with its parameters. */
 function placeOf({ route, routeOptions, params }: NestRequest): Omit<Known, 'account'> {
-  const path_params: Record<string, string> = {}
+  const pathParams: Record<string, string> = {}
   for (const [name, value] of Object.entries(params ?? {})) {
-    if (value !== undefined) path_params[name] = typeof value === 'string' ? value : JSON.stringify(value)
+    if (value !== undefined) pathParams[name] = typeof value === 'string' ? value : JSON.stringify(value)
   }
-  return { route: patternText(routeOptions?.url ?? route?.path), path_params }
+  return { route: patternText(routeOptions?.url ?? route?.path), pathParams }
 }
 
 /** Nest parses before any controller is asked, and keeps the bytes where it was told to. */
 async function bodyOf(
   request: NestRequest,
   raw: IncomingMessage,
-  wants_bytes: boolean,
-  size_max_bytes: number,
+  wantsBytes: boolean,
+  sizeMaxBytes: number,
 ): Promise<RequestBody> {
   if (Buffer.isBuffer(request.rawBody)) return { kind: 'raw', bytes: request.rawBody, decoded: true }
-  const body = await readBody(raw, size_max_bytes)
+  const body = await readBody(raw, sizeMaxBytes)
   if (body.kind === 'raw') return body
-  if (wants_bytes) throw new OnlyonceError('raw_body_missing', { detail: HOW_TO_KEEP })
+  if (wantsBytes) throw new OnlyonceError('raw_body_missing', { detail: HOW_TO_KEEP })
   return { kind: 'parsed', value: request.body }
 }
 

@@ -125,7 +125,7 @@ function boundOf(controller: Type, handler: Handler): NestBound {
   const host: unknown = Reflect.getMetadata(HOST_METADATA, controller)
   const version: unknown =
     Reflect.getMetadata(VERSION_METADATA, handler) ?? Reflect.getMetadata(VERSION_METADATA, controller)
-  return { constraints: constraintsText({ host, version }), by_host: host !== undefined }
+  return { constraints: constraintsText({ host, version }), byHost: host !== undefined }
 }
 
 function hasPolicy(place: object): boolean {

@@ -23,11 +23,11 @@ export function keepRawBody(request: IncomingMessage, _response: unknown, bytes:
  */
 export async function readBody(
   request: IncomingMessage & { body?: unknown },
-  size_max_bytes: number,
+  sizeMaxBytes: number,
 ): Promise<RequestBody> {
   const before = kept.get(request)
   if (before !== undefined) return before
-  if (!isConsumed(request)) return { kind: 'raw', bytes: await readAndPutBack(request, size_max_bytes) }
+  if (!isConsumed(request)) return { kind: 'raw', bytes: await readAndPutBack(request, sizeMaxBytes) }
   return hasNoBody(request) ? NO_BODY : { kind: 'parsed', value: request.body }
 }
 
@@ -45,11 +45,11 @@ function hasNoBody({ headers }: IncomingMessage): boolean {
  * Reads everything and puts it back in front. The stream has not told its end yet in the moment when the last bytes
  * are taken, so that the next reader reads them as if it were the first.
  */
-function readAndPutBack(request: IncomingMessage, size_max_bytes: number): Promise<Buffer> {
+function readAndPutBack(request: IncomingMessage, sizeMaxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (request.destroyed) return reject(hungUp())
     const chunks: Buffer[] = []
-    let size_bytes = 0
+    let sizeBytes = 0
     const settle = (end: () => void) => {
       request.off('readable', onReadable).off('end', onEnd).off('error', onError).off('close', onError)
       end()
@@ -59,8 +59,8 @@ function readAndPutBack(request: IncomingMessage, size_max_bytes: number): Promi
     const onReadable = () => {
       for (let chunk = request.read(); chunk !== null; chunk = request.read()) {
         chunks.push(chunk)
-        size_bytes += chunk.length
-        if (size_bytes > size_max_bytes) {
+        sizeBytes += chunk.length
+        if (sizeBytes > sizeMaxBytes) {
           settle(() => reject(new OnlyonceError('body_too_large')))
           // Unread, the rest would stand before the next request on the same connection.
           request.resume()

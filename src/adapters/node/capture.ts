@@ -23,31 +23,31 @@ export class CapturedResponse {
   readonly #outer: Outer
   readonly #overrides: Overrides
   readonly #pace: Pace
-  readonly #size_max_bytes: number
+  readonly #sizeMaxBytes: number
   readonly #chunks: Buffer[] = []
-  #size_bytes = 0
+  #sizeBytes = 0
   readonly #callbacks: (() => void)[] = []
   #resolve: (reply: HttpReply) => void = () => {}
   #reject: (error: unknown) => void = () => {}
-  readonly #pretended = { headers_sent: false, is_ended: false }
+  readonly #pretended = { headersSent: false, isEnded: false }
   #status = 200
   /** What a handler that is not through wrote with, when the response was given back. */
   #writers: Writers = {}
   #late: LateResponse | null = null
 
   /**
-   * `before` are the headers that stay when another reply is sent; a framework may have them elsewhere still. `size_max_bytes` is what
+   * `before` are the headers that stay when another reply is sent; a framework may have them elsewhere still. `sizeMaxBytes` is what
    * is kept of a reply that comes too late for its client.
    */
   constructor(
     response: ServerResponse,
     before: Headers,
-    size_max_bytes: number,
+    sizeMaxBytes: number,
     outer: Outer = new Outer(response),
   ) {
     this.#response = response
     this.#pace = new Pace(response)
-    this.#size_max_bytes = size_max_bytes
+    this.#sizeMaxBytes = sizeMaxBytes
     this.#before = before
     this.#outer = outer
     this.#overrides = new Overrides(response)
@@ -68,7 +68,7 @@ export class CapturedResponse {
 
   /** Whether the handler has not ended its reply yet. */
   get isOpen(): boolean {
-    return !this.#pretended.is_ended
+    return !this.#pretended.isEnded
   }
 
   /**
@@ -78,7 +78,7 @@ export class CapturedResponse {
   replace(reply: HttpReply): void {
     this.giveBack()
     if (this.isOpen) {
-      const status = this.#pretended.headers_sent ? this.#status : this.#response.statusCode
+      const status = this.#pretended.headersSent ? this.#status : this.#response.statusCode
       this.#late = new LateResponse(this.#response, status, this.#pretended, this.#outer)
     }
     speaking(this.#response, () => sendReply(this.#response, this.#before, reply))
@@ -109,20 +109,20 @@ export class CapturedResponse {
 
   /** By way of what others have put in place of `writeHead`: sessions add their cookie there. */
   #head(): void {
-    if (!this.#pretended.headers_sent) this.#response.writeHead(this.#response.statusCode)
+    if (!this.#pretended.headersSent) this.#response.writeHead(this.#response.statusCode)
   }
 
   #writeHead(status: number, rest: unknown[]): ServerResponse {
-    if (this.#pretended.headers_sent) throw tooLate('writeHead')
+    if (this.#pretended.headersSent) throw tooLate('writeHead')
     takeHead(this.#response, status, rest)
     this.#status = status
-    this.#pretended.headers_sent = true
+    this.#pretended.headersSent = true
     seemSent(this.#response)
     return this.#response
   }
 
   #write(chunk: unknown, rest: unknown[]): boolean {
-    if (this.#pretended.is_ended) {
+    if (this.#pretended.isEnded) {
       const late = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' })
       process.nextTick(callbackOf(rest) ?? ignore, late)
       return false
@@ -135,14 +135,14 @@ export class CapturedResponse {
   }
 
   #end(given: unknown[]): ServerResponse {
-    if (this.#pretended.is_ended) return this.#response
+    if (this.#pretended.isEnded) return this.#response
     const [chunk, ...rest] = given
     const bytes = isChunk(chunk) ? bytesOf(chunk, rest) : null
     const callback = callbackOf(given)
     this.#head()
     if (bytes !== null) this.#keep(bytes)
     if (callback !== undefined) this.#callbacks.push(callback)
-    this.#pretended.is_ended = true
+    this.#pretended.isEnded = true
     seemEnded(this.#response)
     this.#resolve({
       status: this.#status,
@@ -158,20 +158,20 @@ export class CapturedResponse {
 
   /** What is too late for its client is for the record alone, which keeps no more than this: then the rest is only counted. */
   #keep(bytes: Buffer): void {
-    this.#size_bytes += bytes.length
-    if (this.#late === null || this.#size_bytes <= this.#size_max_bytes) this.#chunks.push(bytes)
+    this.#sizeBytes += bytes.length
+    if (this.#late === null || this.#sizeBytes <= this.#sizeMaxBytes) this.#chunks.push(bytes)
     else this.#chunks.length = 0
   }
 
   /** A body of more than the limit is stood for by one that is too large to be kept. */
   #body(): Buffer {
-    const large = this.#late !== null && this.#size_bytes > this.#size_max_bytes
-    return large ? Buffer.alloc(this.#size_max_bytes + 1) : whole(this.#chunks)
+    const large = this.#late !== null && this.#sizeBytes > this.#sizeMaxBytes
+    return large ? Buffer.alloc(this.#sizeMaxBytes + 1) : whole(this.#chunks)
   }
 
   /** A stream has failed on its way: there will be no end, and what the handler did so far is all that is known. */
   #destroy(error: unknown): ServerResponse {
-    if (!this.#pretended.is_ended) this.#reject(error ?? new Error('The handler destroyed its response.'))
+    if (!this.#pretended.isEnded) this.#reject(error ?? new Error('The handler destroyed its response.'))
     return this.#response
   }
 }

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest'
 import { onlyonce, operation, postgres, reply } from '../../index.ts'
 import { idempotent } from './index.ts'
 
-const once = onlyonce({ store: postgres({ connection_string: '' }), secret: '' })
+const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const account = () => 'acct_1'
 
 describe('a route of a durable operation', () => {

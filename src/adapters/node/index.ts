@@ -54,16 +54,14 @@ export function idempotent<Tx, const O extends Named = Named>(
     }
     const url = request.url ?? '/'
     if (
-      !boundary.protects(
-        requestOf(request, url, { ...NO_PATTERN, account: null }, boundary.body_size_max_bytes),
-      )
+      !boundary.protects(requestOf(request, url, { ...NO_PATTERN, account: null }, boundary.bodySizeMaxBytes))
     )
       return run(null)
     accountOf(account, request)
       .then((whose) =>
         serve(
           boundary,
-          requestOf(request, url, { ...NO_PATTERN, account: whose }, boundary.body_size_max_bytes),
+          requestOf(request, url, { ...NO_PATTERN, account: whose }, boundary.bodySizeMaxBytes),
           response,
           run,
         ),

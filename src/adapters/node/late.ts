@@ -65,13 +65,13 @@ export class LateResponse {
     for (const name of READS) this.#forward(name, () => {})
     for (const name of CHANGES) {
       this.#forward(name, () => {
-        if (this.#pretended.headers_sent) throw tooLate(name)
+        if (this.#pretended.headersSent) throw tooLate(name)
       })
     }
     this.#show('statusCode', () => this.#unsent.statusCode)
     this.#show('statusMessage', () => this.#unsent.statusMessage)
-    this.#show('headersSent', () => this.#pretended.headers_sent)
-    this.#show('writableEnded', () => this.#pretended.is_ended)
+    this.#show('headersSent', () => this.#pretended.headersSent)
+    this.#show('writableEnded', () => this.#pretended.isEnded)
     keepConnection(this.#response.req, () => this.#response.destroy())
     if (this.#response.closed) this.#seemOpen()
   }

@@ -6,27 +6,27 @@ import type { ServerResponse } from 'node:http'
  */
 export class Pace {
   readonly #response: ServerResponse
-  #size_bytes = 0
-  #is_waiting = false
+  #sizeBytes = 0
+  #isWaiting = false
 
   constructor(response: ServerResponse) {
     this.#response = response
   }
 
   /** Whether the writer may go on at once: what `write` returns. */
-  took(size_bytes: number): boolean {
-    this.#size_bytes += size_bytes
-    if (this.#size_bytes < TURN_MAX_BYTES) return true
+  took(sizeBytes: number): boolean {
+    this.#sizeBytes += sizeBytes
+    if (this.#sizeBytes < TURN_MAX_BYTES) return true
     this.goOnSoon()
     return false
   }
 
   goOnSoon(): void {
-    if (this.#is_waiting) return
-    this.#is_waiting = true
+    if (this.#isWaiting) return
+    this.#isWaiting = true
     setImmediate(() => {
-      this.#is_waiting = false
-      this.#size_bytes = 0
+      this.#isWaiting = false
+      this.#sizeBytes = 0
       this.#response.emit('drain')
     })
   }

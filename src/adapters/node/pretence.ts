@@ -10,8 +10,8 @@ interface Kept {
 
 /** How far a response seems to be, to code that looks at it while it is held back. */
 export interface Pretended {
-  readonly headers_sent: boolean
-  readonly is_ended: boolean
+  readonly headersSent: boolean
+  readonly isEnded: boolean
 }
 
 function keptOf(response: object): Kept | null {
@@ -24,15 +24,15 @@ function keptOf(response: object): Kept | null {
  */
 export function pretend(response: object, pretended: Pretended, overrides: Overrides): void {
   if (keptOf(response) !== null) return
-  overrides.property('headersSent', () => pretended.headers_sent)
-  overrides.property('writableEnded', () => pretended.is_ended)
-  overrides.property('finished', () => pretended.is_ended)
+  overrides.property('headersSent', () => pretended.headersSent)
+  overrides.property('writableEnded', () => pretended.isEnded)
+  overrides.property('finished', () => pretended.isEnded)
   // A header that comes after them would be sent now, and not be in the reply that is stored.
   for (const name of CHANGES) {
     const change = (response as Record<string, unknown>)[name]
     if (typeof change !== 'function') continue
     overrides.method(name, (...given: unknown[]) => {
-      if (pretended.headers_sent) throw tooLate(name)
+      if (pretended.headersSent) throw tooLate(name)
       return Reflect.apply(change, response, given)
     })
   }

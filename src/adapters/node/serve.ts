@@ -14,7 +14,7 @@ import { Shield } from './shield.ts'
 import { type Tee, teeResponse } from './tee.ts'
 
 /** What a framework knows of a request beside Node's own. */
-export type Known = Pick<BoundaryRequest, 'route' | 'constraints' | 'host' | 'path_params' | 'account'>
+export type Known = Pick<BoundaryRequest, 'route' | 'constraints' | 'host' | 'pathParams' | 'account'>
 
 /** The path and the query of a request, as they were sent. */
 export function splitUrl(url: string): { readonly path: string; readonly query: string } {
@@ -23,13 +23,13 @@ export function splitUrl(url: string): { readonly path: string; readonly query: 
 }
 
 /** Where the framework knows no pattern. */
-export const NO_PATTERN: Omit<Known, 'account'> = { route: null, path_params: {} }
+export const NO_PATTERN: Omit<Known, 'account'> = { route: null, pathParams: {} }
 
 export function requestOf(
   request: IncomingMessage,
   url: string,
   known: Known,
-  body_size_max_bytes: number,
+  bodySizeMaxBytes: number,
 ): BoundaryRequest {
   const { path, query } = splitUrl(url)
   return {
@@ -39,7 +39,7 @@ export function requestOf(
     query,
     carriers: [request],
     header: (name) => headerOf(request, name),
-    body: () => readBody(request, body_size_max_bytes),
+    body: () => readBody(request, bodySizeMaxBytes),
   }
 }
 
@@ -77,13 +77,13 @@ export function serve<Tx>(
   }
   const run = (context: OnceContext<Tx>): Promise<HttpReply> => {
     const shielded = raised()
-    const { reply_size_max_bytes } = boundary.policy
+    const { replySizeMaxBytes } = boundary.policy
     if (boundary.policy.stream) {
-      tee = teeResponse(response, reply_size_max_bytes, shielded, headersBefore())
+      tee = teeResponse(response, replySizeMaxBytes, shielded, headersBefore())
       next(context)
       return tee.ended
     }
-    captured = new CapturedResponse(response, headersBefore(), reply_size_max_bytes)
+    captured = new CapturedResponse(response, headersBefore(), replySizeMaxBytes)
     next(context)
     return captured.ended
   }
@@ -96,11 +96,11 @@ export function serve<Tx>(
     else sendReply(response, headersBefore(), answer.reply)
     return answer.answer
   }
-  let is_whole = false
+  let isWhole = false
   const body = (): RequestBody | Promise<RequestBody> => {
     refuseHttp2(response)
     const given = request.body()
-    is_whole = !(given instanceof Promise)
+    isWhole = !(given instanceof Promise)
     if (!(given instanceof Promise)) return given
     return given.then((whole) => {
       raised()
@@ -109,7 +109,7 @@ export function serve<Tx>(
   }
   const answer = boundary.handle({ ...request, body }, run)
   if (!(answer instanceof Promise)) return finish(answer)
-  if (is_whole) raised()
+  if (isWhole) raised()
   // What was put on the response last has to go first.
   const giveBack = () => {
     captured?.giveBack()
@@ -119,10 +119,10 @@ export function serve<Tx>(
     (settled) => {
       giveBack()
       // A handler that is not through is not told that its client has hung up: its reply is still good for the record.
-      const goes_on = settled.answer === 'reply' && captured?.isOpen === true
-      if (!goes_on) shield?.tell()
+      const goesOn = settled.answer === 'reply' && captured?.isOpen === true
+      if (!goesOn) shield?.tell()
       finish(settled)
-      if (goes_on) shield?.tell()
+      if (goesOn) shield?.tell()
       return settled.answer
     },
     (error) => {

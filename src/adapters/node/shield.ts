@@ -12,23 +12,23 @@ import { seemConnected, seemGone } from './pretence.ts'
 export class Shield {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
-  readonly #on_response: Overrides
-  #on_request: Overrides | null = null
+  readonly #onResponse: Overrides
+  #onRequest: Overrides | null = null
   #unshield = () => {}
   #raised = false
-  #destroyed_with: { readonly error: Error | undefined } | null = null
-  #is_gone = false
+  #destroyedWith: { readonly error: Error | undefined } | null = null
+  #isGone = false
   #whenGone = () => {}
 
   constructor(request: IncomingMessage, response: ServerResponse) {
     this.#request = request
     this.#response = response
-    this.#on_response = new Overrides(response)
+    this.#onResponse = new Overrides(response)
   }
 
   /** Whether the client has hung up meanwhile. */
   get clientIsGone(): boolean {
-    return this.#is_gone
+    return this.#isGone
   }
 
   /** Called when the client hangs up from now on. */
@@ -43,12 +43,12 @@ export class Shield {
     this.#response.statusCode = this.#response.statusCode as number
     const { destroyed, closed, emit } = this.#response
     const { destroy, socket } = this.#request
-    this.#is_gone = destroyed || closed
+    this.#isGone = destroyed || closed
     // Assigned there and back: by now a request has properties that came later than others of ours (see Overrides).
     this.#request.destroy = (error?: Error) => {
       // Read to its end it closes by itself, and the code that read it waits for that.
       if (this.#request.readableEnded) return Reflect.apply(destroy, this.#request, [error])
-      this.#destroyed_with ??= { error }
+      this.#destroyedWith ??= { error }
       return this.#request
     }
     this.#unshield = () => {
@@ -57,33 +57,33 @@ export class Shield {
     // Express' body parser takes a request whose socket is gone for one without a body, and the handler would run so.
     // One that was read already, as Fastify's are, is left alone: properties like this one are dear.
     if (!this.#request.readableEnded) {
-      this.#on_request = new Overrides(this.#request)
-      this.#on_request.property('socket', () => (socket.readable ? socket : seemingOpen(socket)))
+      this.#onRequest = new Overrides(this.#request)
+      this.#onRequest.property('socket', () => (socket.readable ? socket : seemingOpen(socket)))
     }
-    this.#on_response.method('emit', (event: string, ...given: unknown[]) => {
+    this.#onResponse.method('emit', (event: string, ...given: unknown[]) => {
       if (event !== 'close') return Reflect.apply(emit, this.#response, [event, ...given])
-      this.#is_gone = true
+      this.#isGone = true
       // Node has noted it in the response just before.
-      seemConnected(this.#response, this.#on_response)
+      seemConnected(this.#response, this.#onResponse)
       this.#whenGone()
       return true
     })
-    seemConnected(this.#response, this.#on_response)
+    seemConnected(this.#response, this.#onResponse)
   }
 
   lift(): void {
     if (!this.#raised) return
     this.#raised = false
     this.#unshield()
-    this.#on_request?.undo()
-    this.#on_response.undo()
-    if (this.#is_gone) seemGone(this.#response)
+    this.#onRequest?.undo()
+    this.#onResponse.undo()
+    if (this.#isGone) seemGone(this.#response)
   }
 
   /** The two learn what happened while the shield was up. */
   tell(): void {
-    if (this.#destroyed_with !== null) this.#request.destroy(this.#destroyed_with.error)
-    if (this.#is_gone) this.#response.emit('close')
+    if (this.#destroyedWith !== null) this.#request.destroy(this.#destroyedWith.error)
+    if (this.#isGone) this.#response.emit('close')
   }
 }
 

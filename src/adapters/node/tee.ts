@@ -21,7 +21,7 @@ export interface Tee {
  */
 export function teeResponse(
   response: ServerResponse,
-  size_max_bytes: number,
+  sizeMaxBytes: number,
   shield: Pick<Shield, 'clientIsGone' | 'whenGone'>,
   before: Headers,
 ): Tee {
@@ -31,18 +31,18 @@ export function teeResponse(
   const ended = new Promise<HttpReply>((resolve, reject) => {
     replace = (reply) => {
       overrides.undo()
-      const late = new CapturedResponse(response, before, size_max_bytes, outer)
+      const late = new CapturedResponse(response, before, sizeMaxBytes, outer)
       late.ended.then(resolve, reject)
       late.replace(reply)
     }
     const chunks: Buffer[] = []
-    let size_bytes = 0
-    let is_ended = false
+    let sizeBytes = 0
+    let isEnded = false
     const listen = (chunk: unknown, rest: readonly unknown[]) => {
-      if (!isChunk(chunk) || is_ended) return
+      if (!isChunk(chunk) || isEnded) return
       const bytes = bytesOf(chunk, rest)
-      size_bytes += bytes.length
-      if (size_bytes <= size_max_bytes) chunks.push(bytes)
+      sizeBytes += bytes.length
+      if (sizeBytes <= sizeMaxBytes) chunks.push(bytes)
       else chunks.length = 0
     }
     const { writeHead, write, end, destroy } = response
@@ -65,12 +65,12 @@ export function teeResponse(
     })
     overrides.method('end', (...given: unknown[]) => {
       listen(given[0], given.slice(1))
-      is_ended = true
+      isEnded = true
       const { statusCode: status } = response
       const headers = listOf(response)
       const result = shield.clientIsGone ? response : Reflect.apply(end, response, given)
       // A body of more than the limit is stood for by one that is too large to be kept.
-      const body = size_bytes > size_max_bytes ? Buffer.alloc(size_max_bytes + 1) : Buffer.concat(chunks)
+      const body = sizeBytes > sizeMaxBytes ? Buffer.alloc(sizeMaxBytes + 1) : Buffer.concat(chunks)
       overrides.undo()
       resolve({ status, headers, body })
       return result

@@ -35,7 +35,7 @@ async function findAccount(name: string): Promise<Account | undefined> {
 }
 
 async function readId(flag: '-u' | '-g', name: string): Promise<number> {
-  const { stdout } = await run('id', [flag, name], { timeout: EMBEDDED_LIMITS.probe_max_ms })
+  const { stdout } = await run('id', [flag, name], { timeout: EMBEDDED_LIMITS.probeMaxMs })
   return Number.parseInt(stdout, 10)
 }
 
@@ -46,7 +46,7 @@ async function createAccount(): Promise<Account> {
       'useradd',
       ['--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres'],
       {
-        timeout: EMBEDDED_LIMITS.probe_max_ms,
+        timeout: EMBEDDED_LIMITS.probeMaxMs,
       },
     )
   } catch (error) {

@@ -5,7 +5,7 @@ import { EMBEDDED_LIMITS } from './limits.ts'
 
 /** What a running server says of itself. */
 export interface Introduction {
-  readonly started_by_pid: number | undefined
+  readonly startedByPid: number | undefined
   readonly settings: string | undefined
 }
 
@@ -29,8 +29,8 @@ export function addressOf(cluster: Pick<Cluster, 'password'>, port: number): str
 export async function ask(cluster: Cluster, port: number): Promise<Introduction | undefined> {
   const client = new pg.Client({
     connectionString: addressOf(cluster, port),
-    connectionTimeoutMillis: EMBEDDED_LIMITS.connect_max_ms,
-    query_timeout: EMBEDDED_LIMITS.connect_max_ms,
+    connectionTimeoutMillis: EMBEDDED_LIMITS.connectMaxMs,
+    query_timeout: EMBEDDED_LIMITS.connectMaxMs,
   })
   // A server that ends while it is being asked is an answer too; unheard, the event would end this process.
   client.on('error', () => {})
@@ -39,7 +39,7 @@ export async function ask(cluster: Cluster, port: number): Promise<Introduction 
     const { rows } = await client.query<Record<'folder' | 'owner' | 'settings', string | null>>(ASK_SQL)
     const row = rows[0]
     if (row === undefined || row.folder !== cluster.data) return undefined
-    return { started_by_pid: Number(row.owner) || undefined, settings: row.settings ?? undefined }
+    return { startedByPid: Number(row.owner) || undefined, settings: row.settings ?? undefined }
   } catch (error) {
     if ((error as { code?: string }).code === WRONG_PASSWORD) throw explainStranger(cluster, port, error)
     return undefined

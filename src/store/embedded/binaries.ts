@@ -70,7 +70,7 @@ function within(folder: string): Binaries {
 
 /** Running them tells more than any look at modes: missing libraries and closed folders on the way count too. */
 async function probe(binaries: Binaries, account: Account | undefined): Promise<Error | undefined> {
-  const options = { ...account, cwd: '/', timeout: EMBEDDED_LIMITS.probe_max_ms }
+  const options = { ...account, cwd: '/', timeout: EMBEDDED_LIMITS.probeMaxMs }
   try {
     await Promise.all([
       run(binaries.initdb, ['--version'], options),

@@ -31,7 +31,7 @@ export const ROLE = 'onlyonce'
 export interface Cluster {
   readonly folder: string
   readonly data: string
-  readonly log_file: string
+  readonly logFile: string
   readonly password: string
   readonly binaries: Binaries
   readonly account: Account | undefined
@@ -60,7 +60,7 @@ export async function openCluster(
   const binaries = await findBinaries(options.binaries, account)
   const initialized = await exists(join(data, 'PG_VERSION'))
   const password = await keepPassword(folder, initialized)
-  const cluster = { folder, data, log_file: join(folder, 'server.log'), password, binaries, account }
+  const cluster = { folder, data, logFile: join(folder, 'server.log'), password, binaries, account }
   if (!initialized) await initialize(cluster, options.durable)
   // Data that root copied here, from a backup for example.
   else if (account !== undefined && (await stat(data)).uid === 0) await chownAll(data, account)
@@ -87,15 +87,15 @@ async function keepPassword(folder: string, initialized: boolean): Promise<strin
 }
 
 async function initialize(cluster: Cluster, durable: boolean): Promise<void> {
-  await removeAbandoned(cluster.folder, DRAFT_PREFIX, EMBEDDED_LIMITS.abandoned_after_ms)
+  await removeAbandoned(cluster.folder, DRAFT_PREFIX, EMBEDDED_LIMITS.abandonedAfterMs)
   const draft = await mkdtemp(join(cluster.folder, DRAFT_PREFIX))
   try {
-    const password_file = join(draft, 'password')
-    await writeFile(password_file, cluster.password, { mode: 0o600 })
+    const passwordFile = join(draft, 'password')
+    await writeFile(passwordFile, cluster.password, { mode: 0o600 })
     await mkdir(join(draft, 'data'), { mode: 0o700 })
     if (cluster.account !== undefined) {
       const { uid, gid } = cluster.account
-      for (const path of [draft, password_file, join(draft, 'data')]) await chown(path, uid, gid)
+      for (const path of [draft, passwordFile, join(draft, 'data')]) await chown(path, uid, gid)
     }
     await runInitdb(cluster, draft, durable)
     await rename(join(draft, 'data'), cluster.data).catch(ignoreExisting)
@@ -121,7 +121,7 @@ async function runInitdb(cluster: Cluster, draft: string, durable: boolean): Pro
       ...cluster.account,
       cwd: draft,
       env: serverEnvironment(),
-      timeout: EMBEDDED_LIMITS.initdb_max_ms,
+      timeout: EMBEDDED_LIMITS.initdbMaxMs,
     })
   } catch (cause) {
     throw new OnlyonceError('store_unavailable', { detail: explainInitdb(cluster, cause), cause })
@@ -131,7 +131,7 @@ async function runInitdb(cluster: Cluster, draft: string, durable: boolean): Pro
 function explainInitdb(cluster: Cluster, cause: unknown): string {
   const { code, stderr } = cause as { code?: string | number; stderr?: string }
   if (code === 'EACCES' || stderr?.includes('Permission denied')) return explainUnreachable(cluster)
-  const tail = (stderr ?? String(cause)).trim().slice(-EMBEDDED_LIMITS.log_tail_length_max)
+  const tail = (stderr ?? String(cause)).trim().slice(-EMBEDDED_LIMITS.logTailLengthMax)
   return `initdb failed in ${cluster.folder}: ${tail}`
 }
 

@@ -54,12 +54,12 @@ export async function syncFolder(folder: string): Promise<void> {
  * @example
  * await removeAbandoned('/var/lib/onlyonce', 'initializing-', 600_000)
  */
-export async function removeAbandoned(folder: string, prefix: string, age_min_ms: number): Promise<void> {
+export async function removeAbandoned(folder: string, prefix: string, ageMinMs: number): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!name.startsWith(prefix)) continue
     const path = join(folder, name)
     const found = await stat(path).catch(() => undefined)
-    if (found !== undefined && Date.now() - found.mtimeMs > age_min_ms)
+    if (found !== undefined && Date.now() - found.mtimeMs > ageMinMs)
       await rm(path, { recursive: true, force: true })
   }
 }

@@ -52,10 +52,10 @@ function handle(cluster: Cluster, settings: Wanted['settings'], first: Running):
   let running = first
   const { port } = first
   const isOurs = () => {
-    const owner_pid = ownerOf(cluster.folder, running.pid, running.started_by_pid)
-    return owner_pid === undefined || owner_pid === process.pid
+    const ownerPid = ownerOf(cluster.folder, running.pid, running.startedByPid)
+    return ownerPid === undefined || ownerPid === process.pid
   }
-  const watch = () => (isOurs() ? watchOver({ server_pid: running.pid, ...cluster }) : null)
+  const watch = () => (isOurs() ? watchOver({ serverPid: running.pid, ...cluster }) : null)
   let watchdog = watch()
   const stopAtExit = () => {
     if (isOurs() && isPostmaster(running.pid, cluster.data)) sendSignal(running.pid, 'SIGINT')

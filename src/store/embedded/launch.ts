@@ -27,9 +27,9 @@ const DEFAULTS: Settings = { log_min_messages: 'log', log_checkpoints: 'off' }
  * const launched = await launch(cluster, 15432, { max_connections: '200' })
  */
 export async function launch(cluster: Cluster, port: number, settings: Settings): Promise<Launched> {
-  await setLogAside(cluster.log_file)
-  const log = await open(cluster.log_file, 'a', 0o600)
-  const log_start = (await log.stat()).size
+  await setLogAside(cluster.logFile)
+  const log = await open(cluster.logFile, 'a', 0o600)
+  const logStart = (await log.stat()).size
   try {
     const child = spawn(cluster.binaries.postgres, buildArguments(cluster, port, settings), {
       ...cluster.account,
@@ -46,7 +46,7 @@ export async function launch(cluster: Cluster, port: number, settings: Settings)
       over ??= `The server ended with ${signal ?? `code ${code}`}.`
     })
     child.unref()
-    const ended = async () => over && `${over} ${await readLog(cluster.log_file, log_start)}`.trim()
+    const ended = async () => over && `${over} ${await readLog(cluster.logFile, logStart)}`.trim()
     return { pid: child.pid, ended }
   } finally {
     await log.close()
@@ -79,15 +79,14 @@ export function canonicalSettings(settings: Settings): string {
 
 async function setLogAside(file: string): Promise<void> {
   const found = await stat(file).catch(() => undefined)
-  if (found !== undefined && found.size > EMBEDDED_LIMITS.log_size_max_bytes)
-    await rename(file, `${file}.old`)
+  if (found !== undefined && found.size > EMBEDDED_LIMITS.logSizeMaxBytes) await rename(file, `${file}.old`)
 }
 
 async function readLog(file: string, start: number): Promise<string> {
   const handle = await open(file, 'r')
   try {
     const { size } = await handle.stat()
-    const from = Math.max(start, size - EMBEDDED_LIMITS.log_tail_length_max)
+    const from = Math.max(start, size - EMBEDDED_LIMITS.logTailLengthMax)
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.max(size - from, 0)), 0, null, from)
     return buffer.toString('utf8', 0, bytesRead)
   } finally {

@@ -8,31 +8,31 @@ import { processExists } from './process.ts'
  * Only the owner ends a server, so that a script which looks into a service's folder does not end its database.
  *
  * @example
- * if (ownerOf(folder, server_pid, started_by_pid) === process.pid) await stop()
+ * if (ownerOf(folder, serverPid, startedByPid) === process.pid) await stop()
  */
 export function ownerOf(
   folder: string,
-  server_pid: number,
-  started_by_pid: number | undefined,
+  serverPid: number,
+  startedByPid: number | undefined,
 ): number | undefined {
-  const owner_pid = readTakeover(folder, server_pid) ?? started_by_pid
-  return owner_pid !== undefined && processExists(owner_pid) ? owner_pid : undefined
+  const ownerPid = readTakeover(folder, serverPid) ?? startedByPid
+  return ownerPid !== undefined && processExists(ownerPid) ? ownerPid : undefined
 }
 
 /**
  * Notes that this process owns the server from now on. The note names the server too: it is void for the next.
  *
  * @example
- * if (ownerOf(folder, pid, started_by_pid) === undefined) await takeOver(folder, pid)
+ * if (ownerOf(folder, pid, startedByPid) === undefined) await takeOver(folder, pid)
  */
-export async function takeOver(folder: string, server_pid: number): Promise<void> {
-  await writeFile(join(folder, 'owner'), `${server_pid} ${process.pid}\n`, { mode: 0o600 })
+export async function takeOver(folder: string, serverPid: number): Promise<void> {
+  await writeFile(join(folder, 'owner'), `${serverPid} ${process.pid}\n`, { mode: 0o600 })
 }
 
-function readTakeover(folder: string, server_pid: number): number | undefined {
+function readTakeover(folder: string, serverPid: number): number | undefined {
   try {
     const [server, owner] = readFileSync(join(folder, 'owner'), 'utf8').split(' ').map(Number)
-    return server === server_pid ? owner : undefined
+    return server === serverPid ? owner : undefined
   } catch {
     return undefined
   }

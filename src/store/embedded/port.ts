@@ -18,7 +18,7 @@ const PORT_LAST = 32_000
  * const port = await pickPort()
  */
 export async function pickPort(): Promise<number> {
-  for (let tries = 0; tries < EMBEDDED_LIMITS.port_tries_max; tries++) {
+  for (let tries = 0; tries < EMBEDDED_LIMITS.portTriesMax; tries++) {
     const port = randomInt(PORT_FIRST, PORT_LAST)
     if (await isFree(port)) return port
   }

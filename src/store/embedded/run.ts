@@ -15,7 +15,7 @@ import { waitFor } from './wait.ts'
 export interface Running {
   readonly pid: number
   readonly port: number
-  readonly started_by_pid: number | undefined
+  readonly startedByPid: number | undefined
 }
 
 /** What the caller wants of the server; a running one that differs is not adopted. */
@@ -34,19 +34,19 @@ export interface Wanted {
  * const { pid, port } = await runServer(cluster, { port: undefined, settings: {} })
  */
 export async function runServer(cluster: Cluster, wanted: Wanted): Promise<Running> {
-  const end_ms = performance.now() + EMBEDDED_LIMITS.start_max_ms
+  const endMs = performance.now() + EMBEDDED_LIMITS.startMaxMs
   let failure = 'It did not answer in time.'
-  while (performance.now() < end_ms) {
+  while (performance.now() < endMs) {
     const lock = await readLockFile(cluster.data)
     if (lock !== undefined && isPostmaster(lock.pid, cluster.data)) {
-      const adopted = await adopt(cluster, lock, wanted, end_ms)
+      const adopted = await adopt(cluster, lock, wanted, endMs)
       if (adopted !== undefined) return adopted
       continue
     }
     if (lock !== undefined) await removeStaleLockFile(cluster.data, lock)
     const port = wanted.port ?? (await pickPort())
     const launched = await launch(cluster, port, wanted.settings)
-    const outcome = await awaitLaunched(cluster, launched, port, end_ms).catch(async (error: unknown) => {
+    const outcome = await awaitLaunched(cluster, launched, port, endMs).catch(async (error: unknown) => {
       // A server that refuses us is of no use, and no other process knows of it.
       await stopProcess(launched.pid ?? 0, cluster.data)
       throw error
@@ -54,7 +54,7 @@ export async function runServer(cluster: Cluster, wanted: Wanted): Promise<Runni
     if (typeof outcome !== 'string') return outcome
     failure = outcome
     if (!isPassing(failure, wanted)) break
-    await sleep(EMBEDDED_LIMITS.poll_ms)
+    await sleep(EMBEDDED_LIMITS.pollMs)
   }
   const detail = `The embedded server in ${cluster.folder} does not start. ${failure}`
   throw new OnlyonceError('store_unavailable', { detail })
@@ -68,7 +68,7 @@ async function awaitLaunched(
   cluster: Cluster,
   launched: Launched,
   port: number,
-  end_ms: number,
+  endMs: number,
 ): Promise<Running | string> {
   const outcome = await waitFor(async () => {
     const failure = await launched.ended()
@@ -76,9 +76,9 @@ async function awaitLaunched(
     const lock = await readLockFile(cluster.data)
     if (lock === undefined || lock.pid !== launched.pid || !lock.ready) return undefined
     const introduction = await ask(cluster, port)
-    return introduction && { pid: lock.pid, port, started_by_pid: introduction.started_by_pid }
-  }, end_ms - performance.now())
-  return outcome ?? `It has not answered yet, process ${launched.pid}; see ${cluster.log_file}.`
+    return introduction && { pid: lock.pid, port, startedByPid: introduction.startedByPid }
+  }, endMs - performance.now())
+  return outcome ?? `It has not answered yet, process ${launched.pid}; see ${cluster.logFile}.`
 }
 
 /** Failures that end by themselves: another one was first, its children still end, or the port is taken. */
@@ -92,23 +92,23 @@ async function adopt(
   cluster: Cluster,
   lock: LockFile,
   wanted: Wanted,
-  end_ms: number,
+  endMs: number,
 ): Promise<Running | undefined> {
-  const found = await awaitIntroduction(cluster, lock, end_ms)
+  const found = await awaitIntroduction(cluster, lock, endMs)
   if (found === 'gone') return undefined
   const { port, introduction } = found
   if (introduction.settings === undefined) {
     throw refuse(cluster, lock, 'was not started by this library. Stop it first.')
   }
-  const { started_by_pid } = introduction
-  const owner_pid = ownerOf(cluster.folder, lock.pid, started_by_pid)
+  const { startedByPid } = introduction
+  const ownerPid = ownerOf(cluster.folder, lock.pid, startedByPid)
   const fits = introduction.settings === canonicalSettings(wanted.settings) && (wanted.port ?? port) === port
   if (fits) {
-    if (owner_pid === undefined) await takeOver(cluster.folder, lock.pid)
-    return { pid: lock.pid, port, started_by_pid }
+    if (ownerPid === undefined) await takeOver(cluster.folder, lock.pid)
+    return { pid: lock.pid, port, startedByPid }
   }
-  if (owner_pid !== undefined) {
-    throw refuse(cluster, lock, `has another port or other settings and belongs to process ${owner_pid}.`)
+  if (ownerPid !== undefined) {
+    throw refuse(cluster, lock, `has another port or other settings and belongs to process ${ownerPid}.`)
   }
   await stopProcess(lock.pid, cluster.data)
   return undefined
@@ -117,7 +117,7 @@ async function adopt(
 async function awaitIntroduction(
   cluster: Cluster,
   lock: LockFile,
-  end_ms: number,
+  endMs: number,
 ): Promise<{ port: number; introduction: Introduction } | 'gone'> {
   const found = await waitFor(async () => {
     if (!isPostmaster(lock.pid, cluster.data)) return 'gone' as const
@@ -125,7 +125,7 @@ async function awaitIntroduction(
     if (current?.pid !== lock.pid || !current.ready) return undefined
     const introduction = await ask(cluster, current.port)
     return introduction && { port: current.port, introduction }
-  }, end_ms - performance.now())
+  }, endMs - performance.now())
   if (found === undefined) throw refuse(cluster, lock, 'does not answer.')
   return found
 }

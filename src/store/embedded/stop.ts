@@ -15,9 +15,9 @@ export async function stopProcess(pid: number, data: string): Promise<void> {
   // Not isPostmaster: a process that is about to end has no command line any more, and still holds its port.
   const gone = () => (processExists(pid) ? undefined : true)
   sendSignal(pid, 'SIGINT')
-  if (await waitFor(gone, EMBEDDED_LIMITS.stop_max_ms)) return
+  if (await waitFor(gone, EMBEDDED_LIMITS.stopMaxMs)) return
   sendSignal(pid, 'SIGQUIT')
-  if (await waitFor(gone, EMBEDDED_LIMITS.quit_max_ms)) return
+  if (await waitFor(gone, EMBEDDED_LIMITS.quitMaxMs)) return
   throw new OnlyonceError('store_unavailable', {
     detail: `The embedded server, process ${pid}, does not stop.`,
   })
@@ -36,7 +36,7 @@ export async function killProcess(pid: number, data: string): Promise<void> {
   const family = [pid, ...listChildren(pid)]
   for (const member of family) sendSignal(member, 'SIGKILL')
   const gone = () => (family.some(processExists) ? undefined : true)
-  if (await waitFor(gone, EMBEDDED_LIMITS.kill_max_ms)) return
+  if (await waitFor(gone, EMBEDDED_LIMITS.killMaxMs)) return
   throw new OnlyonceError('store_unavailable', {
     detail: `The embedded server, process ${pid}, survived SIGKILL.`,
   })

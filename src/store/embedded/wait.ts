@@ -12,13 +12,13 @@ import { EMBEDDED_LIMITS } from './limits.ts'
  */
 export async function waitFor<T>(
   look: () => T | undefined | Promise<T | undefined>,
-  time_max_ms: number,
+  timeMaxMs: number,
 ): Promise<T | undefined> {
-  const end_ms = performance.now() + time_max_ms
+  const endMs = performance.now() + timeMaxMs
   for (;;) {
     const found = await look()
     if (found !== undefined) return found
-    if (performance.now() >= end_ms) return undefined
-    await sleep(EMBEDDED_LIMITS.poll_ms)
+    if (performance.now() >= endMs) return undefined
+    await sleep(EMBEDDED_LIMITS.pollMs)
   }
 }

@@ -41,7 +41,7 @@ async function newFolder(): Promise<string> {
 async function watchdogsOf(folder: string): Promise<number> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
-  const own = lines.filter((line) => line.includes(folder) && line.includes('"orphan_grace_ms"'))
+  const own = lines.filter((line) => line.includes(folder) && line.includes('"orphanGraceMs"'))
   // Every user of the machine can read a command line.
   const password = (await readFile(join(folder, 'password'), 'utf8')).trim()
   for (const line of own) expect(line.includes(password)).toBe(false)

@@ -12,20 +12,20 @@ export interface Watchdog {
  * SIGKILL. Then the server is given a while to be adopted by the next start in its folder, and is ended if it was not.
  *
  * @example
- * const watchdog = watchOver({ server_pid: 4711, folder: '/var/lib/onlyonce', data: '/var/lib/onlyonce/data' })
+ * const watchdog = watchOver({ serverPid: 4711, folder: '/var/lib/onlyonce', data: '/var/lib/onlyonce/data' })
  */
 export function watchOver({
-  server_pid,
+  serverPid,
   folder,
   data,
 }: {
-  readonly server_pid: number
+  readonly serverPid: number
   readonly folder: string
   readonly data: string
 }): Watchdog {
-  const { orphan_grace_ms, stop_max_ms } = EMBEDDED_LIMITS
+  const { orphanGraceMs, stopMaxMs } = EMBEDDED_LIMITS
   // By name: what else a caller passes, such as the password of the server, must not stand on a command line.
-  const settings = { server_pid, folder, data, parent_pid: process.pid, orphan_grace_ms, stop_max_ms }
+  const settings = { serverPid, folder, data, parentPid: process.pid, orphanGraceMs, stopMaxMs }
   const child: ChildProcess = spawn(process.execPath, ['--eval', PROGRAM, JSON.stringify(settings)], {
     // A group of its own: Ctrl-C at a terminal is for the service, which ends its server itself.
     detached: true,
@@ -52,24 +52,24 @@ export function watchOver({
 const PROGRAM = `
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
-const { server_pid, parent_pid, folder, data, orphan_grace_ms, stop_max_ms } = JSON.parse(process.argv[1])
+const { serverPid, parentPid, folder, data, orphanGraceMs, stopMaxMs } = JSON.parse(process.argv[1])
 const read = (file) => { try { return readFileSync(file, 'utf8') } catch { return '' } }
 const lives = (pid) => { try { process.kill(pid, 0); return true } catch (error) { return error.code === 'EPERM' } }
-const isServer = () => lives(server_pid) && Number(read(join(data, 'postmaster.pid')).split('\\n')[0]) === server_pid
+const isServer = () => lives(serverPid) && Number(read(join(data, 'postmaster.pid')).split('\\n')[0]) === serverPid
 const isAdopted = () => {
   const [server, owner] = read(join(folder, 'owner')).split(' ').map(Number)
-  return server === server_pid && owner !== parent_pid && lives(owner)
+  return server === serverPid && owner !== parentPid && lives(owner)
 }
-const signal = (name) => { try { process.kill(server_pid, name) } catch {} }
+const signal = (name) => { try { process.kill(serverPid, name) } catch {} }
 let told = ''
 process.stdin.setEncoding('utf8').on('data', (text) => { told += text }).on('error', () => {}).on('close', () => {
   if (told === 'dismissed') process.exit()
   setTimeout(() => {
     if (isAdopted() || !isServer()) process.exit()
     signal('SIGINT')
-    setTimeout(() => { if (isServer()) signal('SIGQUIT'); process.exit() }, stop_max_ms)
+    setTimeout(() => { if (isServer()) signal('SIGQUIT'); process.exit() }, stopMaxMs)
     setInterval(() => { if (!isServer()) process.exit() }, 100)
-  }, orphan_grace_ms)
+  }, orphanGraceMs)
 })
 for (const name of ['SIGINT', 'SIGHUP', 'SIGTERM']) process.on(name, () => {})
 `

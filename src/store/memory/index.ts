@@ -57,7 +57,7 @@ export function memory(options: { readonly clock?: () => number } = {}): Store<Q
 
 class MemoryStore implements Store<Queryable> {
   /** Nothing is in doubt where nothing is sent. */
-  readonly doubt_max_ms = 0
+  readonly doubtMaxMs = 0
   readonly #clock: () => number
   readonly #records = new Map<string, OnceRecord>()
   readonly #attempts = new Map<string, Attempt[]>()
@@ -75,7 +75,7 @@ class MemoryStore implements Store<Queryable> {
       all: () => [...this.#records].map(([at, record]) => ({ id: idAt(at), record })),
       get: (id) => this.#records.get(address(id)) ?? null,
       put: (id, next) => this.#put(id, next),
-      retentionOf: (id, otherwise_ms) => this.#retentions.get(address(id)) ?? otherwise_ms,
+      retentionOf: (id, otherwiseMs) => this.#retentions.get(address(id)) ?? otherwiseMs,
     })
   }
 
@@ -97,33 +97,33 @@ class MemoryStore implements Store<Queryable> {
     return this.#claim(request)
   }
 
-  async complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
-    this.#answer(owned, 'completed', (record) => complete(record, reply, retention_ms, this.#clock()))
+  async complete(owned: Owned, reply: Reply, retentionMs: number): Promise<void> {
+    this.#answer(owned, 'completed', (record) => complete(record, reply, retentionMs, this.#clock()))
   }
 
-  async release(owned: Owned, failure: Failure, retention_ms: number, hides?: boolean): Promise<void> {
-    this.#answer(owned, 'retryable', (record) => release(record, failure, retention_ms, this.#clock(), hides))
+  async release(owned: Owned, failure: Failure, retentionMs: number, hides?: boolean): Promise<void> {
+    this.#answer(owned, 'retryable', (record) => release(record, failure, retentionMs, this.#clock(), hides))
   }
 
-  async forget({ id, fence, attempt_id }: Owned): Promise<boolean> {
+  async forget({ id, fence, attemptId }: Owned): Promise<boolean> {
     const at = address(id)
     const record = this.#records.get(at) ?? null
-    if (record?.attempt_id !== attempt_id)
-      return !(this.#attempts.get(at) ?? []).some((past) => past.attempt_id === attempt_id)
+    if (record?.attemptId !== attemptId)
+      return !(this.#attempts.get(at) ?? []).some((past) => past.attemptId === attemptId)
     if (!mayForget(record, fence)) return false
     this.#records.delete(at)
     this.#retentions.delete(at)
     return true
   }
 
-  async doubt(owned: Owned, failure: Failure, look_in_ms = 0): Promise<void> {
+  async doubt(owned: Owned, failure: Failure, lookInMs = 0): Promise<void> {
     const now = this.#clock()
-    this.#change(owned, 'unknown', (record) => doubt(record, failure, now, now + look_in_ms))
+    this.#change(owned, 'unknown', (record) => doubt(record, failure, now, now + lookInMs))
   }
 
-  async extend(owned: Owned, lease_ms: number): Promise<void> {
-    const write = lease_ms > 0 ? this.#answer : this.#change
-    write.call(this, owned, 'in_progress', (record: Answerable) => extend(record, lease_ms, this.#clock()))
+  async extend(owned: Owned, leaseMs: number): Promise<void> {
+    const write = leaseMs > 0 ? this.#answer : this.#change
+    write.call(this, owned, 'in_progress', (record: Answerable) => extend(record, leaseMs, this.#clock()))
   }
 
   async transact(
@@ -142,7 +142,7 @@ class MemoryStore implements Store<Queryable> {
       if (!this.#isStill(attempt)) return { end: 'conflict' }
       const now = this.#clock()
       const taken = reserve(attempt.previous, attempt.claimant, 0, now)
-      this.#put(attempt.id, complete(taken, reply, attempt.retention_ms, now))
+      this.#put(attempt.id, complete(taken, reply, attempt.retentionMs, now))
       return { end: 'committed', reply }
     } catch (error) {
       return { end: 'failed', error }
@@ -152,12 +152,12 @@ class MemoryStore implements Store<Queryable> {
   }
 
   async settle(attempt: TransactionAttempt): Promise<'committed' | 'rolled_back'> {
-    const { attempt_id } = attempt.claimant
-    const known = this.#records.get(address(attempt.id))?.attempt_id === attempt_id
-    const kept = this.#attempts.get(address(attempt.id))?.some((past) => past.attempt_id === attempt_id)
+    const { attemptId } = attempt.claimant
+    const known = this.#records.get(address(attempt.id))?.attemptId === attemptId
+    const kept = this.#attempts.get(address(attempt.id))?.some((past) => past.attemptId === attemptId)
     if (known || kept === true) return 'committed'
     await this.leaveRetryable(
-      { ...attempt, claimant: { ...attempt.claimant, attempt_id: randomUUID() } },
+      { ...attempt, claimant: { ...attempt.claimant, attemptId: randomUUID() } },
       { code: 'commit_lost', message: 'The attempt was found not to have committed.' },
     )
     return 'rolled_back'
@@ -168,31 +168,31 @@ class MemoryStore implements Store<Queryable> {
     const now = this.#clock()
     const taken = reserve(attempt.previous, attempt.claimant, 0, now)
     const hides = mayHideEffects(attempt.previous)
-    this.#put(attempt.id, release(taken, failure, attempt.retention_ms, now, hides))
+    this.#put(attempt.id, release(taken, failure, attempt.retentionMs, now, hides))
     return true
   }
 
-  async stuck(older_than_ms: number): Promise<Stuck> {
+  async stuck(olderThanMs: number): Promise<Stuck> {
     const now = this.#clock()
     const countOf = (state: keyof Stuck) => {
       const ages = [...this.#records.values()]
         .filter((record) => record.state === state)
-        .map((record) => now - record.attempted_at)
-        .filter((age_ms) => age_ms >= older_than_ms)
-      return { count: ages.length, oldest_age_ms: ages.reduce((a, b) => Math.max(a, b), 0) }
+        .map((record) => now - record.attemptedAt)
+        .filter((ageMs) => ageMs >= olderThanMs)
+      return { count: ages.length, oldestAgeMs: ages.reduce((a, b) => Math.max(a, b), 0) }
     }
     return { in_progress: countOf('in_progress'), unknown: countOf('unknown'), parked: countOf('parked') }
   }
 
-  async reap({ mode, batch_max, kept_min_ms }: ReapRequest): Promise<Reaped> {
+  async reap({ mode, batchMax, keptMinMs }: ReapRequest): Promise<Reaped> {
     const now = this.#clock()
     const due = [...this.#records].flatMap(([at, record]) => {
       if (record.state !== 'completed' && record.state !== 'retryable') return []
-      const expired = record.changed_at + kept_min_ms > now ? null : expire(record, now)
+      const expired = record.changedAt + keptMinMs > now ? null : expire(record, now)
       return expired === null ? [] : [{ at, expired }]
     })
-    due.sort((a, b) => a.expired.expires_at - b.expired.expires_at)
-    for (const { at, expired } of due.slice(0, batch_max)) {
+    due.sort((a, b) => a.expired.expiresAt - b.expired.expiresAt)
+    for (const { at, expired } of due.slice(0, batchMax)) {
       if (mode === 'expire') this.#records.set(at, expired)
       else {
         this.#records.delete(at)
@@ -200,13 +200,13 @@ class MemoryStore implements Store<Queryable> {
         this.#retentions.delete(at)
       }
     }
-    return { count: Math.min(due.length, batch_max), more: due.length > batch_max }
+    return { count: Math.min(due.length, batchMax), more: due.length > batchMax }
   }
 
   async within(
     tx: Queryable,
     request: ClaimRequest,
-    retention_ms: number,
+    retentionMs: number,
     work: (tx: Queryable, claimed: Run) => Promise<Reply>,
   ): Promise<WithinEnd> {
     const at = address(request.id)
@@ -215,7 +215,7 @@ class MemoryStore implements Store<Queryable> {
     if (decision.kind !== 'run') return { end: 'decided', decision }
     try {
       const reply = await work(tx, decision)
-      this.#put(request.id, complete(decision.record, reply, retention_ms, this.#clock()))
+      this.#put(request.id, complete(decision.record, reply, retentionMs, this.#clock()))
       return { end: 'completed', reply }
     } catch (error) {
       if (before.record === undefined) this.#records.delete(at)
@@ -229,26 +229,26 @@ class MemoryStore implements Store<Queryable> {
   async close(): Promise<void> {}
 
   #claim(request: ClaimRequest): Decision {
-    const { id, claimant, matches, lease_ms, takeover, grace_ms, retention_ms } = request
+    const { id, claimant, matches, leaseMs, takeover, graceMs, retentionMs } = request
     const record = this.#records.get(address(id)) ?? null
-    if (record?.state === 'in_progress' && record.attempt_id === claimant.attempt_id) return ownRun(record)
-    const same_request = record === null || record.state === 'expired' || matches(record.fingerprint)
-    const decision = decide(record, { claimant, same_request, lease_ms, takeover, grace_ms }, this.#clock())
+    if (record?.state === 'in_progress' && record.attemptId === claimant.attemptId) return ownRun(record)
+    const sameRequest = record === null || record.state === 'expired' || matches(record.fingerprint)
+    const decision = decide(record, { claimant, sameRequest, leaseMs, takeover, graceMs }, this.#clock())
     if (decision.kind === 'run' || decision.kind === 'vanished') this.#put(id, decision.record)
-    if (decision.kind === 'run' && retention_ms !== undefined) this.#retentions.set(address(id), retention_ms)
+    if (decision.kind === 'run' && retentionMs !== undefined) this.#retentions.set(address(id), retentionMs)
     return decision
   }
 
   #change(owned: Owned, state: string, next: (record: InProgress) => OnceRecord): void {
     const record = this.#records.get(address(owned.id)) ?? null
-    if (owns(record, owned.fence) && record.attempt_id === owned.attempt_id) this.#put(owned.id, next(record))
+    if (owns(record, owned.fence) && record.attemptId === owned.attemptId) this.#put(owned.id, next(record))
     else requireRepeated(record, owned, state)
   }
 
   /** What the owner says itself also counts where it was given up meanwhile. */
   #answer(owned: Owned, state: string, next: (record: Answerable) => OnceRecord): void {
     const record = this.#records.get(address(owned.id)) ?? null
-    if (mayAnswer(record, owned.fence) && record.attempt_id === owned.attempt_id)
+    if (mayAnswer(record, owned.fence) && record.attemptId === owned.attemptId)
       this.#put(owned.id, next(record))
     else requireRepeated(record, owned, state)
   }
@@ -260,10 +260,10 @@ class MemoryStore implements Store<Queryable> {
     if (before !== undefined && before.fence !== next.fence) {
       const attempt: Attempt = {
         fence: before.fence,
-        attempt_id: before.attempt_id,
+        attemptId: before.attemptId,
         owner: before.owner,
-        started_at: before.attempted_at,
-        ended_at: endOf(before, next.attempted_at),
+        startedAt: before.attemptedAt,
+        endedAt: endOf(before, next.attemptedAt),
         outcome: before.state === 'in_progress' ? 'abandoned' : before.state,
         failure: 'failure' in before ? before.failure : null,
       }
@@ -283,12 +283,12 @@ const NO_DATABASE: Queryable = {
 
 /** When an attempt ended that is superseded now. */
 function endOf(record: OnceRecord, now: number): number {
-  if (record.state === 'in_progress') return record.lease_until
-  return record.state === 'expired' ? now : record.changed_at
+  if (record.state === 'in_progress') return record.leaseUntil
+  return record.state === 'expired' ? now : record.changedAt
 }
 
-function requireRepeated(record: OnceRecord | null, { attempt_id }: Owned, state: string): void {
-  if (record?.attempt_id !== attempt_id || record.state !== state || record.decided)
+function requireRepeated(record: OnceRecord | null, { attemptId }: Owned, state: string): void {
+  if (record?.attemptId !== attemptId || record.state !== state || record.decided)
     throw new OnlyonceError('lease_lost')
 }
 

@@ -11,24 +11,24 @@ storeConformance({ describe, it }, 'memory', async () => ({ store: memory(), beg
 describe('memory', () => {
   it('says that it has no database when work asks for one', async () => {
     const store = memory()
-    const fingerprint = { key_id: 'k', digest: Buffer.alloc(32) }
-    const claimant = { kind: 'transaction', attempt_id: 'a', owner: 'o', fingerprint, trace: null } as const
+    const fingerprint = { keyId: 'k', digest: Buffer.alloc(32) }
+    const claimant = { kind: 'transaction', attemptId: 'a', owner: 'o', fingerprint, trace: null } as const
     const id = { account: 'a', operation: 'o', key: 'k' }
     const attempt = {
       id,
       claimant,
       previous: null,
-      retention_ms: 1,
+      retentionMs: 1,
       isolation: null,
       exclusive: false,
-      strict_tx: false,
-      time_max_ms: 30_000,
+      strictTx: false,
+      timeMaxMs: 30_000,
     }
     const end = await store.transact(
       attempt,
       async (tx) => {
         await tx.query('SELECT 1')
-        return { status: 200, headers: [], body: null, schema: 1, sealed_by: null }
+        return { status: 200, headers: [], body: null, schema: 1, sealedBy: null }
       },
       () => {},
     )

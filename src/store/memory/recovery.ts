@@ -18,7 +18,7 @@ export interface MemoryShelf {
   readonly get: (id: RecordId) => OnceRecord | null
   readonly put: (id: RecordId, next: OnceRecord) => void
   /** What the claim left; the given one where it left none. */
-  readonly retentionOf: (id: RecordId, otherwise_ms: number) => number
+  readonly retentionOf: (id: RecordId, otherwiseMs: number) => number
 }
 
 /** Records that wait for a worker or an operator, in memory. */
@@ -30,49 +30,48 @@ export class MemoryRecovery implements RecoveryStore {
   }
 
   async unattended(request: UnattendedRequest): Promise<readonly Unattended[]> {
-    const { grace_ms, operations, orphaned_ms, limit } = request
+    const { graceMs, operations, orphanedMs, limit } = request
     const now = this.#shelf.now()
     const found: Unattended[] = []
     for (const { id, record } of this.#shelf.all()) {
-      if (record.state === 'in_progress' && record.lease_until + grace_ms <= now)
-        found.push(seenOf(id, record))
-      if (record.state !== 'unknown' || (record.look_at ?? now) > now) continue
+      if (record.state === 'in_progress' && record.leaseUntil + graceMs <= now) found.push(seenOf(id, record))
+      if (record.state !== 'unknown' || (record.lookAt ?? now) > now) continue
       const mine = record.kind !== 'handler_recoverable' || operations.includes(id.operation)
-      if (mine || (record.look_at ?? now) + orphaned_ms <= now) found.push(seenOf(id, record))
+      if (mine || (record.lookAt ?? now) + orphanedMs <= now) found.push(seenOf(id, record))
     }
     return found.slice(0, limit)
   }
 
-  async vanish(seen: Unattended, grace_ms: number, retention_ms: number) {
+  async vanish(seen: Unattended, graceMs: number, retentionMs: number) {
     const now = this.#shelf.now()
     const record = this.#still(seen)
-    if (record?.state !== 'in_progress' || record.lease_until + grace_ms > now) return null
-    const kept_ms = this.#shelf.retentionOf(seen.id, retention_ms)
+    if (record?.state !== 'in_progress' || record.leaseUntil + graceMs > now) return null
+    const keptMs = this.#shelf.retentionOf(seen.id, retentionMs)
     const rerunnable = record.kind === 'handler_rerunnable'
-    const next = rerunnable ? release(record, OWNER_VANISHED, kept_ms, now) : vanish(record, grace_ms, now)
+    const next = rerunnable ? release(record, OWNER_VANISHED, keptMs, now) : vanish(record, graceMs, now)
     this.#shelf.put(seen.id, next)
     return rerunnable ? 'retryable' : 'unknown'
   }
 
-  async takeLook(seen: Unattended, hold_ms: number): Promise<Look | null> {
+  async takeLook(seen: Unattended, holdMs: number): Promise<Look | null> {
     const record = this.#looked(seen)
-    const taken = record === null ? null : takeLook(record, hold_ms, this.#shelf.now())
+    const taken = record === null ? null : takeLook(record, holdMs, this.#shelf.now())
     if (taken === null) return null
     this.#shelf.put(seen.id, taken)
     return { ...seen, looks: taken.looks }
   }
 
-  async endLook(look: Look, end: LookEnd, retention_ms: number): Promise<boolean> {
+  async endLook(look: Look, end: LookEnd, retentionMs: number): Promise<boolean> {
     const record = this.#looked(look)
     if (record === null) return false
-    const kept_ms = this.#shelf.retentionOf(look.id, retention_ms)
-    this.#shelf.put(look.id, endLook(record, end, kept_ms, this.#shelf.now()))
+    const keptMs = this.#shelf.retentionOf(look.id, retentionMs)
+    this.#shelf.put(look.id, endLook(record, end, keptMs, this.#shelf.now()))
     return true
   }
 
-  #still({ id, fence, attempt_id }: Unattended): OnceRecord | null {
+  #still({ id, fence, attemptId }: Unattended): OnceRecord | null {
     const record = this.#shelf.get(id)
-    return record?.fence === fence && record.attempt_id === attempt_id ? record : null
+    return record?.fence === fence && record.attemptId === attemptId ? record : null
   }
 
   #looked(seen: Unattended): Unknown | null {
@@ -82,8 +81,8 @@ export class MemoryRecovery implements RecoveryStore {
 }
 
 function seenOf(id: RecordId, record: OnceRecord): Unattended {
-  const { fence, attempt_id, kind } = record
+  const { fence, attemptId, kind } = record
   const failure = 'failure' in record ? record.failure : null
   const state = record.state as Unattended['state']
-  return { id, fence, attempt_id, kind, state, looks: record.state === 'unknown' ? record.looks : 0, failure }
+  return { id, fence, attemptId, kind, state, looks: record.state === 'unknown' ? record.looks : 0, failure }
 }

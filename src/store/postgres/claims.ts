@@ -27,7 +27,7 @@ export class Claims {
       statement: statements.insertManyInProgress,
       idOf: ({ id }) => id,
       valuesOf: manyValues,
-      attemptOf: ({ claimant }) => claimant.attempt_id,
+      attemptOf: ({ claimant }) => claimant.attemptId,
       answerOf: (row) => (row === null ? null : Number(row[1])),
       alone: (request) => this.#insertAlone(request),
     }
@@ -35,12 +35,12 @@ export class Claims {
 
   /** Waiting too long for a transaction of another's that has the key means that it is in progress there. */
   async claim(request: ClaimRequest): Promise<Decision> {
-    const waited = new Deadline(LIMITS.lock_wait_max_ms)
+    const waited = new Deadline(LIMITS.lockWaitMaxMs)
     try {
       return await this.#claim(request)
     } catch (error) {
       if (classify(error) !== 'lock_wait') throw error
-      return { kind: 'in_progress', retry_after_ms: asLongAgain(waited.elapsed_ms) }
+      return { kind: 'in_progress', retryAfterMs: asLongAgain(waited.elapsedMs) }
     }
   }
 
@@ -49,29 +49,29 @@ export class Claims {
    * which another may do first: then look again, a bounded number of times.
    */
   async #claim(request: ClaimRequest): Promise<Decision> {
-    const { id, claimant, lease_ms, takeover, grace_ms = LIMITS.grace_ms } = request
-    for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
-      const created_at = await this.#group.run(this.#insert, request)
-      if (created_at !== null) {
-        const record = reserve(null, claimant, lease_ms, created_at)
-        return { kind: 'run', record, from: 'none', effects_possible: false }
+    const { id, claimant, leaseMs, takeover, graceMs = LIMITS.graceMs } = request
+    for (let look = 0; look < LIMITS.claimLooksMax; look += 1) {
+      const createdAt = await this.#group.run(this.#insert, request)
+      if (createdAt !== null) {
+        const record = reserve(null, claimant, leaseMs, createdAt)
+        return { kind: 'run', record, from: 'none', effectsPossible: false }
       }
       const row = await this.#look(request)
       if (row === undefined) continue
       const { record, now } = readRecord(row)
       // Ours, by an earlier try of the same attempt whose answer was lost.
-      if (record.attempt_id === claimant.attempt_id && record.state === 'in_progress') return ownRun(record)
-      const same_request = record.state === 'expired' || request.matches(record.fingerprint)
-      const decision = decide(record, { claimant, same_request, lease_ms, takeover, grace_ms }, now)
+      if (record.attemptId === claimant.attemptId && record.state === 'in_progress') return ownRun(record)
+      const sameRequest = record.state === 'expired' || request.matches(record.fingerprint)
+      const decision = decide(record, { claimant, sameRequest, leaseMs, takeover, graceMs }, now)
       if (decision.kind === 'run') {
         const values = supersedeValues(
-          { id, claimant, previous: record, retention_ms: request.retention_ms ?? 0 },
-          { state: 'in_progress', lease_ms },
+          { id, claimant, previous: record, retentionMs: request.retentionMs ?? 0 },
+          { state: 'in_progress', leaseMs },
         )
         const taken = await this.#connections.runBounded(bind(this.#statements.supersede, ...values))
         if (taken.rows.at(-1)!.length === 1) return decision
       } else if (decision.kind === 'vanished') {
-        if (await this.#doubt(request, record.fence, decision.record.failure, grace_ms)) return decision
+        if (await this.#doubt(request, record.fence, decision.record.failure, graceMs)) return decision
       } else return decision
     }
     throw new OnlyonceError('overloaded', {
@@ -95,9 +95,9 @@ export class Claims {
     { id }: ClaimRequest,
     fence: number,
     { code, message }: { code: string; message: string },
-    grace_ms: number,
+    graceMs: number,
   ): Promise<boolean> {
-    const values = [id.account, id.operation, id.key, `${fence}`, code, message, `${grace_ms}`]
+    const values = [id.account, id.operation, id.key, `${fence}`, code, message, `${graceMs}`]
     const { rows } = await this.#connections.runBounded(bind(this.#statements.doubtVanished, ...values))
     return rows.at(-1)!.length === 1
   }
@@ -109,13 +109,13 @@ function manyValues(requests: readonly ClaimRequest[]): string[] {
     texts(({ id }) => id.account),
     texts(({ id }) => id.operation),
     texts(({ id }) => id.key),
-    texts(({ claimant }) => claimant.attempt_id),
+    texts(({ claimant }) => claimant.attemptId),
     texts(({ claimant }) => claimant.owner),
     bytesLiteral(requests.map(({ claimant }) => claimant.fingerprint.digest)),
-    texts(({ claimant }) => claimant.fingerprint.key_id),
+    texts(({ claimant }) => claimant.fingerprint.keyId),
     texts(({ claimant }) => claimant.trace),
-    texts(({ lease_ms }) => `${lease_ms}`),
+    texts(({ leaseMs }) => `${leaseMs}`),
     texts(({ claimant }) => letterOf(claimant.kind)),
-    texts(({ retention_ms }) => (retention_ms === undefined ? null : `${retention_ms}`)),
+    texts(({ retentionMs }) => (retentionMs === undefined ? null : `${retentionMs}`)),
   ]
 }

@@ -15,7 +15,7 @@ import { troubleDetail } from './trouble.ts'
 import { isIdle, unsupported, watchStatus } from './wire.ts'
 
 const readBounds = statement(READ_BOUNDS)
-const WAIT_A_MOMENT = bind(statement(setLockWaitAlone(LIMITS.lock_wait_last_ms)))
+const WAIT_A_MOMENT = bind(statement(setLockWaitAlone(LIMITS.lockWaitLastMs)))
 
 /** The pool, seen through our bounds: every wait ends, and no connection is left in doubt. */
 export class Connections {
@@ -26,14 +26,14 @@ export class Connections {
   /** Transactions at once. One connection stays free for lookups wherever there are more than two. */
   readonly slots: Slots
   /** How many transactions may wait for another's record at once; the last connection is for bystanders. */
-  readonly waiters_max: number
+  readonly waitersMax: number
   readonly habits = new Habits()
   /** Transactions whose record is on its way: each may turn out to wait for another's. */
   finishing = 0
   readonly #pool: Pool
   readonly #prefix = new WeakMap<PoolClient, readonly Bound[]>()
-  readonly #set_lock_wait: Bound
-  readonly #set_idle: Bound
+  readonly #setLockWait: Bound
+  readonly #setIdle: Bound
   readonly #wait: Bound
 
   constructor(pool: Pool, settings: PostgresSettings) {
@@ -42,14 +42,14 @@ export class Connections {
     this.settings = settings
     this.named = settings.pooler === 'none'
     this.size = pool.options.max
-    this.waiters_max = this.size - 1
-    this.#set_lock_wait = bind(statement(setLockWait(settings.lock_wait_max_ms)))
-    this.#wait = bind(statement(setLockWaitAlone(settings.lock_wait_max_ms)))
-    this.#set_idle = bind(statement(setIdle(settings.idle_in_transaction_max_ms)))
+    this.waitersMax = this.size - 1
+    this.#setLockWait = bind(statement(setLockWait(settings.lockWaitMaxMs)))
+    this.#wait = bind(statement(setLockWaitAlone(settings.lockWaitMaxMs)))
+    this.#setIdle = bind(statement(setIdle(settings.idleInTransactionMaxMs)))
     this.slots = new Slots({
       size: this.size > 2 ? this.size - 1 : this.size,
-      waiting_max: LIMITS.waiting_max,
-      wait_max_ms: settings.connection_wait_max_ms,
+      waitingMax: LIMITS.waitingMax,
+      waitMaxMs: settings.connectionWaitMaxMs,
     })
     waitInFront(pool, () => this.slots.waiting)
   }
@@ -72,16 +72,16 @@ export class Connections {
 
   /** Runs something of our own again when it collided, or when its session had lost its statements. */
   async repeat<T>(run: () => Promise<T>): Promise<T> {
-    const deadline = new Deadline(this.settings.statement_max_ms)
+    const deadline = new Deadline(this.settings.statementMaxMs)
     for (let tries = 0; ; tries += 1) {
       try {
         return await run()
       } catch (error) {
-        const lost_statements = error instanceof OnlyonceError && error.code === 'statement_not_prepared'
+        const lostStatements = error instanceof OnlyonceError && error.code === 'statement_not_prepared'
         // Each time one connection is thrown away that has lost its statements; all of them may have.
-        const again = lost_statements ? tries <= this.size : classify(error) === 'collision'
-        const tries_max = Math.max(LIMITS.attempts_max, this.size)
-        if (!again || tries > tries_max || !(await deadline.backOff(tries))) throw error
+        const again = lostStatements ? tries <= this.size : classify(error) === 'collision'
+        const triesMax = Math.max(LIMITS.attemptsMax, this.size)
+        if (!again || tries > triesMax || !(await deadline.backOff(tries))) throw error
       }
     }
   }
@@ -90,8 +90,8 @@ export class Connections {
   async #runBounded(client: PoolClient, bound: Bound): Promise<FlushResult> {
     this.finishing += 1
     try {
-      const wait = this.finishing > this.waiters_max ? WAIT_A_MOMENT : this.#wait
-      const bounds = this.prefix(client).includes(this.#set_lock_wait) || wait === WAIT_A_MOMENT ? [wait] : []
+      const wait = this.finishing > this.waitersMax ? WAIT_A_MOMENT : this.#wait
+      const bounds = this.prefix(client).includes(this.#setLockWait) || wait === WAIT_A_MOMENT ? [wait] : []
       return await flush(client, [...bounds, bound], this.named)
     } finally {
       this.finishing -= 1
@@ -101,12 +101,12 @@ export class Connections {
   /** Lends a connection for a short while, after which it is ended; what fails there is translated. */
   async use<T>(
     borrow: (client: PoolClient) => Promise<T>,
-    max_ms: number = this.settings.statement_max_ms,
+    maxMs: number = this.settings.statementMaxMs,
   ): Promise<T> {
     const client = await this.acquire()
     let failure: Error | undefined
     try {
-      return await inTime(client, max_ms, () => borrow(client))
+      return await inTime(client, maxMs, () => borrow(client))
     } catch (error) {
       if (isBroken(error)) failure = error as Error
       throw this.translate(error)
@@ -144,10 +144,10 @@ export class Connections {
       this.release(client)
       throw new OnlyonceError('option_invalid', { detail: problem })
     }
-    const { statement_max_ms } = this.settings
+    const { statementMaxMs } = this.settings
     await this.#orRelease(
       client,
-      inTime(client, statement_max_ms, () => watchStatus(client)),
+      inTime(client, statementMaxMs, () => watchStatus(client)),
     )
     return client
   }
@@ -197,7 +197,7 @@ export class Connections {
           : setTimeout(() => {
               waiting = false
               reject(new OnlyonceError('pool_exhausted', opens ? { cause: noAnswer() } : {}))
-            }, this.settings.connection_wait_max_ms)
+            }, this.settings.connectionWaitMaxMs)
       this.#pool.connect((error, client) => {
         clearTimeout(timer)
         // The pool's own time-out calls back with an error alone, also after ours: then there is nothing to give back.
@@ -213,17 +213,17 @@ export class Connections {
   }
 
   async #meet(client: PoolClient): Promise<void> {
-    const { lock_wait_max_ms, idle_in_transaction_max_ms, pooler, statement_max_ms } = this.settings
+    const { lockWaitMaxMs, idleInTransactionMaxMs, pooler, statementMaxMs } = this.settings
     if (pooler === 'transaction') {
-      this.#prefix.set(client, [this.#set_lock_wait, this.#set_idle])
+      this.#prefix.set(client, [this.#setLockWait, this.#setIdle])
       return
     }
     const ask = () => flush(client, [bind(readBounds)], this.named)
-    const { rows } = await inTime(client, statement_max_ms, ask)
-    const [lock_ms, idle_ms] = rows[0]!.map((row) => Number(row[0]))
+    const { rows } = await inTime(client, statementMaxMs, ask)
+    const [lockMs, idleMs] = rows[0]!.map((row) => Number(row[0]))
     this.#prefix.set(client, [
-      ...(within(lock_ms!, lock_wait_max_ms) ? [] : [this.#set_lock_wait]),
-      ...(within(idle_ms!, idle_in_transaction_max_ms) ? [] : [this.#set_idle]),
+      ...(within(lockMs!, lockWaitMaxMs) ? [] : [this.#setLockWait]),
+      ...(within(idleMs!, idleInTransactionMaxMs) ? [] : [this.#setIdle]),
     ])
   }
 }
@@ -251,6 +251,6 @@ function listen(client: PoolClient): void {
 }
 
 /** Zero means no bound; a session that is stricter than we are stays as it is. */
-function within(session_ms: number, wanted_ms: number): boolean {
-  return session_ms > 0 && session_ms <= wanted_ms
+function within(sessionMs: number, wantedMs: number): boolean {
+  return sessionMs > 0 && sessionMs <= wantedMs
 }

@@ -35,26 +35,26 @@ export class PostgresDecisions implements DecisionStore {
   }
 
   async list(request: ListRequest): Promise<readonly Listed[]> {
-    const { states, account, key, operation, older_than_ms, limit, after } = request
+    const { states, account, key, operation, olderThanMs, limit, after } = request
     const { rows } = await this.#connections.run(
       bind(
         this.#listing(request),
         arrayLiteral(states),
         account,
         operation,
-        `${older_than_ms}`,
-        after?.attempted_at_us ?? null,
+        `${olderThanMs}`,
+        after?.attemptedAtUs ?? null,
         after?.account ?? null,
         after?.operation ?? null,
         after?.key ?? null,
         `${limit}`,
-        ...(key === null ? [] : [key, `${LIMITS.key_operations_max}`]),
+        ...(key === null ? [] : [key, `${LIMITS.keyOperationsMax}`]),
       ),
     )
     return rows[0]!.map((row) => {
       const record = readSummary(row)
       const { account, operation, key } = record
-      return { record, position: { account, operation, key, attempted_at_us: row.at(-1)! } }
+      return { record, position: { account, operation, key, attemptedAtUs: row.at(-1)! } }
     })
   }
 
@@ -73,7 +73,7 @@ export class PostgresDecisions implements DecisionStore {
 
   async audit({ account, operation, key }: RecordId): Promise<readonly AuditEntry[]> {
     const { rows } = await this.#connections.run(
-      bind(this.#statements.lookAudit, account, operation, key, `${LIMITS.history_max}`),
+      bind(this.#statements.lookAudit, account, operation, key, `${LIMITS.historyMax}`),
     )
     return rows[0]!.map(readAudit).reverse()
   }
@@ -85,9 +85,9 @@ export class PostgresDecisions implements DecisionStore {
     const kept = (await tx.query(lookForDecision.text, [account, operation, key])).rows[0]
     return {
       ...seen,
-      retention_ms: numberOrNull(kept?.retention_ms),
-      waits_for: kept?.waits_for ?? null,
-      void_calls: readList(kept?.void_calls),
+      retentionMs: numberOrNull(kept?.retention_ms),
+      waitsFor: kept?.waits_for ?? null,
+      voidCalls: readList(kept?.void_calls),
     }
   }
 
@@ -106,7 +106,7 @@ export async function inTurn<T>(write: () => Promise<T>): Promise<T> {
     try {
       return await write()
     } catch (error) {
-      if (classify(error) !== 'unique' || tries >= LIMITS.claim_looks_max) throw error
+      if (classify(error) !== 'unique' || tries >= LIMITS.claimLooksMax) throw error
     }
   }
 }
@@ -125,7 +125,7 @@ async function decideWithin(tx: Queryable, text: string, request: DecideRequest)
 }
 
 function decisionValues(
-  { id, from, to, retention_ms, action, by, why, void_call }: DecideRequest,
+  { id, from, to, retentionMs, action, by, why, voidCall }: DecideRequest,
   xid: string | null,
 ): Value[] {
   return [
@@ -133,16 +133,16 @@ function decisionValues(
     id.operation,
     id.key,
     `${from.fence}`,
-    from.attempt_id,
+    from.attemptId,
     from.state,
     to.state,
-    retention_ms === null ? null : `${retention_ms}`,
+    retentionMs === null ? null : `${retentionMs}`,
     ...(to.state === 'completed' ? replyValues(to.reply) : NO_REPLY),
     by,
     why,
     action,
     ...('failure' in to ? [to.failure.code, to.failure.message] : [null, null]),
-    void_call,
+    voidCall,
     xid,
   ]
 }
@@ -152,9 +152,9 @@ const UNFINISHED: readonly string[] = ['in_progress', 'unknown', 'parked']
 /** Turns the columns of SUMMARY_COLUMNS into what an operator sees. */
 function readSummary(row: Row): RecordSummary {
   const [account, operation, key, state, fence, owner, created, attempted, changed, lease, expires] = row
-  const [code, message, version, recovery_point, deadline, look_at, looks, waits_for, retention, void_calls] =
+  const [code, message, version, recoveryPoint, deadline, lookAt, looks, waitsFor, retention, voidCalls] =
     row.slice(11)
-  const [status, schema, kind, waits_step, waits_since] = row.slice(21)
+  const [status, schema, kind, waitsStep, waitsSince] = row.slice(21)
   const failed =
     status == null ? null : failureOfReply({ status: Number(status), schema: Number(schema) }, kindOf(kind!))
   return {
@@ -164,29 +164,29 @@ function readSummary(row: Row): RecordSummary {
     state: state as RecordSummary['state'],
     fence: Number(fence),
     owner: owner!,
-    created_at: Number(created),
-    attempted_at: Number(attempted),
-    changed_at: Number(changed),
-    lease_until: numberOrNull(lease),
-    expires_at: numberOrNull(expires),
+    createdAt: Number(created),
+    attemptedAt: Number(attempted),
+    changedAt: Number(changed),
+    leaseUntil: numberOrNull(lease),
+    expiresAt: numberOrNull(expires),
     failure: code === null ? failed : { code: code!, message: message ?? '' },
-    reply_status: numberOrNull(status),
+    replyStatus: numberOrNull(status),
     version: version ?? null,
-    recovery_point: recovery_point ?? null,
-    deadline_at: numberOrNull(deadline),
-    look_at: numberOrNull(look_at),
+    recoveryPoint: recoveryPoint ?? null,
+    deadlineAt: numberOrNull(deadline),
+    lookAt: numberOrNull(lookAt),
     looks: Number(looks ?? 0),
-    waits_for: waits_for ?? null,
-    waits_step: waits_step ?? null,
-    waits_since: numberOrNull(waits_since),
-    retention_ms: numberOrNull(retention),
-    void_calls: readList(void_calls),
+    waitsFor: waitsFor ?? null,
+    waitsStep: waitsStep ?? null,
+    waitsSince: numberOrNull(waitsSince),
+    retentionMs: numberOrNull(retention),
+    voidCalls: readList(voidCalls),
   }
 }
 
 /** Turns the columns of AUDIT_COLUMNS into an entry. */
 function readAudit(row: Row): AuditEntry {
-  const [seq, at, by, why, action, from, to, fence, call_key] = row
+  const [seq, at, by, why, action, from, to, fence, callKey] = row
   return {
     seq: Number(seq),
     at: Number(at),
@@ -197,7 +197,7 @@ function readAudit(row: Row): AuditEntry {
     from: from as AuditEntry['from'],
     to: to as AuditEntry['to'],
     fence: Number(fence),
-    call_key: call_key ?? null,
+    callKey: callKey ?? null,
   }
 }
 

@@ -7,7 +7,7 @@ describe('a transaction that the server has ended, and the connection with it', 
     ['25P04', 'deadline_exceeded'],
   ])('for %s is told as %s', (code, told) => {
     const lost = Object.assign(new Error('terminating connection'), { code, severity: 'FATAL' })
-    const facts = { failure: null, ended_inside: false, lost, translate: (error: unknown) => error }
+    const facts = { failure: null, endedInside: false, lost, translate: (error: unknown) => error }
     expect(endOfFailedWork(lost, facts)).toMatchObject({ end: 'failed', error: { code: told, cause: lost } })
   })
 })

@@ -8,7 +8,7 @@ export interface Facts {
   /** The last error of a statement of the work that no savepoint has undone. */
   readonly failure: unknown
   /** The work got a statement through that ended the transaction. */
-  readonly ended_inside: boolean
+  readonly endedInside: boolean
   /** Why the connection is gone; null while it lives. */
   readonly lost: unknown
   readonly translate: (error: unknown) => unknown
@@ -16,8 +16,8 @@ export interface Facts {
 
 /** COMMIT has not been sent and ROLLBACK has been tried: unless the work itself committed, nothing happened. */
 export function endOfFailedWork(error: unknown, facts: Facts): TransactionEnd<never> {
-  const { failure, ended_inside, translate } = facts
-  if (ended_inside) return { end: 'ended_inside', error: endedInside(error) }
+  const { failure, endedInside: wasEndedInside, translate } = facts
+  if (wasEndedInside) return { end: 'ended_inside', error: endedInside(error) }
   if (classify(failure) === 'not_owner') return lost()
   if (classify(failure) === 'moved') return { end: 'rerun', error: failure }
   if (facts.lost !== null) return endOfLoss(error, facts)
@@ -89,8 +89,8 @@ export function endByServer(...errors: readonly unknown[]): OnlyonceError | null
 
 function endOfLoss(error: unknown, { failure, lost, translate }: Facts): TransactionEnd<never> {
   if (lost instanceof OnlyonceError) return { end: 'failed', error: lost }
-  const by_server = endByServer(lost, failure)
-  if (by_server !== null) return { end: 'failed', error: by_server }
+  const byServer = endByServer(lost, failure)
+  if (byServer !== null) return { end: 'failed', error: byServer }
   switch (classify(lost)) {
     // pg gave up waiting (query_timeout of the pool): the work is told so, and means nothing by throwing it on.
     case 'unanswered': {
@@ -128,7 +128,7 @@ export function endOfRefusal(error: unknown, { failure, translate }: Facts): Tra
 }
 
 function wentOn(end: TransactionEnd<never>): TransactionEnd<never> {
-  return end.end === 'failed' ? { ...end, went_on: true } : end
+  return end.end === 'failed' ? { ...end, wentOn: true } : end
 }
 
 function lost(): TransactionEnd<never> {

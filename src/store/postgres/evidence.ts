@@ -15,35 +15,35 @@ export async function addEvidence(
   connections: Connections,
   { insertEvidence, insertSignedEvidence, hurry, findWaiting, findVoidCall, hurryRecord }: Statements,
   account: string,
-  call_key: string,
-  { bytes, sealed_by }: Sealed,
+  callKey: string,
+  { bytes, sealedBy }: Sealed,
   signed: Signed | null,
 ): Promise<EvidenceEnd> {
-  const values = [account, call_key, bytes, sealed_by, `${LIMITS.evidence_first_ms}`]
+  const values = [account, callKey, bytes, sealedBy, `${LIMITS.evidenceFirstMs}`]
   const insert =
     signed === null
       ? bind(insertEvidence, ...values)
       : bind(insertSignedEvidence, ...values, signed.by, signed.why)
   const inserted = await inTurn(() => connections.run(insert))
-  await connections.runBounded(bind(hurry, account, call_key))
-  const waiting = await connections.run(bind(findWaiting, account, call_key))
+  await connections.runBounded(bind(hurry, account, callKey))
+  const waiting = await connections.run(bind(findWaiting, account, callKey))
   const end = { kept: inserted.rows[0]!.length > 0, awaited: waiting.rows[0]!.length > 0 }
-  const { rows } = await connections.run(bind(findVoidCall, account, call_key))
+  const { rows } = await connections.run(bind(findVoidCall, account, callKey))
   const row = rows[0]![0]
-  if (row === undefined) return { ...end, void_of: null }
+  if (row === undefined) return { ...end, voidOf: null }
   const id = { account, operation: row[0]!, key: row[1]! }
   await connections.runBounded(bind(hurryRecord, account, id.operation, id.key))
-  return { ...end, void_of: id }
+  return { ...end, voidOf: id }
 }
 
 export async function readEvidence(
   connections: Connections,
   { findEvidence }: Statements,
   { account, operation, key }: RecordId,
-  call_key: string,
+  callKey: string,
 ): Promise<ToldEvidence | null> {
-  const { rows } = await connections.run(bind(findEvidence, account, operation, key, call_key))
+  const { rows } = await connections.run(bind(findEvidence, account, operation, key, callKey))
   const row = rows[0]![0]
   if (row === undefined) return null
-  return { bytes: Buffer.from(row[0]!, 'hex'), sealed_by: row[1] ?? null, received_at: row[2]! }
+  return { bytes: Buffer.from(row[0]!, 'hex'), sealedBy: row[1] ?? null, receivedAt: row[2]! }
 }

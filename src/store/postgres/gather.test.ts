@@ -9,8 +9,8 @@ describe('gathering', () => {
     const sizes: number[] = []
     let answer = () => {}
     const gather = new Gather<number, number>({
-      batch_max: 3,
-      under_way_max: 1,
+      batchMax: 3,
+      underWayMax: 1,
       send: async (batch: Batch) => {
         sizes.push(batch.length)
         await new Promise<void>((resolve) => {
@@ -31,11 +31,11 @@ describe('gathering', () => {
 
   it('refuses more than may wait', async () => {
     const gather = new Gather<number, number>({
-      batch_max: 1,
-      under_way_max: 1,
+      batchMax: 1,
+      underWayMax: 1,
       send: () => new Promise(() => {}),
     })
-    for (let i = 0; i < LIMITS.waiting_max; i += 1) gather.ask(i).catch(() => {})
+    for (let i = 0; i < LIMITS.waitingMax; i += 1) gather.ask(i).catch(() => {})
     await expect(gather.ask(0)).rejects.toMatchObject({ code: 'overloaded' })
   })
 })

@@ -8,9 +8,9 @@ export interface Asked<Item, Answer> {
 }
 
 interface GatherOptions<Item, Answer> {
-  readonly batch_max: number
+  readonly batchMax: number
   /** So many may be on their way before the next has to wait and grow. */
-  readonly under_way_max: number
+  readonly underWayMax: number
   /** Answers everybody in the batch, one way or the other; never throws. */
   readonly send: (batch: readonly Asked<Item, Answer>[]) => Promise<void>
   /** True while no caller is in a hurry: then a batch may be put off for some milliseconds. */
@@ -26,7 +26,7 @@ interface GatherOptions<Item, Answer> {
 export class Gather<Item, Answer> {
   readonly #options: GatherOptions<Item, Answer>
   #asked: Asked<Item, Answer>[] = []
-  #under_way = 0
+  #underWay = 0
   #planned: 'no' | 'now' | 'later' = 'no'
   #timer: NodeJS.Timeout | undefined
 
@@ -37,7 +37,7 @@ export class Gather<Item, Answer> {
   /** Throws `overloaded` when too many wait already. */
   ask(item: Item): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      if (this.#asked.length >= LIMITS.waiting_max) throw new OnlyonceError('overloaded')
+      if (this.#asked.length >= LIMITS.waitingMax) throw new OnlyonceError('overloaded')
       this.#asked.push({ item, resolve, reject })
       this.#plan()
     })
@@ -50,30 +50,30 @@ export class Gather<Item, Answer> {
 
   #plan(): void {
     if (this.#planned === 'now' || this.#asked.length === 0) return
-    const { mayWait, batch_max, under_way_max } = this.#options
-    if (this.#under_way >= under_way_max) return
-    if (mayWait === undefined || !mayWait() || this.#asked.length >= batch_max) {
+    const { mayWait, batchMax, underWayMax } = this.#options
+    if (this.#underWay >= underWayMax) return
+    if (mayWait === undefined || !mayWait() || this.#asked.length >= batchMax) {
       clearTimeout(this.#timer)
       this.#planned = 'now'
       setImmediate(() => this.#send())
     } else if (this.#planned === 'no') {
       this.#planned = 'later'
-      this.#timer = setTimeout(() => this.#send(), LIMITS.look_delay_max_ms)
+      this.#timer = setTimeout(() => this.#send(), LIMITS.lookDelayMaxMs)
     }
   }
 
   #send(): void {
     this.#planned = 'no'
-    const batch = this.#asked.splice(0, this.#options.batch_max)
-    this.#under_way += 1
+    const batch = this.#asked.splice(0, this.#options.batchMax)
+    this.#underWay += 1
     let counted = true
     const letOthersGo = () => {
       if (!counted) return
       counted = false
-      this.#under_way -= 1
+      this.#underWay -= 1
       this.#plan()
     }
-    const overdue = setTimeout(letOthersGo, LIMITS.batch_wait_max_ms)
+    const overdue = setTimeout(letOthersGo, LIMITS.batchWaitMaxMs)
     void this.#options.send(batch).finally(() => {
       clearTimeout(overdue)
       letOthersGo()

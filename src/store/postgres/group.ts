@@ -7,7 +7,7 @@ import { type Asked, Gather } from './gather.ts'
 import type { Value } from './messages.ts'
 import { setGroupBounds } from './sql/group.ts'
 
-const SET_GROUP_BOUNDS = bind(statement(setGroupBounds(LIMITS.lock_wait_group_ms)))
+const SET_GROUP_BOUNDS = bind(statement(setGroupBounds(LIMITS.lockWaitGroupMs)))
 
 /** A write that many may do at once: how one is done alone, and how many are done in one statement. */
 export interface GroupWrite<Item, Answer> {
@@ -44,9 +44,9 @@ export class Group {
   constructor(connections: Connections) {
     this.#connections = connections
     this.#gather = new Gather<Part, unknown>({
-      batch_max: LIMITS.group_max,
+      batchMax: LIMITS.groupMax,
       // With two, groups were half as large and the ratio below was 0.03 lower.
-      under_way_max: 1,
+      underWayMax: 1,
       send: (batch) => this.#send(batch),
     })
   }
@@ -81,10 +81,10 @@ export class Group {
     )
     const { named, settings } = this.#connections
     // Many wait for this answer; what takes longer than a group can is asked again over another connection.
-    const max_ms = Math.min(settings.statement_max_ms, LIMITS.group_max_ms)
+    const maxMs = Math.min(settings.statementMaxMs, LIMITS.groupMaxMs)
     const { rows } = await this.#connections.use(
       (client) => flush(client, [SET_GROUP_BOUNDS, ...bounds], named),
-      max_ms,
+      maxMs,
     )
     groups.forEach(([{ attemptOf, answerOf }, asked], i) => {
       const done = new Map(rows[i + 1]!.map((row) => [row[0], row]))

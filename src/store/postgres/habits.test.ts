@@ -10,7 +10,7 @@ const secret = 'a secret of more than thirty-two bytes.'
 describe('habits', () => {
   it('give a name to what comes again and again', () => {
     const habits = new Habits()
-    for (let i = 1; i < LIMITS.prepare_after; i += 1) expect(habits.nameFor('SELECT $1')).toBeUndefined()
+    for (let i = 1; i < LIMITS.prepareAfter; i += 1) expect(habits.nameFor('SELECT $1')).toBeUndefined()
     const name = habits.nameFor('SELECT $1')
     expect(name).toMatch(/^onlyonce_work_[0-9a-f]{24}$/)
     expect(habits.nameFor('SELECT $1')).toBe(name)
@@ -20,11 +20,11 @@ describe('habits', () => {
   it('name a bounded number of statements, and forget those that never come again', () => {
     const habits = new Habits()
     const names = new Set<string | undefined>()
-    for (let text = 0; text < LIMITS.statements_prepared_max + 50; text += 1) {
-      for (let i = 0; i < LIMITS.prepare_after; i += 1) names.add(habits.nameFor(`SELECT ${text} + $1`))
+    for (let text = 0; text < LIMITS.statementsPreparedMax + 50; text += 1) {
+      for (let i = 0; i < LIMITS.prepareAfter; i += 1) names.add(habits.nameFor(`SELECT ${text} + $1`))
     }
     names.delete(undefined)
-    expect(names.size).toBe(LIMITS.statements_prepared_max)
+    expect(names.size).toBe(LIMITS.statementsPreparedMax)
   })
 
   it('are given up when a table changes below a prepared statement', async () => {
@@ -32,7 +32,7 @@ describe('habits', () => {
     const pool = database.pool({ max: 2 })
     await pool.query('CREATE TABLE orders (id int, note text)')
     await pool.query(`INSERT INTO orders VALUES (1, 'one')`)
-    const once = onlyonce({ store: postgres({ pool, prepare_work: true }), secret })
+    const once = onlyonce({ store: postgres({ pool, prepareWork: true }), secret })
     let runs = 0
     const read = (key: string) =>
       once.transaction({ account: 'a', operation: 'orders.read', key }, async (tx) => {
@@ -54,7 +54,7 @@ describe('habits', () => {
 
   it.each([
     ['unless they are asked for', {}],
-    ['behind a pooler', { pooler: 'transaction', prepare_work: true }],
+    ['behind a pooler', { pooler: 'transaction', prepareWork: true }],
   ] as const)('are not taken up %s', async (_, options) => {
     const pool = (await freshDatabase()).pool({ max: 1 })
     const once = onlyonce({ store: postgres({ pool, ...options }), secret })

@@ -15,13 +15,13 @@ export class Habits {
     const name = this.#names.get(text)
     if (name !== undefined) return name
     const times = (this.#seen.get(text) ?? 0) + 1
-    if (times < LIMITS.prepare_after) {
+    if (times < LIMITS.prepareAfter) {
       // Texts that are never the same (values inside) would fill it: start over rather than grow.
-      if (this.#seen.size >= LIMITS.statements_seen_max) this.#seen.clear()
+      if (this.#seen.size >= LIMITS.statementsSeenMax) this.#seen.clear()
       this.#seen.set(text, times)
       return undefined
     }
-    if (this.#names.size >= LIMITS.statements_prepared_max) return undefined
+    if (this.#names.size >= LIMITS.statementsPreparedMax) return undefined
     const made = `onlyonce_work_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
     this.#names.set(text, made)
     this.#seen.delete(text)

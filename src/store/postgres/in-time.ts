@@ -7,12 +7,12 @@ import { destroy } from './wire.ts'
  * Uses a connection for so long at most; then it is ended. What pg says about that reads as if the server had ended it, so the error says
  * instead that the server did not answer.
  */
-export async function inTime<T>(client: PoolClient, max_ms: number, use: () => Promise<T>): Promise<T> {
+export async function inTime<T>(client: PoolClient, maxMs: number, use: () => Promise<T>): Promise<T> {
   let late = false
   const timer = setTimeout(() => {
     late = true
     destroy(client)
-  }, max_ms)
+  }, maxMs)
   try {
     return await use()
   } catch (error) {

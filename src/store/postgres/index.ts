@@ -18,32 +18,32 @@ export type { PostgresTx } from './tx.ts'
 export function postgres(options: PostgresOptions): Store<PostgresTx> {
   const settings = checkOptions(options)
   if (options.pool !== undefined) return new PostgresStore(options.pool, false, settings)
-  checkAddress(options.connection_string!)
+  checkAddress(options.connectionString!)
   const pool = new pg.Pool({
-    connectionString: options.connection_string,
-    max: options.pool_size ?? 10,
+    connectionString: options.connectionString,
+    max: options.poolSize ?? 10,
     // pg waits for ever by default, and a pool full of connections that were never answered never recovers.
-    connectionTimeoutMillis: settings.connection_wait_max_ms,
+    connectionTimeoutMillis: settings.connectionWaitMaxMs,
     keepAlive: true,
     // As settings of the session they cost nothing; otherwise each transaction has to set them. A pooler
     // may refuse settings at connection time.
     ...(settings.pooler === 'none' && {
-      options: `-c lock_timeout=${settings.lock_wait_max_ms} -c idle_in_transaction_session_timeout=${settings.idle_in_transaction_max_ms}`,
+      options: `-c lock_timeout=${settings.lockWaitMaxMs} -c idle_in_transaction_session_timeout=${settings.idleInTransactionMaxMs}`,
     }),
   })
   return new PostgresStore(pool, true, settings)
 }
 
 /** Before anything is asked for. The error of the parser is not passed on: it holds the whole address, and the password in it. */
-function checkAddress(connection_string: string): void {
+function checkAddress(connectionString: string): void {
   try {
     // pg takes any text for the name of a database, and an empty one for a server on this machine.
-    if (!/^(?:postgres(?:ql)?:\/\/|socket:\/|\/)/.test(connection_string)) throw new Error('no address')
-    new pg.Client({ connectionString: connection_string })
+    if (!/^(?:postgres(?:ql)?:\/\/|socket:\/|\/)/.test(connectionString)) throw new Error('no address')
+    new pg.Client({ connectionString: connectionString })
   } catch {
     throw new OnlyonceError('option_invalid', {
       detail:
-        'connection_string is no address of a database, such as postgres://user@host:5432/name. Percent-encode special characters in user and password.',
+        'connectionString is no address of a database, such as postgres://user@host:5432/name. Percent-encode special characters in user and password.',
     })
   }
 }

@@ -33,7 +33,7 @@ export async function checkKeys(
     for (const key of foreign.filter((one) => !includes(named, one))) {
       // A role that may not delete leaves it listed: the next start only asks again. Other bytes under an id of our own are
       // replaced below: with the digest of the earlier ones this very process could not start again.
-      await connections.runBounded(bind(statements.deleteKeyId, key.purpose, key.key_id)).catch((error) => {
+      await connections.runBounded(bind(statements.deleteKeyId, key.purpose, key.keyId)).catch((error) => {
         if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error
       })
     }
@@ -58,17 +58,17 @@ async function findNamed(
   missing: readonly NamedKey[],
   keys: KeyIds,
 ): Promise<readonly NamedKey[]> {
-  const { key_check_max_ms, statement_max_ms } = connections.settings
+  const { keyCheckMaxMs, statementMaxMs } = connections.settings
   const find = bind(statements.findNamedKeys, ...columns(missing))
   // Not SET LOCAL: outside of a transaction block it leaves a warning in the log of the server.
-  const wait = bind(statement(setLockWaitAlone(connections.settings.lock_wait_max_ms)))
-  const bound = bind(statement(setStatementMaxAlone(key_check_max_ms)))
+  const wait = bind(statement(setLockWaitAlone(connections.settings.lockWaitMaxMs)))
+  const bound = bind(statement(setStatementMaxAlone(keyCheckMaxMs)))
   const waitOf = (client: PoolClient) => (connections.prefix(client).length > 0 ? [wait] : [])
   try {
     const { rows } = await connections.repeat(() =>
       connections.use(
         (client) => flush(client, [...waitOf(client), bound, find], connections.named),
-        key_check_max_ms + statement_max_ms,
+        keyCheckMaxMs + statementMaxMs,
       ),
     )
     return rows.at(-1)!.map(readKey)
@@ -77,7 +77,7 @@ async function findNamed(
     if (fault === 'lock_wait') throw new OnlyonceError('store_unavailable', { cause: error })
     if (fault !== 'too_slow') throw error
     // Not known is not absent: a key too many in the ring does no harm, one too few does.
-    const why = ` Whether records still name them could not be found out in ${key_check_max_ms} ms.`
+    const why = ` Whether records still name them could not be found out in ${keyCheckMaxMs} ms.`
     throw keyRingIncomplete(missing, keys, why, error)
   }
 }
@@ -87,16 +87,16 @@ function currentOf(keys: KeyIds): readonly NamedKey[] {
   return (['fingerprint', 'reply'] as const).flatMap((purpose) =>
     keys[purpose]
       .slice(0, 1)
-      .map((key_id) => ({ purpose, key_id, digest: keys.digestOf?.(purpose, key_id) ?? null })),
+      .map((keyId) => ({ purpose, keyId, digest: keys.digestOf?.(purpose, keyId) ?? null })),
   )
 }
 
 function columns(keys: readonly NamedKey[]): [string, string] {
-  return [arrayLiteral(keys.map((key) => key.purpose)), arrayLiteral(keys.map((key) => key.key_id))]
+  return [arrayLiteral(keys.map((key) => key.purpose)), arrayLiteral(keys.map((key) => key.keyId))]
 }
 
 function readKey(row: Row): NamedKey {
-  return { purpose: row[0] as NamedKey['purpose'], key_id: row[1]!, digest: row[2] ?? null }
+  return { purpose: row[0] as NamedKey['purpose'], keyId: row[1]!, digest: row[2] ?? null }
 }
 
 function includes(keys: readonly NamedKey[], one: NamedKey): boolean {
@@ -104,5 +104,5 @@ function includes(keys: readonly NamedKey[], one: NamedKey): boolean {
 }
 
 function isSame(one: NamedKey, other: NamedKey): boolean {
-  return one.purpose === other.purpose && one.key_id === other.key_id
+  return one.purpose === other.purpose && one.keyId === other.keyId
 }

@@ -13,7 +13,7 @@ import type { Statements } from './statements.ts'
 /** Raised by refuse_former_holder(). */
 const FORMER_HOLDER = 'OO002'
 
-const WAIT = bind(statement(setLockWaitAlone(LIMITS.lock_row_wait_ms)))
+const WAIT = bind(statement(setLockWaitAlone(LIMITS.lockRowWaitMs)))
 
 export class PostgresLocks implements LockStore {
   readonly #connections: Connections
@@ -25,9 +25,9 @@ export class PostgresLocks implements LockStore {
   }
 
   /** The insert decides about a resource that was never locked; else the row, if it is free; else it tells who has it. */
-  async acquire(id: LockId, holder: string, ttl_ms: number): Promise<Acquisition> {
+  async acquire(id: LockId, holder: string, ttlMs: number): Promise<Acquisition> {
     const { insertLock, takeLock, lookLock } = this.#statements
-    const values = [id.account, id.resource, holder, `${ttl_ms}`] as const
+    const values = [id.account, id.resource, holder, `${ttlMs}`] as const
     const bounds = [
       WAIT,
       bind(insertLock, ...values),
@@ -38,18 +38,18 @@ export class PostgresLocks implements LockStore {
       const { rows } = await this.#connections.repeat(() =>
         this.#connections.use((client) => flush(client, bounds, this.#connections.named)),
       )
-      const [token, held_by, left_ms] = rows[3]![0]!
-      if (held_by === holder) return { got: 'lock', token: Number(token) }
-      return { got: 'nothing', retry_after_ms: Math.max(1, Number(left_ms)) }
+      const [token, heldBy, leftMs] = rows[3]![0]!
+      if (heldBy === holder) return { got: 'lock', token: Number(token) }
+      return { got: 'nothing', retryAfterMs: Math.max(1, Number(leftMs)) }
     } catch (error) {
       // It is free, and a transaction of its last holder is still open; or another is just getting it.
       if (classify(error) !== 'lock_wait') throw error
-      return { got: 'nothing', retry_after_ms: LIMITS.lock_poll_max_ms }
+      return { got: 'nothing', retryAfterMs: LIMITS.lockPollMaxMs }
     }
   }
 
-  extend(held: HeldLock, ttl_ms: number): Promise<boolean> {
-    return this.#write(this.#statements.extendLock, held, `${ttl_ms}`)
+  extend(held: HeldLock, ttlMs: number): Promise<boolean> {
+    return this.#write(this.#statements.extendLock, held, `${ttlMs}`)
   }
 
   release(held: HeldLock): Promise<boolean> {

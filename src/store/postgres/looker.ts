@@ -24,9 +24,9 @@ export class Looker {
     // With this many callers ready to run, no lookup is urgent.
     const enough = Math.ceil(connections.size / 2)
     this.#gather = new Gather({
-      batch_max: LIMITS.look_batch_max,
+      batchMax: LIMITS.lookBatchMax,
       // One may be on its way while the answer to another is read.
-      under_way_max: 2,
+      underWayMax: 2,
       send: (batch) => this.#ask(batch),
       mayWait: () => connections.slots.waiting >= enough,
     })

@@ -46,8 +46,8 @@ export function closeMessage(name: string): Message {
 }
 
 export function parseMessage(name: string, text: string): Message {
-  const text_size = Buffer.byteLength(text)
-  const length = 4 + name.length + 1 + text_size + 1 + 2
+  const textSize = Buffer.byteLength(text)
+  const length = 4 + name.length + 1 + textSize + 1 + 2
   return {
     size: 1 + length,
     write(target, start) {
@@ -64,8 +64,8 @@ export function parseMessage(name: string, text: string): Message {
 /** Bind and Execute of the unnamed portal, all rows. */
 export function runMessage(name: string, values: readonly Value[]): Message {
   const sizes = values.map((value) => (value === null ? -1 : Buffer.byteLength(value)))
-  const values_size = sizes.reduce((sum, size) => sum + 4 + Math.max(size, 0), 0)
-  const length = 4 + 1 + name.length + 1 + 2 + 2 * values.length + 2 + values_size + 4
+  const valuesSize = sizes.reduce((sum, size) => sum + 4 + Math.max(size, 0), 0)
+  const length = 4 + 1 + name.length + 1 + 2 + 2 * values.length + 2 + valuesSize + 4
   return {
     size: 1 + length + 10,
     write(target, start) {

@@ -103,7 +103,7 @@ async function applyPending(
   schema: string,
   migrations: readonly Migration[],
 ): Promise<readonly Migration[]> {
-  await client.query(`SET LOCAL lock_timeout = ${LIMITS.migration_wait_max_ms}`)
+  await client.query(`SET LOCAL lock_timeout = ${LIMITS.migrationWaitMaxMs}`)
   // The lock comes before the ledger is read again: a process that waited here finds the work done.
   await client.query('SELECT pg_advisory_xact_lock($1::bigint)', [lockOf(schema)])
   const pending = pendingOf(migrations, await readLedger(client, schema))
@@ -135,13 +135,13 @@ async function applyPending(
 
 /** What is still to be applied, after checking that what was applied is what we know. */
 function pendingOf(migrations: readonly Migration[], ledger: readonly Applied[]): readonly Migration[] {
-  const newest_known = migrations.at(-1)?.version ?? 0
+  const newestKnown = migrations.at(-1)?.version ?? 0
   const applied = new Map(ledger.map((entry) => [entry.version, entry]))
   const newest = ledger.at(-1)
   for (const { requires, name } of ledger) {
-    if (requires > newest_known) {
+    if (requires > newestKnown) {
       throw new OnlyonceError('schema_too_new', {
-        detail: `It has migration ${name}; this version knows up to ${newest_known}.`,
+        detail: `It has migration ${name}; this version knows up to ${newestKnown}.`,
       })
     }
   }

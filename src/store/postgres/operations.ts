@@ -60,7 +60,7 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
 
   step(
     owned: Owned,
-    bounds: StepBounds & Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+    bounds: StepBounds & Pick<Beginning, 'leaseMs' | 'retentionMs'>,
     work: Work<Written>,
     crashPoint: CrashPoint,
   ): Promise<TransactionEnd<Written>> {
@@ -87,17 +87,17 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     }
     // Ours, by an earlier try of the same attempt whose answer was lost.
     const row = await this.#settleRow(beginning)
-    return row?.[1] === beginning.claimant.attempt_id ? 'claimed' : 'conflict'
+    return row?.[1] === beginning.claimant.attemptId ? 'claimed' : 'conflict'
   }
 
   /** A step that is still open holds the row, so the transaction that has the lock knows how it ended. */
   async settleStep(owned: Owned, written: Written): Promise<'committed' | 'rolled_back'> {
-    const deadline = new Deadline(this.#connections.settings.settle_max_ms)
+    const deadline = new Deadline(this.#connections.settings.settleMaxMs)
     for (let tries = 0; ; tries += 1) {
       try {
         const row = await this.#settleRow(owned)
         if (isDone(row, owned, written)) return 'committed'
-        if (row?.[0] !== 'in_progress' || row[1] !== owned.attempt_id) throw new OnlyonceError('lease_lost')
+        if (row?.[0] !== 'in_progress' || row[1] !== owned.attemptId) throw new OnlyonceError('lease_lost')
         return 'rolled_back'
       } catch (cause) {
         if (cause instanceof OnlyonceError && cause.code === 'lease_lost') throw cause
@@ -109,7 +109,7 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   async write(
     owned: Owned,
     written: Written,
-    bounds: Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+    bounds: Pick<Beginning, 'leaseMs' | 'retentionMs'>,
   ): Promise<Owned['place']> {
     const { rows } = await this.#connections.runBounded(this.#write(owned, written, bounds, undefined))
     const row = rows.at(-1)![0]
@@ -120,18 +120,18 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   }
 
   async takeOver(request: TakeOver): Promise<Resumed | null> {
-    const { seen, claimant, lease_ms, head, versions, key_ids = [] } = request
+    const { seen, claimant, leaseMs, head, versions, keyIds = [] } = request
     const { id, fence, state } = seen
-    const { attempt_id, owner, trace, fingerprint } = claimant
+    const { attemptId, owner, trace, fingerprint } = claimant
     const where = [id.account, id.operation, id.key, `${fence}`, state]
     const take = bind(
       this.#statements.takeOver,
       ...where,
-      ...[attempt_id, owner, trace, fingerprint?.digest ?? null, fingerprint?.key_id ?? null],
-      `${lease_ms}`,
-      ...[head?.version ?? null, head?.input.bytes ?? null, head?.input.sealed_by ?? null],
-      ...[numeral(head?.deadline_ms), numeral(head?.retention_ms)],
-      ...[arrayLiteral(versions), arrayLiteral(key_ids)],
+      ...[attemptId, owner, trace, fingerprint?.digest ?? null, fingerprint?.keyId ?? null],
+      `${leaseMs}`,
+      ...[head?.version ?? null, head?.input.bytes ?? null, head?.input.sealedBy ?? null],
+      ...[numeral(head?.deadlineMs), numeral(head?.retentionMs)],
+      ...[arrayLiteral(versions), arrayLiteral(keyIds)],
     )
     const taken = await this.#connections.runBounded(take).catch((error) => {
       // A step of its owner is still open, also where its lease is over.
@@ -146,25 +146,25 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   }
 
   doubt(owned: Owned, { code, message }: Failure, next: NextLook): Promise<void> {
-    const { waits_for, waits_step, looks, in_ms, retention_ms } = next
-    const look = [waits_for, waits_step, `${looks}`, numeral(in_ms), `${retention_ms}`]
+    const { waitsFor, waitsStep, looks, inMs, retentionMs } = next
+    const look = [waitsFor, waitsStep, `${looks}`, numeral(inMs), `${retentionMs}`]
     return this.#leave('unknown', this.#statements.doubtOperation, owned, code, message, ...look)
   }
 
-  async keepFor(owned: Owned, retention_ms: number): Promise<void> {
-    const keep = bind(this.#statements.keepFor, ...ownedValues(owned), `${retention_ms}`)
+  async keepFor(owned: Owned, retentionMs: number): Promise<void> {
+    const keep = bind(this.#statements.keepFor, ...ownedValues(owned), `${retentionMs}`)
     const { rows } = await this.#connections.runBounded(keep)
     if (rows.at(-1)!.length === 0) throw new OnlyonceError('lease_lost')
   }
 
   park(owned: Owned, { code, message }: Failure, waiting: Waiting): Promise<void> {
-    const { waits_for, waits_step, retention_ms, looks } = waiting
-    const values = [code, message, waits_for, waits_step, `${retention_ms}`, `${looks}`]
+    const { waitsFor, waitsStep, retentionMs, looks } = waiting
+    const values = [code, message, waitsFor, waitsStep, `${retentionMs}`, `${looks}`]
     return this.#leave('parked', this.#statements.parkOperation, owned, ...values)
   }
 
-  async abandoned(known: readonly Known[], grace_ms: number, limit: number): Promise<readonly Takable[]> {
-    const values = [...knownValues(known), `${grace_ms}`, `${limit}`]
+  async abandoned(known: readonly Known[], graceMs: number, limit: number): Promise<readonly Takable[]> {
+    const values = [...knownValues(known), `${graceMs}`, `${limit}`]
     return await this.#find(bind(this.#statements.findAbandoned, ...values))
   }
 
@@ -172,37 +172,32 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     return await this.#find(bind(this.#statements.findDue, ...knownValues(known), `${limit}`))
   }
 
-  async longestWaiting(overdue_ms: number, except: readonly string[]): Promise<readonly Takable[]> {
+  async longestWaiting(overdueMs: number, except: readonly string[]): Promise<readonly Takable[]> {
     const { findLongestWaiting } = this.#statements
-    return await this.#find(bind(findLongestWaiting, `${overdue_ms}`, arrayLiteral(except)))
+    return await this.#find(bind(findLongestWaiting, `${overdueMs}`, arrayLiteral(except)))
   }
 
-  addEvidence(
-    account: string,
-    call_key: string,
-    result: Sealed,
-    signed: Signed | null,
-  ): Promise<EvidenceEnd> {
-    return addEvidence(this.#connections, this.#statements, account, call_key, result, signed)
+  addEvidence(account: string, callKey: string, result: Sealed, signed: Signed | null): Promise<EvidenceEnd> {
+    return addEvidence(this.#connections, this.#statements, account, callKey, result, signed)
   }
 
   async progress({ account, operation, key }: RecordId): Promise<Sealed | null> {
     const { rows } = await this.#connections.run(bind(this.#statements.lookProgress, account, operation, key))
     const row = rows[0]![0]
-    return row === undefined ? null : { bytes: Buffer.from(row[0]!, 'hex'), sealed_by: row[1] ?? null }
+    return row === undefined ? null : { bytes: Buffer.from(row[0]!, 'hex'), sealedBy: row[1] ?? null }
   }
 
-  evidence(id: RecordId, call_key: string): Promise<ToldEvidence | null> {
-    return readEvidence(this.#connections, this.#statements, id, call_key)
+  evidence(id: RecordId, callKey: string): Promise<ToldEvidence | null> {
+    return readEvidence(this.#connections, this.#statements, id, callKey)
   }
 
-  async refuseEvidence({ account }: RecordId, call_key: string, received_at: string): Promise<void> {
-    await this.#connections.run(bind(this.#statements.refuseEvidence, account, call_key, received_at))
+  async refuseEvidence({ account }: RecordId, callKey: string, receivedAt: string): Promise<void> {
+    await this.#connections.run(bind(this.#statements.refuseEvidence, account, callKey, receivedAt))
   }
 
   #transact(
     first: () => readonly Bound[],
-    { isolation, time_max_ms }: StepBounds,
+    { isolation, timeMaxMs }: StepBounds,
     work: Work<Written>,
     crashPoint: CrashPoint,
     record: (written: Written) => Bound,
@@ -211,7 +206,7 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
       name: 'step',
       begin: bind(BEGIN[isolation]),
       first,
-      time_max_ms,
+      timeMaxMs,
       finish: (transaction: WorkTransaction<Written>, written: Written) =>
         transaction.commit(written, [...transaction.lastBounds(), record(written)]),
     }
@@ -221,7 +216,7 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
   #write(
     owned: Owned,
     written: Written,
-    { lease_ms, retention_ms }: Pick<Beginning, 'lease_ms' | 'retention_ms'>,
+    { leaseMs, retentionMs }: Pick<Beginning, 'leaseMs' | 'retentionMs'>,
     place: Owned['place'],
   ): Bound {
     const { finishOperation, finishOperationAt, writePoints, writePointsAt } = this.#statements
@@ -229,10 +224,10 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     const at = place === undefined ? [] : [place]
     if (written.state === 'completed') {
       const { reply, count, last } = written
-      const values = [`${retention_ms}`, `${count}`, last, ...replyValues(reply)]
+      const values = [`${retentionMs}`, `${count}`, last, ...replyValues(reply)]
       return bind(place === undefined ? finishOperation : finishOperationAt, ...where, ...values, ...at)
     }
-    const values = [`${lease_ms}`, ...pointValues(written.points)]
+    const values = [`${leaseMs}`, ...pointValues(written.points)]
     return bind(place === undefined ? writePoints : writePointsAt, ...where, ...values, ...at)
   }
 
@@ -245,7 +240,7 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
     const { rows } = await this.#connections.runBounded(bind(statement, ...ownedValues(owned), ...values))
     if (rows.at(-1)!.length === 1) return
     const row = await this.#settleRow(owned)
-    if (row?.[0] !== state || row[1] !== owned.attempt_id) throw new OnlyonceError('lease_lost')
+    if (row?.[0] !== state || row[1] !== owned.attemptId) throw new OnlyonceError('lease_lost')
   }
 
   async #settleRow({ id }: Pick<Owned, 'id'>): Promise<Row | undefined> {
@@ -265,20 +260,20 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
 }
 
 /** The row of `lookNeeds`, if it is still what was seen, tells what it takes to go on with the record. */
-function refuseWhatItLacks({ seen, versions, key_ids = [] }: TakeOver, row: Row | undefined): void {
+function refuseWhatItLacks({ seen, versions, keyIds = [] }: TakeOver, row: Row | undefined): void {
   if (row === undefined || seen.state === 'expired') return
   const [version, ...needed] = row
   if (version != null && !versions.includes(version)) {
     const detail = `It is version ${version} of ${seen.id.operation}.`
     throw new OnlyonceError('operation_unknown', { detail })
   }
-  const missing = needed.find((key_id) => key_id != null && !key_ids.includes(key_id))
+  const missing = needed.find((keyId) => keyId != null && !keyIds.includes(keyId))
   if (missing != null) throw new OnlyonceError('seal_key_unknown', { detail: `Its id is ${missing}.` })
 }
 
 /** The row of `lockToSettle` shows what this attempt has written. */
-function isDone(row: Row | undefined, { attempt_id }: Owned, written: Written): boolean {
-  if (row?.[1] !== attempt_id) return false
+function isDone(row: Row | undefined, { attemptId }: Owned, written: Written): boolean {
+  if (row?.[1] !== attemptId) return false
   // What was decided in the owner's place is not the owner's write.
   if (written.state === 'completed') return row[0] === 'completed' && row[3] !== 't'
   return Number(row[2] ?? 0) >= written.points.count
@@ -288,15 +283,15 @@ function begunValues(
   beginning: Beginning,
   written: Extract<Written, { state: 'in_progress' }> | null,
 ): Value[] {
-  const { head, lease_ms, retention_ms } = beginning
+  const { head, leaseMs, retentionMs } = beginning
   return [
     ...identityValues(beginning),
-    `${lease_ms}`,
+    `${leaseMs}`,
     head.version,
     head.input.bytes,
-    head.input.sealed_by,
-    numeral(head.deadline_ms),
-    `${retention_ms}`,
+    head.input.sealedBy,
+    numeral(head.deadlineMs),
+    `${retentionMs}`,
     ...(written === null ? [null, null, null, null] : pointValues(written.points)),
   ]
 }
@@ -306,15 +301,15 @@ function pointValues({
   last,
   progress,
 }: Extract<Written, { state: 'in_progress' }>['points']): Value[] {
-  return [`${count}`, last, progress.bytes, progress.sealed_by]
+  return [`${count}`, last, progress.bytes, progress.sealedBy]
 }
 
 function knownValues(known: readonly Known[]): Value[] {
   return [arrayLiteral(known.map(({ name }) => name)), arrayLiteral(known.map(({ version }) => version))]
 }
 
-function ownedValues({ id, fence, attempt_id }: Owned): Value[] {
-  return [id.account, id.operation, id.key, `${fence}`, attempt_id]
+function ownedValues({ id, fence, attemptId }: Owned): Value[] {
+  return [id.account, id.operation, id.key, `${fence}`, attemptId]
 }
 
 function numeral(value: number | null | undefined): string | null {

@@ -8,9 +8,9 @@ export interface PostgresOptions {
   /** Your own pool; it stays yours and is not ended by `close`. A pool of n (above two) runs n-1 transactions at once. */
   readonly pool?: Pool
   /** Or a connection string, from which a pool is made that `close` ends. */
-  readonly connection_string?: string
-  /** Connections of the pool that is made from `connection_string`. Above two, one of them stays free for lookups. */
-  readonly pool_size?: number
+  readonly connectionString?: string
+  /** Connections of the pool that is made from `connectionString`. Above two, one of them stays free for lookups. */
+  readonly poolSize?: number
   /** The schema that holds the tables. */
   readonly schema?: string
   /** `apply` installs and upgrades the tables, `verify` only checks them (for a role without DDL rights). */
@@ -21,75 +21,75 @@ export interface PostgresOptions {
    * Prepares statements of the work that come again and again under a name: faster, but PostgreSQL then keeps the
    * parameter types that it inferred at first, also when a column changes its type or `search_path` differs.
    */
-  readonly prepare_work?: boolean
-  readonly lock_wait_max_ms?: number
-  readonly idle_in_transaction_max_ms?: number
-  readonly transaction_max_ms?: number
-  readonly statement_max_ms?: number
-  readonly connection_wait_max_ms?: number
-  readonly settle_max_ms?: number
+  readonly prepareWork?: boolean
+  readonly lockWaitMaxMs?: number
+  readonly idleInTransactionMaxMs?: number
+  readonly transactionMaxMs?: number
+  readonly statementMaxMs?: number
+  readonly connectionWaitMaxMs?: number
+  readonly settleMaxMs?: number
   /** How long a start may look for records that name a key which this process lacks. */
-  readonly key_check_max_ms?: number
+  readonly keyCheckMaxMs?: number
 }
 
 export interface PostgresSettings {
   readonly schema: string
   readonly migrate: 'apply' | 'verify'
   readonly pooler: 'none' | 'transaction'
-  readonly prepare_work: boolean
-  readonly lock_wait_max_ms: number
-  readonly idle_in_transaction_max_ms: number
-  readonly transaction_max_ms: number
-  readonly statement_max_ms: number
-  readonly connection_wait_max_ms: number
-  readonly settle_max_ms: number
-  readonly key_check_max_ms: number
+  readonly prepareWork: boolean
+  readonly lockWaitMaxMs: number
+  readonly idleInTransactionMaxMs: number
+  readonly transactionMaxMs: number
+  readonly statementMaxMs: number
+  readonly connectionWaitMaxMs: number
+  readonly settleMaxMs: number
+  readonly keyCheckMaxMs: number
 }
 
 const NAMES: OptionNames<PostgresOptions> = {
   pool: true,
-  connection_string: true,
-  pool_size: true,
+  connectionString: true,
+  poolSize: true,
   schema: true,
   migrate: true,
   pooler: true,
-  prepare_work: true,
-  lock_wait_max_ms: true,
-  idle_in_transaction_max_ms: true,
-  transaction_max_ms: true,
-  statement_max_ms: true,
-  connection_wait_max_ms: true,
-  settle_max_ms: true,
-  key_check_max_ms: true,
+  prepareWork: true,
+  lockWaitMaxMs: true,
+  idleInTransactionMaxMs: true,
+  transactionMaxMs: true,
+  statementMaxMs: true,
+  connectionWaitMaxMs: true,
+  settleMaxMs: true,
+  keyCheckMaxMs: true,
 }
 
 /** Checks the options once, at the door. */
 export function checkOptions(options: PostgresOptions): PostgresSettings {
   refuseUnknown('postgres()', options, NAMES)
-  if ((options.pool === undefined) === (options.connection_string === undefined)) {
-    refuse('Pass either pool or connection_string to postgres().')
+  if ((options.pool === undefined) === (options.connectionString === undefined)) {
+    refuse('Pass either pool or connectionString to postgres().')
   }
   if (options.pool !== undefined && !isPool(options.pool)) {
     refuse(
       'pool must be a pool of pg, such as new pg.Pool({ … }); a client has one connection, and cannot be used.',
     )
   }
-  const { pool_size } = options
-  if (pool_size !== undefined && (!Number.isSafeInteger(pool_size) || pool_size < 1)) {
-    refuse('pool_size must be a whole number from 1.')
+  const { poolSize } = options
+  if (poolSize !== undefined && (!Number.isSafeInteger(poolSize) || poolSize < 1)) {
+    refuse('poolSize must be a whole number from 1.')
   }
   return {
     schema: checkSchema(options.schema ?? 'onlyonce'),
     migrate: oneOf('migrate', options.migrate ?? 'apply', ['apply', 'verify']),
     pooler: oneOf('pooler', options.pooler ?? 'none', ['none', 'transaction']),
-    prepare_work: options.prepare_work === true && options.pooler !== 'transaction',
-    lock_wait_max_ms: milliseconds(options, 'lock_wait_max_ms'),
-    idle_in_transaction_max_ms: milliseconds(options, 'idle_in_transaction_max_ms'),
-    transaction_max_ms: milliseconds(options, 'transaction_max_ms'),
-    statement_max_ms: milliseconds(options, 'statement_max_ms'),
-    connection_wait_max_ms: milliseconds(options, 'connection_wait_max_ms'),
-    settle_max_ms: milliseconds(options, 'settle_max_ms'),
-    key_check_max_ms: milliseconds(options, 'key_check_max_ms'),
+    prepareWork: options.prepareWork === true && options.pooler !== 'transaction',
+    lockWaitMaxMs: milliseconds(options, 'lockWaitMaxMs'),
+    idleInTransactionMaxMs: milliseconds(options, 'idleInTransactionMaxMs'),
+    transactionMaxMs: milliseconds(options, 'transactionMaxMs'),
+    statementMaxMs: milliseconds(options, 'statementMaxMs'),
+    connectionWaitMaxMs: milliseconds(options, 'connectionWaitMaxMs'),
+    settleMaxMs: milliseconds(options, 'settleMaxMs'),
+    keyCheckMaxMs: milliseconds(options, 'keyCheckMaxMs'),
   }
 }
 
@@ -113,7 +113,7 @@ export function checkSchema(schema: string): string {
   return schema
 }
 
-type Bound = Extract<keyof PostgresSettings, `${string}_ms`>
+type Bound = Extract<keyof PostgresSettings, `${string}Ms`>
 
 function milliseconds(options: PostgresOptions, name: Bound): number {
   const value = options[name] ?? LIMITS[name]

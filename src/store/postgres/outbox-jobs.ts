@@ -10,18 +10,18 @@ export async function takeJobs(
   connections: Connections,
   { takeJobs }: OutboxStatements,
   names: readonly string[],
-  count_max: number,
-  lease_ms: number,
+  countMax: number,
+  leaseMs: number,
 ): Promise<TakenJobs> {
-  const claim_id = randomUUID()
+  const claimId = randomUUID()
   const { rows } = await connections.run(
     ...SOON,
-    bind(takeJobs, arrayLiteral(names), `${count_max}`, claim_id, `${lease_ms}`),
+    bind(takeJobs, arrayLiteral(names), `${countMax}`, claimId, `${leaseMs}`),
   )
-  return { claim_id, jobs: rows[2]!.map(readJob) }
+  return { claimId, jobs: rows[2]!.map(readJob) }
 }
 
-function readJob([account, id, job, key, payload, attempts, staged_at]: Row): TakenJob {
+function readJob([account, id, job, key, payload, attempts, stagedAt]: Row): TakenJob {
   return {
     account: account!,
     id: withPrefix('job', id!),
@@ -29,14 +29,14 @@ function readJob([account, id, job, key, payload, attempts, staged_at]: Row): Ta
     key: key ?? null,
     payload: JSON.parse(payload!),
     attempts: Number(attempts),
-    staged_at: Number(staged_at),
+    stagedAt: Number(stagedAt),
   }
 }
 
 export async function endJobs(
   connections: Connections,
   { deleteDone, keepDone, failJobs }: OutboxStatements,
-  claim_id: string,
+  claimId: string,
   ends: readonly JobEnd[],
 ): Promise<void> {
   const done = ends.filter((end) => end.end === 'done' && !end.keyed)
@@ -49,15 +49,15 @@ export async function endJobs(
     ] as const
   await connections.run(
     BY_INDEX,
-    ...(done.length > 0 ? [bind(deleteDone, claim_id, ...idsOf(done))] : []),
-    ...(kept.length > 0 ? [bind(keepDone, claim_id, ...idsOf(kept))] : []),
+    ...(done.length > 0 ? [bind(deleteDone, claimId, ...idsOf(done))] : []),
+    ...(kept.length > 0 ? [bind(keepDone, claimId, ...idsOf(kept))] : []),
     ...(failed.length > 0
       ? [
           bind(
             failJobs,
-            claim_id,
+            claimId,
             ...idsOf(failed),
-            arrayLiteral(failed.map((end) => (end.end === 'again' ? `${end.wait_ms}` : null))),
+            arrayLiteral(failed.map((end) => (end.end === 'again' ? `${end.waitMs}` : null))),
             arrayLiteral(failed.map(({ failure }) => failure.code)),
             arrayLiteral(failed.map(({ failure }) => failure.message)),
           ),

@@ -13,22 +13,22 @@ export async function take(
   connections: Connections,
   { takeLanes, readLanes, readHeld }: OutboxStatements,
   destination: string,
-  events_max: number,
-  lease_ms: number,
+  eventsMax: number,
+  leaseMs: number,
 ): Promise<Taken | null> {
-  const claim_id = randomUUID()
-  const lanes_max = LIMITS.lanes_taken_max
-  const lane_max = Math.ceil(events_max / lanes_max)
+  const claimId = randomUUID()
+  const lanesMax = LIMITS.lanesTakenMax
+  const laneMax = Math.ceil(eventsMax / lanesMax)
   const { rows } = await connections.run(
     ...SOON,
-    bind(takeLanes, destination, claim_id, `${lease_ms}`, `${lanes_max}`),
-    bind(readLanes, destination, claim_id, `${lane_max}`),
-    bind(readHeld, destination, claim_id, `${events_max}`),
+    bind(takeLanes, destination, claimId, `${leaseMs}`, `${lanesMax}`),
+    bind(readLanes, destination, claimId, `${laneMax}`),
+    bind(readHeld, destination, claimId, `${eventsMax}`),
   )
   const [, , lanes, fresh, held] = rows
   if (lanes!.length === 0) return null
   return {
-    claim_id,
+    claimId,
     lanes: lanes!.map(([lane, batch, place]) => ({
       lane: Number(lane),
       batch: Number(batch),
@@ -66,7 +66,7 @@ function readHeldEvent(row: Row): TakenEvent {
   }
 }
 
-function readEvent([account, id, aggregate, sequence, type, payload, emitted_at]: Row): OutboxEvent {
+function readEvent([account, id, aggregate, sequence, type, payload, emittedAt]: Row): OutboxEvent {
   return {
     id: withPrefix('evt', id!),
     account: account!,
@@ -74,7 +74,7 @@ function readEvent([account, id, aggregate, sequence, type, payload, emitted_at]
     aggregate: aggregate ?? null,
     sequence: sequence === null ? null : Number(sequence),
     payload: JSON.parse(payload!),
-    emitted_at: Number(emitted_at),
+    emittedAt: Number(emittedAt),
   }
 }
 
@@ -82,7 +82,7 @@ function readEvent([account, id, aggregate, sequence, type, payload, emitted_at]
 export async function done(
   connections: Connections,
   statements: OutboxStatements,
-  { destination, claim_id, lanes, hold, again, released }: RoundEnd,
+  { destination, claimId, lanes, hold, again, released }: RoundEnd,
 ): Promise<readonly number[]> {
   const { moveCursors, insertHeld, updateHeld, deleteHeld, promoteHeld } = statements
   const parked = [...hold, ...again].filter(({ next }) => next === 'parked')
@@ -91,19 +91,19 @@ export async function done(
     bind(
       moveCursors,
       destination,
-      claim_id,
+      claimId,
       arrayLiteral(lanes.map(({ lane }) => `${lane}`)),
       arrayLiteral(lanes.map(({ batch }) => `${batch}`)),
       arrayLiteral(lanes.map(({ place }) => `${place}`)),
     ),
-    ...(hold.length > 0 ? [bind(insertHeld, destination, claim_id, ...heldValues(hold))] : []),
-    ...(again.length > 0 ? [bind(updateHeld, destination, claim_id, ...heldValues(again))] : []),
+    ...(hold.length > 0 ? [bind(insertHeld, destination, claimId, ...heldValues(hold))] : []),
+    ...(again.length > 0 ? [bind(updateHeld, destination, claimId, ...heldValues(again))] : []),
     ...(released.length > 0
       ? [
           bind(
             deleteHeld,
             destination,
-            claim_id,
+            claimId,
             arrayLiteral(released.map(({ event }) => event!.account)),
             arrayLiteral(released.map(({ event }) => withoutPrefix(event!.id))),
           ),
@@ -140,7 +140,7 @@ function heldValues(held: readonly HeldEvent[]): Value[] {
     arrayLiteral(held.map(({ event }) => (event.sequence === null ? null : `${event.sequence}`))),
     arrayLiteral(held.map(({ tries }) => `${tries}`)),
     arrayLiteral(held.map(({ refusals }) => `${refusals}`)),
-    arrayLiteral(held.map(({ next }) => (typeof next === 'string' ? null : `${next.wait_ms}`))),
+    arrayLiteral(held.map(({ next }) => (typeof next === 'string' ? null : `${next.waitMs}`))),
     arrayLiteral(held.map(({ next }) => `${next === 'parked'}`)),
     arrayLiteral(held.map(({ failure }) => failure?.code ?? null)),
     arrayLiteral(held.map(({ failure }) => failure?.message ?? null)),

@@ -66,7 +66,7 @@ export class PostgresOutbox implements OutboxStore {
       arrayLiteral(jobs.map(({ job }) => job)),
       arrayLiteral(jobs.map(({ key }) => key ?? '')),
       arrayLiteral(jobs.map(({ payload }) => payload)),
-      arrayLiteral(jobs.map(({ run_after_ms }) => `${run_after_ms}`)),
+      arrayLiteral(jobs.map(({ runAfterMs }) => `${runAfterMs}`)),
       xid,
     ])
     if (rows[0]?.id === null) throw ended()
@@ -84,10 +84,10 @@ export class PostgresOutbox implements OutboxStore {
   async #receive<T>(
     tx: Queryable,
     { xid }: Transaction,
-    { account, source, message_id }: Message,
+    { account, source, messageId }: Message,
     work: () => Promise<T>,
   ): Promise<{ value: T } | null> {
-    const values = [account, source, message_id, xid]
+    const values = [account, source, messageId, xid]
     return await behindSavepoint(tx, async (leave) => {
       const { rows } = await tx.query(this.#statements.insertMessage.text, values)
       const said = plainText(rows[0].said)
@@ -106,15 +106,15 @@ export class PostgresOutbox implements OutboxStore {
   }
 
   async route(): Promise<{ count: number; more: boolean }> {
-    const size_max = LIMITS.outbox_batch_max
-    const { rows } = await this.#connections.run(...SOON, bind(this.#statements.makeBatches, `${size_max}`))
+    const sizeMax = LIMITS.outboxBatchMax
+    const { rows } = await this.#connections.run(...SOON, bind(this.#statements.makeBatches, `${sizeMax}`))
     const sizes = rows[2]!.map(([size]) => Number(size))
     const count = sizes.reduce((sum, size) => sum + size, 0)
-    return { count, more: sizes.some((size) => size >= size_max) }
+    return { count, more: sizes.some((size) => size >= sizeMax) }
   }
 
-  take(destination: string, events_max: number, lease_ms: number): Promise<Taken | null> {
-    return take(this.#connections, this.#statements, destination, events_max, lease_ms)
+  take(destination: string, eventsMax: number, leaseMs: number): Promise<Taken | null> {
+    return take(this.#connections, this.#statements, destination, eventsMax, leaseMs)
   }
 
   done(end: RoundEnd): Promise<readonly number[]> {
@@ -123,25 +123,25 @@ export class PostgresOutbox implements OutboxStore {
 
   async lag(): Promise<readonly Lag[]> {
     const { rows } = await this.#connections.run(bind(this.#statements.readLag))
-    return rows[0]!.map(([destination, count, age_ms, parked]) => ({
+    return rows[0]!.map(([destination, count, ageMs, parked]) => ({
       destination: destination!,
       count: Number(count),
-      oldest_age_ms: Math.max(0, Number(age_ms ?? 0)),
+      oldestAgeMs: Math.max(0, Number(ageMs ?? 0)),
       parked: Number(parked),
     }))
   }
 
-  takeJobs(jobs: readonly string[], count_max: number, lease_ms: number): Promise<TakenJobs> {
-    return takeJobs(this.#connections, this.#statements, jobs, count_max, lease_ms)
+  takeJobs(jobs: readonly string[], countMax: number, leaseMs: number): Promise<TakenJobs> {
+    return takeJobs(this.#connections, this.#statements, jobs, countMax, leaseMs)
   }
 
-  endJobs(claim_id: string, ends: readonly JobEnd[]): Promise<void> {
-    return endJobs(this.#connections, this.#statements, claim_id, ends)
+  endJobs(claimId: string, ends: readonly JobEnd[]): Promise<void> {
+    return endJobs(this.#connections, this.#statements, claimId, ends)
   }
 
   async parked(): Promise<readonly Parked[]> {
     const { rows } = await this.#connections.run(
-      bind(this.#statements.readParked, `${LIMITS.parked_shown_max}`),
+      bind(this.#statements.readParked, `${LIMITS.parkedShownMax}`),
     )
     return rows[0]!.map(([account, id, destination, name, code, message]) => ({
       account: account!,
@@ -159,18 +159,18 @@ export class PostgresOutbox implements OutboxStore {
     return rows[0]!.length > 0
   }
 
-  async clean(retention: { readonly delivered_ms: number; readonly inbox_ms: number }): Promise<boolean> {
+  async clean(retention: { readonly deliveredMs: number; readonly inboxMs: number }): Promise<boolean> {
     const { deleteBatches, deleteMessages, deleteJobs } = this.#statements
-    const [batches_max, rows_max] = [LIMITS.clean_batches_max, LIMITS.clean_rows_max]
-    const delivered_ms = `${retention.delivered_ms}`
+    const [batchesMax, rowsMax] = [LIMITS.cleanBatchesMax, LIMITS.cleanRowsMax]
+    const deliveredMs = `${retention.deliveredMs}`
     const { rows } = await this.#connections.run(
       BY_INDEX,
-      bind(deleteBatches, delivered_ms, `${batches_max}`),
-      bind(deleteJobs, delivered_ms, `${rows_max}`),
-      bind(deleteMessages, `${retention.inbox_ms}`, `${rows_max}`),
+      bind(deleteBatches, deliveredMs, `${batchesMax}`),
+      bind(deleteJobs, deliveredMs, `${rowsMax}`),
+      bind(deleteMessages, `${retention.inboxMs}`, `${rowsMax}`),
     )
     const [batches, jobs, messages] = rows.slice(1).map((counted) => Number(counted[0]![0]))
-    return batches! >= batches_max || jobs! >= rows_max || messages! >= rows_max
+    return batches! >= batchesMax || jobs! >= rowsMax || messages! >= rowsMax
   }
 }
 

@@ -11,7 +11,7 @@ import type { Statements } from './statements.ts'
 interface Completion {
   readonly owned: Owned
   readonly reply: Reply
-  readonly retention_ms: number
+  readonly retentionMs: number
 }
 
 /** What the owner of a record writes. Each write carries the fence, and is safe to repeat. */
@@ -30,15 +30,15 @@ export class OwnerWrites {
       statement: statements.completeMany,
       idOf: ({ owned }) => owned.id,
       valuesOf: manyValues,
-      attemptOf: ({ owned }) => owned.attempt_id,
+      attemptOf: ({ owned }) => owned.attemptId,
       answerOf: (row) => row !== null,
       alone: (completion) => this.#completeAlone(completion),
     }
   }
 
-  async complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
-    const completion = { owned, reply, retention_ms }
-    const large = (reply.body?.length ?? 0) > LIMITS.group_reply_max_bytes
+  async complete(owned: Owned, reply: Reply, retentionMs: number): Promise<void> {
+    const completion = { owned, reply, retentionMs }
+    const large = (reply.body?.length ?? 0) > LIMITS.groupReplyMaxBytes
     const done = large
       ? await this.#completeAlone(completion)
       : await this.#group.run(this.#complete, completion)
@@ -48,11 +48,11 @@ export class OwnerWrites {
   async release(
     owned: Owned,
     { code, message }: Failure,
-    retention_ms: number,
-    effects_possible: boolean,
+    retentionMs: number,
+    effectsPossible: boolean,
   ): Promise<void> {
-    const kept = effects_possible ? letterOf('handler_rerunnable') : null
-    const done = await this.#write(this.#statements.release, owned, `${retention_ms}`, code, message, kept)
+    const kept = effectsPossible ? letterOf('handler_rerunnable') : null
+    const done = await this.#write(this.#statements.release, owned, `${retentionMs}`, code, message, kept)
     if (!done) await this.#requireDone(owned, 'retryable')
   }
 
@@ -61,37 +61,37 @@ export class OwnerWrites {
     return (await this.#write(this.#statements.forget, owned)) || !(await this.#hasTrace(owned))
   }
 
-  async #hasTrace({ id, attempt_id }: Owned): Promise<boolean> {
+  async #hasTrace({ id, attemptId }: Owned): Promise<boolean> {
     const where = [id.account, id.operation, id.key] as const
     const { lookOne, lookAttempt } = this.#statements
     const { rows } = await this.#connections.run(
       bind(lookOne, ...where),
-      bind(lookAttempt, ...where, attempt_id),
+      bind(lookAttempt, ...where, attemptId),
     )
     const found = rows[0]![0]
-    return rows[1]!.length > 0 || (found !== undefined && readRecord(found).record.attempt_id === attempt_id)
+    return rows[1]!.length > 0 || (found !== undefined && readRecord(found).record.attemptId === attemptId)
   }
 
-  async doubt(owned: Owned, { code, message }: Failure, look_in_ms: number): Promise<void> {
-    const done = await this.#write(this.#statements.doubt, owned, code, message, `${look_in_ms}`)
+  async doubt(owned: Owned, { code, message }: Failure, lookInMs: number): Promise<void> {
+    const done = await this.#write(this.#statements.doubt, owned, code, message, `${lookInMs}`)
     if (!done) await this.#requireDone(owned, 'unknown')
   }
 
-  async extend(owned: Owned, lease_ms: number): Promise<void> {
-    const done = await this.#write(this.#statements.extend, owned, `${lease_ms}`)
+  async extend(owned: Owned, leaseMs: number): Promise<void> {
+    const done = await this.#write(this.#statements.extend, owned, `${leaseMs}`)
     if (!done) throw new OnlyonceError('lease_lost')
   }
 
-  #completeAlone({ owned, reply, retention_ms }: Completion): Promise<boolean> {
-    return this.#write(this.#statements.complete, owned, `${retention_ms}`, ...replyValues(reply))
+  #completeAlone({ owned, reply, retentionMs }: Completion): Promise<boolean> {
+    return this.#write(this.#statements.complete, owned, `${retentionMs}`, ...replyValues(reply))
   }
 
   async #write(
     statement: Statement,
-    { id, fence, attempt_id }: Owned,
+    { id, fence, attemptId }: Owned,
     ...values: readonly (string | Buffer | null)[]
   ): Promise<boolean> {
-    const where = [id.account, id.operation, id.key, `${fence}`, attempt_id] as const
+    const where = [id.account, id.operation, id.key, `${fence}`, attemptId] as const
     const { rows } = await this.#connections.runBounded(bind(statement, ...where, ...values))
     return rows.at(-1)!.length === 1
   }
@@ -100,13 +100,13 @@ export class OwnerWrites {
    * No row means that the fence is old, or that this very write was done before and its answer was lost. What an operator or `recover` has
    * decided in the owner's place is not the owner's write, though it stands under its attempt.
    */
-  async #requireDone({ id, attempt_id }: Owned, state: string): Promise<void> {
+  async #requireDone({ id, attemptId }: Owned, state: string): Promise<void> {
     const { rows } = await this.#connections.run(
       bind(this.#statements.lookOne, id.account, id.operation, id.key),
     )
     const found = rows[0]![0]
     const record = found === undefined ? null : readRecord(found).record
-    const own = record?.attempt_id === attempt_id && record.state === state && !record.decided
+    const own = record?.attemptId === attemptId && record.state === state && !record.decided
     if (!own) throw new OnlyonceError('lease_lost')
   }
 }
@@ -118,12 +118,12 @@ function manyValues(completions: readonly Completion[]): string[] {
     texts(({ owned }) => owned.id.operation),
     texts(({ owned }) => owned.id.key),
     texts(({ owned }) => `${owned.fence}`),
-    texts(({ owned }) => owned.attempt_id),
-    texts(({ retention_ms }) => `${retention_ms}`),
+    texts(({ owned }) => owned.attemptId),
+    texts(({ retentionMs }) => `${retentionMs}`),
     texts(({ reply }) => `${reply.status}`),
     texts(({ reply }) => JSON.stringify(reply.headers)),
     bytesLiteral(completions.map(({ reply }) => reply.body)),
     texts(({ reply }) => `${reply.schema}`),
-    texts(({ reply }) => reply.sealed_by),
+    texts(({ reply }) => reply.sealedBy),
   ]
 }

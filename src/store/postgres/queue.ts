@@ -12,7 +12,7 @@ export interface ConnectionQueue {
 class PoolQueue implements ConnectionQueue {
   lent = 0
   readonly #pool: Pool
-  readonly #in_front: (() => number)[] = []
+  readonly #inFront: (() => number)[] = []
 
   constructor(pool: Pool) {
     this.#pool = pool
@@ -22,11 +22,11 @@ class PoolQueue implements ConnectionQueue {
   }
 
   get waiting(): number {
-    return this.#in_front.reduce((sum, count) => sum + count(), this.#pool.waitingCount)
+    return this.#inFront.reduce((sum, count) => sum + count(), this.#pool.waitingCount)
   }
 
   add(count: () => number): void {
-    this.#in_front.push(count)
+    this.#inFront.push(count)
   }
 }
 

@@ -13,7 +13,7 @@ import type { Statements } from './statements.ts'
  * Rows are found by an index, also by a plan that was made while the table was small; and a row that a transaction holds is
  * waited for but a moment.
  */
-const SET_BOUNDS = bind(statement(setGroupBounds(LIMITS.lock_wait_group_ms)))
+const SET_BOUNDS = bind(statement(setGroupBounds(LIMITS.lockWaitGroupMs)))
 
 /**
  * Finds finished records past their retention, and takes them by what was seen of them. Two statements, so that it works
@@ -22,26 +22,26 @@ const SET_BOUNDS = bind(statement(setGroupBounds(LIMITS.lock_wait_group_ms)))
 export async function reap(
   connections: Connections,
   statements: Statements,
-  { mode, batch_max, kept_min_ms }: ReapRequest,
+  { mode, batchMax, keptMinMs }: ReapRequest,
 ): Promise<Reaped> {
-  const find = bind(statements.findReapable, `${kept_min_ms}`, `${batch_max}`)
+  const find = bind(statements.findReapable, `${keptMinMs}`, `${batchMax}`)
   const found = (await runBounded(connections, find)).rows.at(-1)!
   const take = mode === 'delete' ? statements.deleteReapable : statements.expireReapable
-  const taking = (rows: readonly Row[]) => bind(take, `${kept_min_ms}`, ...columns(rows))
-  const deadline = new Deadline(connections.settings.statement_max_ms)
+  const taking = (rows: readonly Row[]) => bind(take, `${keptMinMs}`, ...columns(rows))
+  const deadline = new Deadline(connections.settings.statementMaxMs)
   const count = await takeAll(connections, found, taking, deadline)
-  await reapEvidence(connections, statements, batch_max)
+  await reapEvidence(connections, statements, batchMax)
   // Where all of them are held by others, asking again at once would find the same.
-  return { count, more: found.length === batch_max && count > 0 }
+  return { count, more: found.length === batchMax && count > 0 }
 }
 
 /** What was told about calls is kept far longer than any of them can be in doubt. */
 async function reapEvidence(
   connections: Connections,
   statements: Statements,
-  batch_max: number,
+  batchMax: number,
 ): Promise<void> {
-  const find = bind(statements.findOldEvidence, `${LIMITS.evidence_kept_ms}`, `${batch_max}`)
+  const find = bind(statements.findOldEvidence, `${LIMITS.evidenceKeptMs}`, `${batchMax}`)
   const found = (await runBounded(connections, find)).rows.at(-1)!
   if (found.length === 0) return
   const values = [0, 1].map((column) => arrayLiteral(found.map((row) => row[column]!)))
@@ -73,12 +73,12 @@ async function takeAll(
 /** The bound is kept by the server: it would go on with no caller left. */
 function runBounded(connections: Connections, wanted: Bound): Promise<FlushResult> {
   const { named, settings } = connections
-  const max_ms = Math.min(LIMITS.reap_statement_max_ms, settings.statement_max_ms)
-  const bound = bind(statement(setStatementMaxAlone(max_ms)))
+  const maxMs = Math.min(LIMITS.reapStatementMaxMs, settings.statementMaxMs)
+  const bound = bind(statement(setStatementMaxAlone(maxMs)))
   return connections.repeat(() =>
     connections.use(
       (client) => flush(client, [bound, SET_BOUNDS, wanted], named),
-      max_ms + settings.statement_max_ms,
+      maxMs + settings.statementMaxMs,
     ),
   )
 }

@@ -17,32 +17,32 @@ export class PostgresRecovery implements RecoveryStore {
   }
 
   async unattended(request: UnattendedRequest): Promise<readonly Unattended[]> {
-    const { grace_ms, operations, orphaned_ms, limit } = request
-    const values = [`${grace_ms}`, arrayLiteral(operations), `${orphaned_ms}`, `${limit}`]
+    const { graceMs, operations, orphanedMs, limit } = request
+    const values = [`${graceMs}`, arrayLiteral(operations), `${orphanedMs}`, `${limit}`]
     const { rows } = await this.#connections.run(bind(this.#statements.findUnattended, ...values))
     return rows[0]!.map(readUnattended)
   }
 
   async vanish(
     seen: Unattended,
-    grace_ms: number,
-    retention_ms: number,
+    graceMs: number,
+    retentionMs: number,
   ): Promise<'unknown' | 'retryable' | null> {
     const { code, message } = OWNER_VANISHED
-    const values = [...seenValues(seen), `${grace_ms}`, `${retention_ms}`, code, message]
+    const values = [...seenValues(seen), `${graceMs}`, `${retentionMs}`, code, message]
     const { rows } = await this.#connections.runBounded(bind(this.#statements.vanish, ...values))
     return (rows.at(-1)![0]?.[0] ?? null) as 'unknown' | 'retryable' | null
   }
 
-  async takeLook(seen: Unattended, hold_ms: number): Promise<Look | null> {
-    const values = [...seenValues(seen), `${seen.looks}`, `${hold_ms}`]
+  async takeLook(seen: Unattended, holdMs: number): Promise<Look | null> {
+    const values = [...seenValues(seen), `${seen.looks}`, `${holdMs}`]
     const { rows } = await this.#connections.runBounded(bind(this.#statements.takeLook, ...values))
     const taken = rows.at(-1)![0]
     return taken === undefined ? null : { ...seen, looks: Number(taken[0]) }
   }
 
-  async endLook(look: Look, end: LookEnd, retention_ms: number): Promise<boolean> {
-    const values = [...seenValues(look), `${look.looks}`, ...endValues(end, retention_ms)]
+  async endLook(look: Look, end: LookEnd, retentionMs: number): Promise<boolean> {
+    const values = [...seenValues(look), `${look.looks}`, ...endValues(end, retentionMs)]
     const { rows } = await this.#connections.runBounded(bind(this.#statements.endLook, ...values))
     return rows.at(-1)!.length === 1
   }
@@ -50,14 +50,14 @@ export class PostgresRecovery implements RecoveryStore {
 
 const NO_REPLY: readonly Value[] = [null, null, null, null, null]
 
-function endValues(end: LookEnd, retention_ms: number): Value[] {
+function endValues(end: LookEnd, retentionMs: number): Value[] {
   switch (end.end) {
     case 'found':
-      return ['completed', null, `${retention_ms}`, ...replyValues(end.reply), null, null]
+      return ['completed', null, `${retentionMs}`, ...replyValues(end.reply), null, null]
     case 'void':
-      return ['retryable', null, `${retention_ms}`, ...NO_REPLY, end.failure.code, end.failure.message]
+      return ['retryable', null, `${retentionMs}`, ...NO_REPLY, end.failure.code, end.failure.message]
     case 'again':
-      return ['unknown', `${end.in_ms}`, null, ...NO_REPLY, null, null]
+      return ['unknown', `${end.inMs}`, null, ...NO_REPLY, null, null]
     case 'parked':
       return ['parked', null, null, ...NO_REPLY, end.failure.code, end.failure.message]
     default:
@@ -65,16 +65,16 @@ function endValues(end: LookEnd, retention_ms: number): Value[] {
   }
 }
 
-function seenValues({ id, fence, attempt_id }: Unattended): Value[] {
-  return [id.account, id.operation, id.key, `${fence}`, attempt_id]
+function seenValues({ id, fence, attemptId }: Unattended): Value[] {
+  return [id.account, id.operation, id.key, `${fence}`, attemptId]
 }
 
 function readUnattended(row: Row): Unattended {
-  const [account, operation, key, fence, attempt_id, state, kind, looks, code, message] = row
+  const [account, operation, key, fence, attemptId, state, kind, looks, code, message] = row
   return {
     id: { account: account!, operation: operation!, key: key! },
     fence: Number(fence),
-    attempt_id: attempt_id!,
+    attemptId: attemptId!,
     state: state as Unattended['state'],
     kind: kindOf(kind!),
     looks: Number(looks),

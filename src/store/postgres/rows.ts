@@ -16,19 +16,19 @@ import { plainText } from './type-parsers.ts'
 
 /** Turns the columns of RECORD_COLUMNS into a record. */
 export function readRecord(row: Row): Seen {
-  const [state, fence, attempt_id, owner, digest, key_id, created, attempted, changed, lease, expires] = row
+  const [state, fence, attemptId, owner, digest, keyId, created, attempted, changed, lease, expires] = row
   const common = {
     kind: kindOf(row[21]!),
     decided: row[23] === 't',
-    ...(Number(row[24] ?? 0) > 0 && { has_steps: true }),
+    ...(Number(row[24] ?? 0) > 0 && { hasSteps: true }),
     fence: Number(fence),
-    attempt_id: attempt_id!,
+    attemptId: attemptId!,
     owner: owner!,
-    fingerprint: { key_id: key_id!, digest: bytes(digest!) },
+    fingerprint: { keyId: keyId!, digest: bytes(digest!) },
     trace: row[19] ?? null,
-    created_at: Number(created),
-    attempted_at: Number(attempted),
-    changed_at: Number(changed),
+    createdAt: Number(created),
+    attemptedAt: Number(attempted),
+    changedAt: Number(changed),
   }
   return {
     record: { ...common, ...stateOf(state as OnceRecord['state'], lease!, expires!, row) },
@@ -46,34 +46,34 @@ type Rest<T> = T extends OnceRecord
       T,
       | 'kind'
       | 'decided'
-      | 'has_steps'
+      | 'hasSteps'
       | 'fence'
-      | 'attempt_id'
+      | 'attemptId'
       | 'owner'
       | 'fingerprint'
       | 'trace'
-      | 'created_at'
-      | 'attempted_at'
-      | 'changed_at'
+      | 'createdAt'
+      | 'attemptedAt'
+      | 'changedAt'
     >
   : never
 
 function stateOf(state: OnceRecord['state'], lease: string, expires: string, row: Row): Rest<OnceRecord> {
   switch (state) {
     case 'in_progress':
-      return { state, lease_until: Number(lease) }
+      return { state, leaseUntil: Number(lease) }
     case 'completed':
-      return { state, reply: readReply(row), expires_at: Number(expires) }
+      return { state, reply: readReply(row), expiresAt: Number(expires) }
     case 'retryable':
-      return { state, failure: readFailure(row[15]!, row[16]!), expires_at: Number(expires) }
+      return { state, failure: readFailure(row[15]!, row[16]!), expiresAt: Number(expires) }
     case 'unknown': {
-      const look_at = row[20] == null ? null : Number(row[20])
-      return { state, failure: readFailure(row[15]!, row[16]!), look_at, looks: Number(row[22] ?? 0) }
+      const lookAt = row[20] == null ? null : Number(row[20])
+      return { state, failure: readFailure(row[15]!, row[16]!), lookAt, looks: Number(row[22] ?? 0) }
     }
     case 'parked':
       return { state, failure: readFailure(row[15]!, row[16]!) }
     case 'expired':
-      return { state, expires_at: Number(expires) }
+      return { state, expiresAt: Number(expires) }
     default:
       throw new Error(`unknown state in the database: ${state satisfies never}`)
   }
@@ -104,19 +104,19 @@ function readReply(row: Row): Reply {
     headers: JSON.parse(row[12]!) as Reply['headers'],
     body: row[13] === null || row[13] === undefined ? null : bytes(row[13]),
     schema: Number(row[14]),
-    sealed_by: row[18] ?? null,
+    sealedBy: row[18] ?? null,
   }
 }
 
 /** Turns the columns of ATTEMPT_COLUMNS into an attempt. */
 export function readAttempt(row: Row): Attempt {
-  const [fence, attempt_id, owner, started, ended, outcome, code, message] = row
+  const [fence, attemptId, owner, started, ended, outcome, code, message] = row
   return {
     fence: Number(fence),
-    attempt_id: attempt_id!,
+    attemptId: attemptId!,
     owner: owner!,
-    started_at: Number(started),
-    ended_at: Number(ended),
+    startedAt: Number(started),
+    endedAt: Number(ended),
     outcome: outcome as AttemptOutcome,
     failure: code === null ? null : readFailure(code!, message!),
   }
@@ -125,25 +125,25 @@ export function readAttempt(row: Row): Attempt {
 /** Turns the columns of RESUMED_COLUMNS into an operation in new hands. */
 export function readResumed(row: Row): Resumed {
   const { record } = readRecord(row)
-  const [version, input, input_key, progress, progress_key, points, point_age, sent_age, overdue, ...rest] =
+  const [version, input, inputKey, progress, progressKey, points, pointAge, sentAge, overdue, ...rest] =
     row.slice(RECORD_COLUMN_COUNT)
-  const [retention, looks, place, waited_for, void_calls, effects_possible, vanished, waited_step] = rest
+  const [retention, looks, place, waitedFor, voidCalls, effectsPossible, vanished, waitedStep] = rest
   return {
     record: record as InProgress,
     version: version!,
-    input: { bytes: bytes(input ?? ''), sealed_by: input_key ?? null },
-    progress: progress == null ? null : { bytes: bytes(progress), sealed_by: progress_key ?? null },
+    input: { bytes: bytes(input ?? ''), sealedBy: inputKey ?? null },
+    progress: progress == null ? null : { bytes: bytes(progress), sealedBy: progressKey ?? null },
     count: Number(points ?? 0),
-    point_age_ms: Number(point_age),
-    sent_age_ms: sent_age == null ? null : Number(sent_age),
-    deadline_in_ms: overdue == null ? null : -Number(overdue),
-    retention_ms: Number(retention),
+    pointAgeMs: Number(pointAge),
+    sentAgeMs: sentAge == null ? null : Number(sentAge),
+    deadlineInMs: overdue == null ? null : -Number(overdue),
+    retentionMs: Number(retention),
     looks: Number(looks ?? 0),
     place: place ?? undefined,
-    waited_for: waited_for ?? null,
-    waited_step: waited_step ?? null,
-    void_calls: readList(void_calls),
-    effects_possible: effects_possible === 't',
+    waitedFor: waitedFor ?? null,
+    waitedStep: waitedStep ?? null,
+    voidCalls: readList(voidCalls),
+    effectsPossible: effectsPossible === 't',
     vanished: Number(vanished),
   }
 }
@@ -157,7 +157,7 @@ export function readList(text: string | null | undefined): readonly string[] {
 export function readStuck(rows: readonly Row[]): Stuck {
   const countOf = (state: keyof Stuck) => {
     const row = rows.find((candidate) => candidate[0] === state)
-    return { count: Number(row?.[1] ?? 0), oldest_age_ms: Number(row?.[2] ?? 0) }
+    return { count: Number(row?.[1] ?? 0), oldestAgeMs: Number(row?.[2] ?? 0) }
   }
   return { in_progress: countOf('in_progress'), unknown: countOf('unknown'), parked: countOf('parked') }
 }
@@ -172,8 +172,8 @@ function bytes(hex: string): Buffer {
 
 /** The values of a reply's five columns. */
 export function replyValues(reply: Reply): [string, string, Buffer | null, string, string | null] {
-  const { status, headers, body, schema, sealed_by } = reply
-  return [`${status}`, JSON.stringify(headers), body, `${schema}`, sealed_by]
+  const { status, headers, body, schema, sealedBy } = reply
+  return [`${status}`, JSON.stringify(headers), body, `${schema}`, sealedBy]
 }
 
 /** An array as a literal. */

@@ -30,14 +30,14 @@ export async function settle(
   statements: Statements,
   attempt: TransactionAttempt,
 ): Promise<'committed' | 'rolled_back'> {
-  const deadline = new Deadline(connections.settings.settle_max_ms)
-  const claimant = { ...attempt.claimant, attempt_id: randomUUID() }
+  const deadline = new Deadline(connections.settings.settleMaxMs)
+  const claimant = { ...attempt.claimant, attemptId: randomUUID() }
   const tombstone: TransactionAttempt = { ...attempt, claimant }
   let cause: unknown
   for (let tries = 0; ; tries += 1) {
     try {
       if (await writeRetryable(connections, statements, tombstone, COMMIT_LOST)) return 'rolled_back'
-      const verdict = await readVerdict(connections, statements, attempt, claimant.attempt_id)
+      const verdict = await readVerdict(connections, statements, attempt, claimant.attemptId)
       if (verdict !== null) return verdict
     } catch (error) {
       // An error that keeps us from asking leaves the question open: any other error would say that nothing happened.
@@ -68,20 +68,20 @@ async function readVerdict(
   connections: Connections,
   statements: Statements,
   { id, claimant, previous }: TransactionAttempt,
-  tombstone_id: string,
+  tombstoneId: string,
 ): Promise<'committed' | 'rolled_back' | null> {
   const where = [id.account, id.operation, id.key] as const
   const { rows } = await connections.run(
     bind(statements.lookOne, ...where),
-    bind(statements.lookAttempt, ...where, claimant.attempt_id),
+    bind(statements.lookAttempt, ...where, claimant.attemptId),
   )
   if (rows[1]!.length > 0) return 'committed'
   const row = rows[0]![0]
   if (row === undefined) return null
   const { record } = readRecord(row)
-  if (record.attempt_id === claimant.attempt_id) return 'committed'
+  if (record.attemptId === claimant.attemptId) return 'committed'
   // An earlier write of our own, whose answer was lost in turn.
-  if (record.attempt_id === tombstone_id) return 'rolled_back'
+  if (record.attemptId === tombstoneId) return 'rolled_back'
   // Still what the attempt set out from: the write lost a race that has left no trace. Write again.
   if (previous !== null && record.fence === previous.fence) return null
   return 'rolled_back'

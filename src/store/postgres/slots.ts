@@ -8,8 +8,8 @@ interface Waiting {
 
 /** A fair, bounded semaphore: so many may be in at once, so many may wait, and none for ever. */
 export class Slots {
-  readonly #waiting_max: number
-  readonly #wait_max_ms: number
+  readonly #waitingMax: number
+  readonly #waitMaxMs: number
   #queue: Waiting[] = []
   #head = 0
   #free: number
@@ -17,10 +17,10 @@ export class Slots {
   /** Called whenever a place in the queue was given up. */
   onShorter: () => void = () => {}
 
-  constructor(options: { size: number; waiting_max: number; wait_max_ms: number }) {
+  constructor(options: { size: number; waitingMax: number; waitMaxMs: number }) {
     this.#free = options.size
-    this.#waiting_max = options.waiting_max
-    this.#wait_max_ms = options.wait_max_ms
+    this.#waitingMax = options.waitingMax
+    this.#waitMaxMs = options.waitMaxMs
   }
 
   get waiting(): number {
@@ -33,13 +33,13 @@ export class Slots {
       this.#free -= 1
       return
     }
-    if (this.waiting >= this.#waiting_max) throw new OnlyonceError('overloaded')
+    if (this.waiting >= this.#waitingMax) throw new OnlyonceError('overloaded')
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         waiting.gone = true
         this.#waiting -= 1
         reject(new OnlyonceError('pool_exhausted'))
-      }, this.#wait_max_ms)
+      }, this.#waitMaxMs)
       const waiting: Waiting = {
         gone: false,
         resolve: () => {

@@ -24,7 +24,7 @@ export const BEGIN = {
 export const COMMIT = statement('COMMIT')
 export const ROLLBACK = statement('ROLLBACK')
 export const TRY_LOCK = statement(session.TRY_LOCK)
-export const SET_LAST_WAIT = statement(session.setLockWait(LIMITS.lock_wait_last_ms))
+export const SET_LAST_WAIT = statement(session.setLockWait(LIMITS.lockWaitLastMs))
 
 export type Statements = Readonly<Record<keyof ReturnType<typeof texts>, Statement>>
 

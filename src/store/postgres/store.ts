@@ -50,7 +50,7 @@ export class PostgresStore implements Store<PostgresTx> {
   readonly outbox: PostgresOutbox
   readonly webhooks: WebhookStore
   readonly #pool: Pool
-  readonly #owns_pool: boolean
+  readonly #ownsPool: boolean
   readonly #settings: PostgresSettings
   readonly #connections: Connections
   readonly #statements: Statements
@@ -60,9 +60,9 @@ export class PostgresStore implements Store<PostgresTx> {
   readonly operations: PostgresOperations
   readonly recovery: RecoveryStore
 
-  constructor(pool: Pool, owns_pool: boolean, settings: PostgresSettings) {
+  constructor(pool: Pool, ownsPool: boolean, settings: PostgresSettings) {
     this.#pool = pool
-    this.#owns_pool = owns_pool
+    this.#ownsPool = ownsPool
     this.#settings = settings
     this.#connections = new Connections(pool, settings)
     this.outbox = new PostgresOutbox(this.#connections)
@@ -94,7 +94,7 @@ export class PostgresStore implements Store<PostgresTx> {
 
   async history(id: RecordId): Promise<readonly Attempt[]> {
     const { rows } = await this.#connections.run(
-      bind(this.#statements.lookHistory, id.account, id.operation, id.key, `${LIMITS.history_max}`),
+      bind(this.#statements.lookHistory, id.account, id.operation, id.key, `${LIMITS.historyMax}`),
     )
     return rows[0]!.map(readAttempt).reverse()
   }
@@ -103,24 +103,24 @@ export class PostgresStore implements Store<PostgresTx> {
     return this.#claims.claim(request)
   }
 
-  complete(owned: Owned, reply: Reply, retention_ms: number): Promise<void> {
-    return this.#owner.complete(owned, reply, retention_ms)
+  complete(owned: Owned, reply: Reply, retentionMs: number): Promise<void> {
+    return this.#owner.complete(owned, reply, retentionMs)
   }
 
-  release(owned: Owned, failure: Failure, retention_ms: number, effects_possible = false): Promise<void> {
-    return this.#owner.release(owned, failure, retention_ms, effects_possible)
+  release(owned: Owned, failure: Failure, retentionMs: number, effectsPossible = false): Promise<void> {
+    return this.#owner.release(owned, failure, retentionMs, effectsPossible)
   }
 
   forget(owned: Owned): Promise<boolean> {
     return this.#owner.forget(owned)
   }
 
-  doubt(owned: Owned, failure: Failure, look_in_ms = 0): Promise<void> {
-    return this.#owner.doubt(owned, failure, look_in_ms)
+  doubt(owned: Owned, failure: Failure, lookInMs = 0): Promise<void> {
+    return this.#owner.doubt(owned, failure, lookInMs)
   }
 
-  extend(owned: Owned, lease_ms: number): Promise<void> {
-    return this.#owner.extend(owned, lease_ms)
+  extend(owned: Owned, leaseMs: number): Promise<void> {
+    return this.#owner.extend(owned, leaseMs)
   }
 
   transact(
@@ -139,13 +139,13 @@ export class PostgresStore implements Store<PostgresTx> {
     return writeRetryable(this.#connections, this.#statements, attempt, failure)
   }
 
-  async stuck(older_than_ms: number): Promise<Stuck> {
-    const { rows } = await this.#connections.run(bind(this.#statements.countStuck, `${older_than_ms}`))
+  async stuck(olderThanMs: number): Promise<Stuck> {
+    const { rows } = await this.#connections.run(bind(this.#statements.countStuck, `${olderThanMs}`))
     return readStuck(rows[0]!)
   }
 
-  get doubt_max_ms(): number {
-    return this.#settings.transaction_max_ms + this.#settings.settle_max_ms
+  get doubtMaxMs(): number {
+    return this.#settings.transactionMaxMs + this.#settings.settleMaxMs
   }
 
   reap(request: ReapRequest): Promise<Reaped> {
@@ -155,29 +155,29 @@ export class PostgresStore implements Store<PostgresTx> {
   within(
     tx: Queryable,
     request: ClaimRequest,
-    retention_ms: number,
+    retentionMs: number,
     work: (tx: Queryable, claimed: Run) => Promise<Reply>,
   ): Promise<WithinEnd> {
-    return within(tx, this.#statements, this.#settings, request, retention_ms, work)
+    return within(tx, this.#statements, this.#settings, request, retentionMs, work)
   }
 
   /** Connections that are still in use then are not waited for: their work was given its time before. */
   async close(): Promise<void> {
-    if (!this.#owns_pool) return
+    if (!this.#ownsPool) return
     let timer: NodeJS.Timeout | undefined
     const enough = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, LIMITS.pool_end_max_ms)
+      timer = setTimeout(resolve, LIMITS.poolEndMaxMs)
     })
     await Promise.race([this.#pool.end(), enough])
     clearTimeout(timer)
   }
 
   async #startSchema(): Promise<void> {
-    const { schema, migrate: mode, statement_max_ms } = this.#settings
+    const { schema, migrate: mode, statementMaxMs } = this.#settings
     // First only to see: the common case is answered at once, and must not hang where no server answers.
-    const verified = await this.#connections.use((client) => isMigrated(client, schema), statement_max_ms)
+    const verified = await this.#connections.use((client) => isMigrated(client, schema), statementMaxMs)
     if (verified && mode === 'apply') return
-    const max_ms = statement_max_ms + LIMITS.migration_wait_max_ms
-    await this.#connections.use((client) => migrate(client, { schema, mode }), max_ms)
+    const maxMs = statementMaxMs + LIMITS.migrationWaitMaxMs
+    await this.#connections.use((client) => migrate(client, { schema, mode }), maxMs)
   }
 }

@@ -21,8 +21,8 @@ export function transact(
   const script = {
     name: 'transaction',
     begin: bind(BEGIN[attempt.isolation ?? 'default']),
-    time_max_ms: attempt.time_max_ms,
-    strict: attempt.strict_tx,
+    timeMaxMs: attempt.timeMaxMs,
+    strict: attempt.strictTx,
     ...(attempt.exclusive && {
       before: (transaction: ReplyTransaction) => lockFirst(transaction, statements, attempt),
     }),

@@ -37,11 +37,11 @@ export class TxQuery implements Submittable {
   #left = 0
   #copies = false
 
-  constructor(gate: Gate, named: boolean, inner: PgQuery, query_timeout: number | undefined) {
+  constructor(gate: Gate, named: boolean, inner: PgQuery, queryTimeout: number | undefined) {
     this.#gate = gate
     this.#named = named
     this.#inner = inner
-    this.query_timeout = query_timeout
+    this.query_timeout = queryTimeout
   }
 
   get callback(): Submittable['callback'] {

@@ -64,9 +64,9 @@ export class Tx implements PostgresTx, KeepsOpen {
   /** The last error that no savepoint has undone. With one the transaction is aborted, also where code swallows it. */
   failure: unknown = null
   /** The function got a statement through that ended its transaction: what it did may stand without a record. */
-  ended_inside = false
+  endedInside = false
   /** A text that may hold such a statement is on its way; if its answer is lost, that is not known. */
-  #may_end = false
+  #mayEnd = false
 
   /** `first` gives what has to be asked before anything else. */
   constructor(link: Link, connections: Connections, begin: Bound, first: () => readonly Bound[]) {
@@ -96,13 +96,13 @@ export class Tx implements PostgresTx, KeepsOpen {
    * one that was open and is not any more was ended by the function.
    */
   wasEndedInside(): boolean {
-    if (this.#opened && transactionStatus(this.#link.client!) === 'I') this.ended_inside = true
-    return this.ended_inside
+    if (this.#opened && transactionStatus(this.#link.client!) === 'I') this.endedInside = true
+    return this.endedInside
   }
 
   /** The connection is gone, and with it perhaps the answer to a text that ended the transaction. */
   lostConnection(): void {
-    if (this.#may_end) this.ended_inside = true
+    if (this.#mayEnd) this.endedInside = true
   }
 
   /** From now on every query is refused, also one that was asked for already and not yet sent. */
@@ -176,13 +176,13 @@ export class Tx implements PostgresTx, KeepsOpen {
     if (this.#over) throw new OnlyonceError('transaction_over')
     const { named } = this.#connections
     const query = pgQuery(client, config, values)
-    if (this.#connections.settings.prepare_work) nameHabit(query, this.#connections.habits)
+    if (this.#connections.settings.prepareWork) nameHabit(query, this.#connections.habits)
     if (!this.#begun && !mayFollowBegin(client, query)) {
       await flush(client, this.takeUnsent(), named)
       this.markOpened()
     }
     // Until something is answered, an earlier text may still be what ended it.
-    this.#may_end ||= mayEnd(query)
+    this.#mayEnd ||= mayEnd(query)
     const timeout =
       typeof config === 'string' ? undefined : (config as { query_timeout?: number }).query_timeout
     return new Promise((resolve, reject) => {
@@ -204,7 +204,7 @@ export class Tx implements PostgresTx, KeepsOpen {
       opened: () => this.markOpened(),
       done: (tag) => {
         const ends = tag === 'COMMIT' || tag === 'PREPARE TRANSACTION'
-        if (ends || (tag === 'ROLLBACK' && !isToSavepoint(text ?? ''))) this.ended_inside = true
+        if (ends || (tag === 'ROLLBACK' && !isToSavepoint(text ?? ''))) this.endedInside = true
         else if (tag === 'ROLLBACK') this.failure = null
       },
     }
@@ -214,7 +214,7 @@ export class Tx implements PostgresTx, KeepsOpen {
     this.#answered += 1
     // What the server has answered, and be it with an error, has told its tags before; see done(). A pooler that
     // has lost the server answers too, and knows nothing.
-    if (error === null || !leavesDoubt(error)) this.#may_end = false
+    if (error === null || !leavesDoubt(error)) this.#mayEnd = false
     if (error !== null) this.failure = error
   }
 }

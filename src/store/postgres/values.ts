@@ -6,33 +6,33 @@ type Value = string | Buffer | null
 
 /** The first eight values of every insert: who, under which attempt, with which fingerprint. */
 export function identityValues({ id, claimant }: Pick<TransactionAttempt, 'id' | 'claimant'>): Value[] {
-  const { attempt_id, owner, fingerprint, trace } = claimant
-  const { digest, key_id } = fingerprint
-  return [id.account, id.operation, id.key, attempt_id, owner, digest, key_id, trace]
+  const { attemptId, owner, fingerprint, trace } = claimant
+  const { digest, keyId } = fingerprint
+  return [id.account, id.operation, id.key, attemptId, owner, digest, keyId, trace]
 }
 
 /** The values of `insertInProgress`. */
 export function claimValues(
-  request: Pick<ClaimRequest, 'id' | 'claimant' | 'lease_ms' | 'retention_ms'>,
+  request: Pick<ClaimRequest, 'id' | 'claimant' | 'leaseMs' | 'retentionMs'>,
 ): Value[] {
-  const { claimant, lease_ms, retention_ms } = request
-  const kept = retention_ms === undefined ? null : `${retention_ms}`
-  return [...identityValues(request), `${lease_ms}`, letterOf(claimant.kind), kept]
+  const { claimant, leaseMs, retentionMs } = request
+  const kept = retentionMs === undefined ? null : `${retentionMs}`
+  return [...identityValues(request), `${leaseMs}`, letterOf(claimant.kind), kept]
 }
 
 export function completedValues(
-  attempt: Pick<TransactionAttempt, 'id' | 'claimant' | 'retention_ms'>,
+  attempt: Pick<TransactionAttempt, 'id' | 'claimant' | 'retentionMs'>,
   reply: Reply,
 ): Value[] {
-  const { retention_ms, claimant } = attempt
-  return [...identityValues(attempt), `${retention_ms}`, ...replyValues(reply), letterOf(claimant.kind)]
+  const { retentionMs, claimant } = attempt
+  return [...identityValues(attempt), `${retentionMs}`, ...replyValues(reply), letterOf(claimant.kind)]
 }
 
 export function retryableValues(attempt: TransactionAttempt, failure: Failure): Value[] {
-  const { retention_ms, claimant } = attempt
+  const { retentionMs, claimant } = attempt
   return [
     ...identityValues(attempt),
-    `${retention_ms}`,
+    `${retentionMs}`,
     failure.code,
     failure.message,
     letterOf(claimant.kind),
@@ -41,18 +41,18 @@ export function retryableValues(attempt: TransactionAttempt, failure: Failure): 
 
 /** The state in which a new attempt takes over an old record. */
 export type Next =
-  | { readonly state: 'in_progress'; readonly lease_ms: number }
+  | { readonly state: 'in_progress'; readonly leaseMs: number }
   | { readonly state: 'completed'; readonly reply: Reply }
   | { readonly state: 'retryable'; readonly failure: Failure }
 
 export function supersedeValues(
-  attempt: Pick<TransactionAttempt, 'id' | 'claimant' | 'previous' | 'retention_ms'>,
+  attempt: Pick<TransactionAttempt, 'id' | 'claimant' | 'previous' | 'retentionMs'>,
   next: Next,
   xid: string | null = null,
 ): Value[] {
-  const { id, claimant, previous, retention_ms } = attempt
+  const { id, claimant, previous, retentionMs } = attempt
   if (previous === null) throw new Error('there is nothing to supersede')
-  const { attempt_id, owner, fingerprint, trace } = claimant
+  const { attemptId, owner, fingerprint, trace } = claimant
   return [
     id.account,
     id.operation,
@@ -60,17 +60,17 @@ export function supersedeValues(
     `${previous.fence}`,
     previous.state,
     next.state,
-    attempt_id,
+    attemptId,
     owner,
     fingerprint.digest,
-    fingerprint.key_id,
+    fingerprint.keyId,
     trace,
-    next.state === 'in_progress' ? `${next.lease_ms}` : null,
-    next.state === 'in_progress' ? null : `${retention_ms}`,
+    next.state === 'in_progress' ? `${next.leaseMs}` : null,
+    next.state === 'in_progress' ? null : `${retentionMs}`,
     ...(next.state === 'completed' ? replyValues(next.reply) : [null, null, null, null, null]),
     ...(next.state === 'retryable' ? [next.failure.code, next.failure.message] : [null, null]),
     letterOf(claimant.kind),
-    retention_ms > 0 ? `${retention_ms}` : null,
+    retentionMs > 0 ? `${retentionMs}` : null,
     xid,
   ]
 }

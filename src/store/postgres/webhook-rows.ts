@@ -13,41 +13,41 @@ import type {
 import type { Row } from './flush.ts'
 
 export function readEndpoint(row: Row): WebhookEndpoint {
-  const [id, url, types, description, state, why, created_at, changed_at] = row
+  const [id, url, types, description, state, why, createdAt, changedAt] = row
   return {
     id: withPrefix('we', id!),
     url: url!,
     types: types == null ? null : JSON.parse(types),
     description: description ?? null,
     state: state as WebhookEndpoint['state'],
-    disabled_why: (why ?? null) as WebhookEndpoint['disabled_why'],
-    created_at: Number(created_at),
-    changed_at: Number(changed_at),
+    disabledWhy: (why ?? null) as WebhookEndpoint['disabledWhy'],
+    createdAt: Number(createdAt),
+    changedAt: Number(changedAt),
   }
 }
 
-export function readMessage([id, type, body, created_at]: Row): StoredMessage {
-  return { id: withPrefix('evt', id!), type: type!, body: body!, created_at: Number(created_at) }
+export function readMessage([id, type, body, createdAt]: Row): StoredMessage {
+  return { id: withPrefix('evt', id!), type: type!, body: body!, createdAt: Number(createdAt) }
 }
 
 export function readDelivery(row: Row): WebhookDelivery {
-  const [endpoint, message, type, state, attempts, due_at, created_at, ended_at, status, code, text] = row
+  const [endpoint, message, type, state, attempts, dueAt, createdAt, endedAt, status, code, text] = row
   return {
     endpoint: withPrefix('we', endpoint!),
     message: withPrefix('evt', message!),
     type: type!,
     state: state as WebhookDelivery['state'],
     attempts: Number(attempts),
-    due_at: numberOf(due_at),
-    created_at: Number(created_at),
-    ended_at: numberOf(ended_at),
+    dueAt: numberOf(dueAt),
+    createdAt: Number(createdAt),
+    endedAt: numberOf(endedAt),
     status: numberOf(status),
     failure: failureOf(code, text),
   }
 }
 
 export function readTaken(row: Row): TakenDelivery {
-  const [account, endpoint, message, fence, attempts, type, body, url, state, taken_at, secrets] = row
+  const [account, endpoint, message, fence, attempts, type, body, url, state, takenAt, secrets] = row
   return {
     account: account!,
     endpoint: withPrefix('we', endpoint!),
@@ -57,20 +57,20 @@ export function readTaken(row: Row): TakenDelivery {
     type: type!,
     body: body!,
     url: url!,
-    endpoint_state: state as TakenDelivery['endpoint_state'],
-    taken_at: Number(taken_at),
-    secrets: (JSON.parse(secrets ?? '[]') as [string, string | null][]).map(([hex, sealed_by]) => ({
+    endpointState: state as TakenDelivery['endpointState'],
+    takenAt: Number(takenAt),
+    secrets: (JSON.parse(secrets ?? '[]') as [string, string | null][]).map(([hex, sealedBy]) => ({
       bytes: Buffer.from(hex, 'hex'),
-      sealed_by,
+      sealedBy,
     })),
   }
 }
 
-export function readDeliveryAttempt([fence, ended_at, duration_ms, status, code, text]: Row): WebhookAttempt {
+export function readDeliveryAttempt([fence, endedAt, durationMs, status, code, text]: Row): WebhookAttempt {
   return {
     fence: Number(fence),
-    ended_at: Number(ended_at),
-    duration_ms: Number(duration_ms),
+    endedAt: Number(endedAt),
+    durationMs: Number(durationMs),
     status: numberOf(status),
     failure: failureOf(code, text),
   }
@@ -84,16 +84,14 @@ function failureOf(code: string | null | undefined, message: string | null | und
   return code == null ? null : { code, message: message ?? '' }
 }
 
-export function secretValues({ bytes, sealed_by }: Sealed): [string, Buffer, string | null] {
-  return [randomUUID(), bytes, sealed_by]
+export function secretValues({ bytes, sealedBy }: Sealed): [string, Buffer, string | null] {
+  return [randomUUID(), bytes, sealedBy]
 }
 
 export function idValues({ account, endpoint, message }: DeliveryId): [string, string, string] {
   return [account, withoutPrefix(endpoint), withoutPrefix(message)]
 }
 
-export function afterValues(
-  after: { created_at: number; id: string } | null,
-): [string | null, string | null] {
-  return after === null ? [null, null] : [`${after.created_at}`, withoutPrefix(after.id)]
+export function afterValues(after: { createdAt: number; id: string } | null): [string | null, string | null] {
+  return after === null ? [null, null] : [`${after.createdAt}`, withoutPrefix(after.id)]
 }

@@ -56,14 +56,14 @@ export class PostgresWebhooks implements WebhookStore {
   async createEndpoint(
     draft: EndpointDraft,
     secret: Sealed,
-    count_max: number,
+    countMax: number,
   ): Promise<WebhookEndpoint | 'too_many' | 'url_taken'> {
     const { account, id, url, types, description } = draft
     const { lockEndpoints, insertEndpoint, findUrl } = this.#statements
     const values = [account, withoutPrefix(id), url, types === null ? null : arrayLiteral(types), description]
     const { rows } = await this.#connections.run(
       bind(lockEndpoints, account),
-      bind(insertEndpoint, ...values, ...secretValues(secret), `${count_max}`),
+      bind(insertEndpoint, ...values, ...secretValues(secret), `${countMax}`),
       bind(findUrl, account, url),
     )
     const row = rows[1]![0]
@@ -117,12 +117,12 @@ export class PostgresWebhooks implements WebhookStore {
     return rows.at(-1)!.length > 0
   }
 
-  async rotateSecret(account: string, id: string, secret: Sealed, keep_ms: number): Promise<boolean> {
+  async rotateSecret(account: string, id: string, secret: Sealed, keepMs: number): Promise<boolean> {
     const { lockEndpoint, retireSecrets, insertSecret } = this.#statements
     const of = [account, withoutPrefix(id)] as const
     const { rows } = await this.#connections.run(
       bind(lockEndpoint, ...of),
-      bind(retireSecrets, ...of, `${keep_ms}`, `${LIMITS.webhook_secrets_max - 1}`),
+      bind(retireSecrets, ...of, `${keepMs}`, `${LIMITS.webhookSecretsMax - 1}`),
       bind(insertSecret, ...of, ...secretValues(secret)),
     )
     return rows[2]!.length > 0
@@ -142,21 +142,21 @@ export class PostgresWebhooks implements WebhookStore {
         insertMessages,
         ...of,
         arrayLiteral(messages.map(({ body }) => body)),
-        arrayLiteral(messages.map(({ created_at }) => `${created_at}`)),
+        arrayLiteral(messages.map(({ createdAt }) => `${createdAt}`)),
       ),
       bind(insertDeliveries, ...of),
     )
   }
 
   async take(request: TakeDeliveries): Promise<readonly TakenDelivery[]> {
-    const { count_max, lease_ms, per_endpoint_max, busy } = request
+    const { countMax, leaseMs, perEndpointMax, busy } = request
     const { rows } = await this.#connections.run(
       BY_INDEX,
       bind(
         this.#statements.takeDeliveries,
-        `${count_max}`,
-        `${lease_ms}`,
-        `${per_endpoint_max}`,
+        `${countMax}`,
+        `${leaseMs}`,
+        `${perEndpointMax}`,
         arrayLiteral(busy.map(({ account }) => account)),
         arrayLiteral(busy.map(({ endpoint }) => withoutPrefix(endpoint))),
         arrayLiteral(busy.map(({ count }) => `${count}`)),
@@ -170,25 +170,25 @@ export class PostgresWebhooks implements WebhookStore {
     end,
     status,
     failure,
-    duration_ms,
-    gone_url,
+    durationMs,
+    goneUrl,
   }: DeliveryEnd): Promise<{ ours: boolean; disabled: boolean }> {
     const { endDelivery, disableGone } = this.#statements
-    const gone = [delivery.account, withoutPrefix(delivery.endpoint), gone_url, `${delivery.taken_at}`]
+    const gone = [delivery.account, withoutPrefix(delivery.endpoint), goneUrl, `${delivery.takenAt}`]
     const { rows } = await this.#connections.run(
       bind(
         endDelivery,
         ...idValues(delivery),
         `${delivery.fence}`,
         typeof end === 'object' ? 'pending' : end,
-        typeof end === 'object' ? `${end.wait_ms}` : null,
+        typeof end === 'object' ? `${end.waitMs}` : null,
         status === null ? null : `${status}`,
         failure?.code ?? null,
         failure?.message ?? null,
-        `${Math.round(duration_ms)}`,
+        `${Math.round(durationMs)}`,
         `${delivery.attempts}`,
       ),
-      ...(gone_url === null ? [] : [bind(disableGone, ...gone)]),
+      ...(goneUrl === null ? [] : [bind(disableGone, ...gone)]),
     )
     return { ours: rows[0]!.length > 0, disabled: (rows[1]?.length ?? 0) > 0 }
   }
@@ -202,7 +202,7 @@ export class PostgresWebhooks implements WebhookStore {
 
   async replayRange(
     range: ReplayRange,
-  ): Promise<readonly { created_at: number; id: string; replayed: boolean }[]> {
+  ): Promise<readonly { createdAt: number; id: string; replayed: boolean }[]> {
     const { account, endpoint, from, to, after, limit } = range
     const { rows } = await this.#connections.run(
       bind(
@@ -215,8 +215,8 @@ export class PostgresWebhooks implements WebhookStore {
         `${limit}`,
       ),
     )
-    return rows[0]!.map(([created_at, id, wanted]) => ({
-      created_at: Number(created_at),
+    return rows[0]!.map(([createdAt, id, wanted]) => ({
+      createdAt: Number(createdAt),
       id: withPrefix('evt', id!),
       replayed: wanted === 't',
     }))
@@ -229,8 +229,8 @@ export class PostgresWebhooks implements WebhookStore {
   /** A list that an account asks for ends on the server too: a connection that is only given up here goes on reading there. */
   async #read(list: Bound) {
     // Before the connection is given up, so that the error is the server's.
-    const max_ms = Math.ceil(this.#connections.settings.statement_max_ms / 2)
-    const { rows } = await this.#connections.run(bind(this.#statements.boundRead, `${max_ms}`), list)
+    const maxMs = Math.ceil(this.#connections.settings.statementMaxMs / 2)
+    const { rows } = await this.#connections.run(bind(this.#statements.boundRead, `${maxMs}`), list)
     return rows[1]!
   }
 
@@ -248,18 +248,18 @@ export class PostgresWebhooks implements WebhookStore {
 
   async listAttempts(delivery: DeliveryId): Promise<readonly WebhookAttempt[]> {
     const { rows } = await this.#connections.run(
-      bind(this.#statements.listAttempts, ...idValues(delivery), `${LIMITS.history_max}`),
+      bind(this.#statements.listAttempts, ...idValues(delivery), `${LIMITS.historyMax}`),
     )
     return rows[0]!.map(readDeliveryAttempt).reverse()
   }
 
-  async receive({ account, source, message_id }: Message, job: JobDraft): Promise<string | null> {
+  async receive({ account, source, messageId }: Message, job: JobDraft): Promise<string | null> {
     const { rows } = await this.#connections.runBounded(
       bind(
         this.#statements.receiveMessage,
         account,
         source,
-        message_id,
+        messageId,
         withoutPrefix(job.id),
         job.job,
         job.payload,
@@ -269,15 +269,15 @@ export class PostgresWebhooks implements WebhookStore {
     return row === undefined ? null : withPrefix('job', row[0]!)
   }
 
-  async clean(retention_ms: number): Promise<boolean> {
-    const count_max = LIMITS.webhook_clean_max
-    const values = [`${retention_ms}`, `${count_max}`] as const
+  async clean(retentionMs: number): Promise<boolean> {
+    const countMax = LIMITS.webhookCleanMax
+    const values = [`${retentionMs}`, `${countMax}`] as const
     const { rows } = await this.#connections.run(
       BY_INDEX,
       bind(this.#statements.deleteMessages, ...values),
       bind(this.#statements.deleteEndpoints, ...values),
-      bind(this.#statements.deleteSecrets, `${count_max}`),
+      bind(this.#statements.deleteSecrets, `${countMax}`),
     )
-    return rows.slice(1).some((counted) => Number(counted[0]![0]) >= count_max)
+    return rows.slice(1).some((counted) => Number(counted[0]![0]) >= countMax)
   }
 }

@@ -29,7 +29,7 @@ export async function within(
   statements: Statements,
   settings: PostgresSettings,
   request: ClaimRequest,
-  retention_ms: number,
+  retentionMs: number,
   work: WithinWork,
 ): Promise<WithinEnd> {
   const server = new ServerEnd(tx)
@@ -43,7 +43,7 @@ export async function within(
   try {
     return await alone(tx, { shares: false, inner }, (transaction, enter) =>
       carryFences(transaction, () =>
-        claimAndWork({ tx, transaction, statements, settings }, request, retention_ms, (claimed) =>
+        claimAndWork({ tx, transaction, statements, settings }, request, retentionMs, (claimed) =>
           enter(() => noted(claimed)),
         ),
       ),
@@ -79,7 +79,7 @@ interface Joined {
 function claimAndWork(
   joined: Joined,
   request: ClaimRequest,
-  retention_ms: number,
+  retentionMs: number,
   work: (claimed: Run) => Promise<Reply>,
 ): Promise<WithinEnd> {
   const { tx, transaction, statements } = joined
@@ -88,9 +88,9 @@ function claimAndWork(
     if (!('claimed' in claim)) return claim
     const reply = await work(claim.claimed)
     const { account, operation, key } = request.id
-    const { fence, attempt_id } = claim.claimed.record
-    const owned = [account, operation, key, `${fence}`, attempt_id]
-    const values = [...owned, `${retention_ms}`, ...replyValues(reply), transaction.xid]
+    const { fence, attemptId } = claim.claimed.record
+    const owned = [account, operation, key, `${fence}`, attemptId]
+    const values = [...owned, `${retentionMs}`, ...replyValues(reply), transaction.xid]
     const { rows } = await tx.query(statements.completeWithin.text, values)
     if (rows[0]?.fence === null) leave()
     if (rows.length !== 1) throw new Error('the record that this transaction holds is gone')
@@ -103,9 +103,9 @@ async function claimBounded(joined: Joined, request: ClaimRequest, leave: () => 
   // The caller's own bound on lock waits comes back afterwards; a rollback to the savepoint restores it too.
   const before = await tx.query(
     `SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', $1, true) AS set`,
-    [`${settings.lock_wait_max_ms}`],
+    [`${settings.lockWaitMaxMs}`],
   )
-  const lock_timeout = plainText(before.rows[0].before)
+  const lockTimeout = plainText(before.rows[0].before)
   let claim: Claimed
   try {
     claim = await insertOrDecide(joined, request, leave)
@@ -115,7 +115,7 @@ async function claimBounded(joined: Joined, request: ClaimRequest, leave: () => 
     if (cannotNow(error)) throw new OnlyonceError('store_unavailable', { cause: error })
     throw classify(error) === 'lock_wait' ? new LockWait(error) : error
   }
-  await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [lock_timeout])
+  await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [lockTimeout])
   return claim
 }
 
@@ -124,26 +124,26 @@ async function insertOrDecide(
   request: ClaimRequest,
   leave: () => never,
 ): Promise<Claimed> {
-  const { id, claimant, lease_ms, takeover } = request
+  const { id, claimant, leaseMs, takeover } = request
   const where = [id.account, id.operation, id.key]
-  for (let look = 0; look < LIMITS.claim_looks_max; look += 1) {
+  for (let look = 0; look < LIMITS.claimLooksMax; look += 1) {
     const inserted = await tx.query(statements.insertInProgressWithin.text, [...claimValues(request), xid])
     if (inserted.rows.length === 1) {
-      const [created_at] = Object.values(inserted.rows[0])
-      if (created_at === null) leave()
-      const record = reserve(null, claimant, lease_ms, Number(created_at))
-      return { claimed: { kind: 'run', record, from: 'none', effects_possible: false } }
+      const [createdAt] = Object.values(inserted.rows[0])
+      if (createdAt === null) leave()
+      const record = reserve(null, claimant, leaseMs, Number(createdAt))
+      return { claimed: { kind: 'run', record, from: 'none', effectsPossible: false } }
     }
     const seen = readSeen((await tx.query(statements.lookOneAsText.text, where)).rows[0])
     if (seen === null) continue
     const { record, now } = seen
-    const same_request = record.state === 'expired' || request.matches(record.fingerprint)
-    const decision = decide(record, { claimant, same_request, lease_ms, takeover }, now)
+    const sameRequest = record.state === 'expired' || request.matches(record.fingerprint)
+    const decision = decide(record, { claimant, sameRequest, leaseMs, takeover }, now)
     if (decision.kind !== 'run') return { end: 'decided', decision }
-    const attempt = { id, claimant, previous: record, retention_ms: 0 }
+    const attempt = { id, claimant, previous: record, retentionMs: 0 }
     const taken = await tx.query(
       statements.supersede.text,
-      supersedeValues(attempt, { state: 'in_progress', lease_ms }, xid),
+      supersedeValues(attempt, { state: 'in_progress', leaseMs }, xid),
     )
     if (taken.rows.length === 1) return { claimed: decision }
   }

@@ -17,7 +17,7 @@ export interface Script<Written> {
   readonly begin: Bound
   /** What travels with it, made when it is sent. What fails there fails all that follows. */
   first?(): readonly Bound[]
-  readonly time_max_ms: number
+  readonly timeMaxMs: number
   /** Work that uses none of its transaction is an error, and nothing is written. */
   readonly strict?: boolean
   /** Asked before the work; an end from it is the end. */
@@ -50,8 +50,8 @@ export class WorkTransaction<Written> {
   }
 
   async run(work: Work<Written>): Promise<TransactionEnd<Written>> {
-    const max_ms = Math.min(this.connections.settings.transaction_max_ms, this.#script.time_max_ms)
-    const timer = setTimeout(() => this.link.cut(new OnlyonceError('deadline_exceeded')), max_ms)
+    const maxMs = Math.min(this.connections.settings.transactionMaxMs, this.#script.timeMaxMs)
+    const timer = setTimeout(() => this.link.cut(new OnlyonceError('deadline_exceeded')), maxMs)
     try {
       let written: Written
       try {
@@ -65,7 +65,7 @@ export class WorkTransaction<Written> {
         if (this.link.client === null) await this.link.attachInTime()
         if (this.link.lost !== null) throw this.link.lost
         this.#reach('work.after')
-        if (this.tx.ended_inside) throw new OnlyonceError('transaction_ended_inside')
+        if (this.tx.endedInside) throw new OnlyonceError('transaction_ended_inside')
       } catch (error) {
         return await this.#endOfFailure(error)
       }
@@ -115,8 +115,8 @@ export class WorkTransaction<Written> {
 
   /** When all other connections may be waiting for a record already, this one must not wait for long. */
   #lastWait(): readonly Bound[] {
-    const { finishing, waiters_max } = this.connections
-    return finishing >= waiters_max ? [bind(SET_LAST_WAIT)] : []
+    const { finishing, waitersMax } = this.connections
+    return finishing >= waitersMax ? [bind(SET_LAST_WAIT)] : []
   }
 
   /**
@@ -137,7 +137,7 @@ export class WorkTransaction<Written> {
       // We have not sent COMMIT: whether the connection lives or not, this is a rollback, unless the work ended it.
       await this.rollBack(null)
       if (this.link.lost !== null) this.tx.lostConnection()
-      if (this.tx.ended_inside) return endOfFailedWork(error, this.#facts)
+      if (this.tx.endedInside) return endOfFailedWork(error, this.#facts)
       if (this.link.lost !== null) return this.#endOfLostRecord(error)
       this.#leaveStandby(error)
       return endOfRefusal(error, this.#facts)
@@ -147,8 +147,8 @@ export class WorkTransaction<Written> {
   }
 
   #endOfLostRecord(error: unknown): TransactionEnd<Written> {
-    const by_server = endByServer(error, this.tx.failure)
-    if (by_server !== null) return { end: 'failed', error: by_server }
+    const byServer = endByServer(error, this.tx.failure)
+    if (byServer !== null) return { end: 'failed', error: byServer }
     return { end: 'rerun', error: this.connections.translate(error) }
   }
 
@@ -191,7 +191,7 @@ export class WorkTransaction<Written> {
   ): Promise<TransactionEnd<Written>> {
     // The work may have swallowed that its last answer was lost: a pooler reports that before it hangs up.
     if (leavesDoubt(error)) this.tx.lostConnection()
-    if (this.tx.ended_inside) {
+    if (this.tx.endedInside) {
       await this.rollBack(null)
       return endOfFailedWork(error, this.#facts)
     }
@@ -202,11 +202,11 @@ export class WorkTransaction<Written> {
     if (leavesDoubt(error)) this.link.lose(error)
     await this.rollBack(null, 'after_commit')
     if (this.link.lost !== null) {
-      const by_server = endByServer(error, this.tx.failure)
-      return { end: 'in_doubt', reply: written, error: by_server ?? this.connections.translate(error) }
+      const byServer = endByServer(error, this.tx.failure)
+      return { end: 'in_doubt', reply: written, error: byServer ?? this.connections.translate(error) }
     }
-    const at_record = batch.done === statements - 2
-    if (at_record && classify(error) === 'unique') return { end: 'conflict' }
+    const atRecord = batch.done === statements - 2
+    if (atRecord && classify(error) === 'unique') return { end: 'conflict' }
     const { failure } = this.tx
     if (failure !== null && sqlState(failure) !== null && isBroken(failure)) this.link.lose(failure)
     this.#leaveStandby(error)
@@ -238,10 +238,10 @@ export class WorkTransaction<Written> {
   }
 
   get #facts(): Facts {
-    const { failure, ended_inside } = this.tx
+    const { failure, endedInside } = this.tx
     return {
       failure,
-      ended_inside,
+      endedInside,
       lost: this.link.lost,
       translate: (error) => this.connections.translate(error),
     }

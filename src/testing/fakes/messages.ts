@@ -13,7 +13,7 @@ export const frontend = {
   describe: (): Buffer => message('D', Buffer.from('P'), text('')),
   execute: (portal = ''): Buffer => message('E', text(portal), int32(0)),
   closeStatement: (name: string): Buffer => message('C', Buffer.from('S'), text(name)),
-  copyData: (size_bytes: number): Buffer => message('d', Buffer.alloc(size_bytes, 'x')),
+  copyData: (sizeBytes: number): Buffer => message('d', Buffer.alloc(sizeBytes, 'x')),
   flush: (): Buffer => message('H'),
   sync: (): Buffer => message('S'),
   /** What a driver sends for one statement: Parse, Bind, Describe, Execute, Sync. */

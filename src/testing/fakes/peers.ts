@@ -27,8 +27,8 @@ export class Peer {
   }
 
   /** Waits until so many bytes have come in, and gives all that have. */
-  async receive(count_bytes: number): Promise<Buffer> {
-    await this.until(() => this.received.length >= count_bytes)
+  async receive(countBytes: number): Promise<Buffer> {
+    await this.until(() => this.received.length >= countBytes)
     return this.received
   }
 

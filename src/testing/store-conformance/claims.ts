@@ -14,10 +14,10 @@ export const CLAIMS: Cases = {
     assert.equal(owned.fence, 1)
     const seen = await store.look(id)
     assert.equal(seen?.record.state, 'in_progress')
-    assert.equal(seen?.record.attempt_id, owned.attempt_id)
+    assert.equal(seen?.record.attemptId, owned.attemptId)
     const second = await store.claim(claimOf(id))
     assert.equal(second.kind, 'in_progress')
-    assert.ok(second.kind === 'in_progress' && second.retry_after_ms > 0 && second.retry_after_ms <= LONG_MS)
+    assert.ok(second.kind === 'in_progress' && second.retryAfterMs > 0 && second.retryAfterMs <= LONG_MS)
   },
 
   'gives one of fifty simultaneous claims the right to run': async ({ store }) => {

@@ -28,7 +28,7 @@ export const ENDS: Cases = {
         ],
         body,
         schema: 3,
-        sealed_by: 'k7',
+        sealedBy: 'k7',
       }
       await store.complete(owned, given, LONG_MS)
       const decision = await store.claim(claimOf(id))
@@ -42,7 +42,7 @@ export const ENDS: Cases = {
     await store.complete(await run(store, claimOf(id)), reply('{}'), LONG_MS)
     const seen = await store.look(id)
     assert.ok(seen?.record.state === 'completed')
-    assert.ok(Math.abs(seen.record.expires_at - seen.record.changed_at - LONG_MS) <= 1)
+    assert.ok(Math.abs(seen.record.expiresAt - seen.record.changedAt - LONG_MS) <= 1)
   },
 
   'runs again after a release, with a higher fence and a history': async ({ store }) => {
@@ -53,22 +53,22 @@ export const ENDS: Cases = {
     assert.equal(second.fence, 2)
     const [past, ...rest] = await store.history(id)
     assert.deepEqual(rest, [])
-    assert.equal(past?.attempt_id, first.attempt_id)
+    assert.equal(past?.attemptId, first.attemptId)
     assert.equal(past?.outcome, 'retryable')
     assert.deepEqual(past?.failure, FAILURE)
-    assert.ok(past.started_at <= past.ended_at!)
+    assert.ok(past.startedAt <= past.endedAt!)
   },
 
   'keeps that an earlier attempt may have had effects': async ({ store }) => {
     const id = newId()
     await store.release(await run(store, claimOf(id)), FAILURE, LONG_MS, true)
     const decision = await store.claim(claimOf(id))
-    assert.ok(decision.kind === 'run' && decision.effects_possible)
-    const { fence, attempt_id } = decision.record
+    assert.ok(decision.kind === 'run' && decision.effectsPossible)
+    const { fence, attemptId } = decision.record
     assert.equal(decision.record.kind, 'handler')
-    await store.release({ id, fence, attempt_id }, FAILURE, LONG_MS)
+    await store.release({ id, fence, attemptId }, FAILURE, LONG_MS)
     const after = await store.claim(claimOf(id))
-    assert.ok(after.kind === 'run' && !after.effects_possible)
+    assert.ok(after.kind === 'run' && !after.effectsPossible)
   },
 
   'lets one of fifty simultaneous retries run': async ({ store }) => {
@@ -91,7 +91,7 @@ export const ENDS: Cases = {
     assert.deepEqual(await store.history(id), [])
     // Asked once more, when another has the key by now: nothing of the other's is removed.
     assert.equal(await store.forget(owned), true)
-    assert.equal((await store.look(id))?.record.attempt_id, other.attempt_id)
+    assert.equal((await store.look(id))?.record.attemptId, other.attemptId)
   },
 
   'forgets nothing that an earlier attempt has left': async ({ store }) => {
@@ -99,19 +99,19 @@ export const ENDS: Cases = {
     await store.release(await run(store, claimOf(id)), FAILURE, LONG_MS)
     const second = await run(store, claimOf(id))
     assert.equal(await store.forget(second), false)
-    assert.equal((await store.look(id))?.record.attempt_id, second.attempt_id)
+    assert.equal((await store.look(id))?.record.attemptId, second.attemptId)
     assert.equal((await store.history(id)).length, 1)
   },
 
   'forgets nothing that has another owner, or an end': async ({ store }) => {
     const id = newId()
-    const first = await run(store, claimOf(id, { lease_ms: 1, kind: 'handler_rerunnable' }))
-    const stranger = { ...first, attempt_id: randomUUID() }
+    const first = await run(store, claimOf(id, { leaseMs: 1, kind: 'handler_rerunnable' }))
+    const stranger = { ...first, attemptId: randomUUID() }
     assert.equal(await store.forget(stranger), true)
-    assert.equal((await store.look(id))?.record.attempt_id, first.attempt_id)
+    assert.equal((await store.look(id))?.record.attemptId, first.attemptId)
     const second = await runWhenFree(store, claimOf(id, { kind: 'handler_rerunnable' }))
     assert.equal(await store.forget(first), false)
-    assert.equal((await store.look(id))?.record.attempt_id, second.attempt_id)
+    assert.equal((await store.look(id))?.record.attemptId, second.attemptId)
     const ends: ((owned: Owned) => Promise<void>)[] = [
       (owned) => store.complete(owned, reply('{}'), LONG_MS),
       (owned) => store.release(owned, FAILURE, LONG_MS),

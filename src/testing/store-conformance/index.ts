@@ -41,9 +41,9 @@ export function storeConformance(
       ...KEY_RULES,
     })) {
       runner.it(title, async () => {
-        const under_test = await open()
-        await under_test.store.start(KEYS)
-        await body(under_test)
+        const underTest = await open()
+        await underTest.store.start(KEYS)
+        await body(underTest)
       })
     }
   })

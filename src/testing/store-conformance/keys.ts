@@ -26,16 +26,16 @@ export const KEY_RULES: Cases = {
   'refuses to start without the fingerprint key of a record, in every state that can be seen': async ({
     store,
   }) => {
-    const only_k1 = { ...KEYS, fingerprint: [K1] }
+    const onlyK1 = { ...KEYS, fingerprint: [K1] }
     await store.start({ ...KEYS, fingerprint: [K2, K1] })
     const id = newId()
-    const refused = () => assert.rejects(store.start(only_k1), (error) => names(error, K2))
-    const first = await run(store, claimOf(id, { key_id: K2 }))
+    const refused = () => assert.rejects(store.start(onlyK1), (error) => names(error, K2))
+    const first = await run(store, claimOf(id, { keyId: K2 }))
     await refused()
     await store.doubt(first, FAILURE)
     await refused()
     const other = newId()
-    await store.release(await run(store, claimOf(other, { key_id: K2 })), FAILURE, LONG_MS)
+    await store.release(await run(store, claimOf(other, { keyId: K2 })), FAILURE, LONG_MS)
     await refused()
     await store.start({ ...KEYS, fingerprint: [K1, K2] })
   },
@@ -44,7 +44,7 @@ export const KEY_RULES: Cases = {
     await store.start({ ...KEYS, fingerprint: ['k3', K1, K2] })
     const id = newId()
     const without = { ...KEYS, fingerprint: [K1, K2] }
-    await store.release(await run(store, claimOf(id, { key_id: 'k3' })), FAILURE, LONG_MS)
+    await store.release(await run(store, claimOf(id, { keyId: 'k3' })), FAILURE, LONG_MS)
     await assert.rejects(store.start(without), (error) => names(error, 'k3'))
     // A request that runs again is fingerprinted anew, with the current key.
     await run(store, { ...claimOf(id), matches: () => true })
@@ -53,7 +53,7 @@ export const KEY_RULES: Cases = {
   },
 
   'refuses to start without the key that a stored reply is sealed with': async ({ store }) => {
-    const sealed = { ...reply('{}'), sealed_by: K8 }
+    const sealed = { ...reply('{}'), sealedBy: K8 }
     const id = newId()
     await store.complete(await run(store, claimOf(id)), sealed, LONG_MS)
     await transact(store, attemptOf(newId()), async () => sealed)
@@ -66,10 +66,10 @@ export const KEY_RULES: Cases = {
   },
 }
 
-function names(error: unknown, key_id: string): boolean {
+function names(error: unknown, keyId: string): boolean {
   return (
     error instanceof OnlyonceError &&
     error.code === 'key_ring_incomplete' &&
-    error.message.includes(JSON.stringify(key_id))
+    error.message.includes(JSON.stringify(keyId))
   )
 }

@@ -20,7 +20,7 @@ export const LEASES: Cases = {
     store,
   }) => {
     const id = newId()
-    const late = await run(store, claimOf(id, { lease_ms: 1, kind: 'handler_rerunnable' }))
+    const late = await run(store, claimOf(id, { leaseMs: 1, kind: 'handler_rerunnable' }))
     const owner = await runWhenFree(store, claimOf(id, { takeover: 'resume', kind: 'handler_rerunnable' }))
     assert.equal(owner.fence, late.fence + 1)
     await assert.rejects(store.complete(late, reply('late'), LONG_MS), isLeaseLost)
@@ -39,7 +39,7 @@ export const LEASES: Cases = {
     for (const begun of kinds) {
       for (const next of kinds) {
         const id = newId()
-        await run(store, claimOf(id, { lease_ms: 1, kind: begun }))
+        await run(store, claimOf(id, { leaseMs: 1, kind: begun }))
         const decision = await claimWhenFree(store, claimOf(id, { takeover: 'resume', kind: next }))
         const follows = begun === next && (begun === 'operation' || begun === 'handler_rerunnable')
         assert.equal(decision.kind, follows ? 'run' : 'vanished', `${next} after ${begun}`)
@@ -50,27 +50,27 @@ export const LEASES: Cases = {
 
   'marks a record unknown when its owner vanished and may not be followed': async ({ store }) => {
     const id = newId()
-    const vanished = await run(store, claimOf(id, { lease_ms: 1 }))
+    const vanished = await run(store, claimOf(id, { leaseMs: 1 }))
     const decision = await claimWhenFree(store, claimOf(id, { takeover: 'doubt' }))
     assert.equal(decision.kind, 'vanished')
     const seen = await store.look(id)
     assert.equal(seen?.record.state, 'unknown')
     assert.equal(seen?.record.fence, vanished.fence)
     const again = await store.claim(claimOf(id))
-    assert.ok(again.kind === 'unknown' && again.retry_after_ms > 0)
+    assert.ok(again.kind === 'unknown' && again.retryAfterMs > 0)
   },
 
   'gives the owner that vanished its grace before anybody looks': async ({ store }) => {
     const id = newId()
-    await run(store, claimOf(id, { lease_ms: 1 }))
-    const claim = { ...claimOf(id, { takeover: 'doubt' }), grace_ms: LONG_MS }
+    await run(store, claimOf(id, { leaseMs: 1 }))
+    const claim = { ...claimOf(id, { takeover: 'doubt' }), graceMs: LONG_MS }
     const decision = await claimWhenFree(store, claim)
-    assert.ok(decision.kind === 'vanished' && !decision.due && decision.retry_after_ms > LONG_MS / 2)
+    assert.ok(decision.kind === 'vanished' && !decision.due && decision.retryAfterMs > LONG_MS / 2)
     const again = await store.claim(claim)
-    assert.ok(again.kind === 'unknown' && !again.due && again.retry_after_ms > LONG_MS / 2)
+    assert.ok(again.kind === 'unknown' && !again.due && again.retryAfterMs > LONG_MS / 2)
     const other = newId()
-    await run(store, claimOf(other, { lease_ms: 1 }))
-    const late = await claimWhenFree(store, { ...claimOf(other, { takeover: 'doubt' }), grace_ms: 0 })
+    await run(store, claimOf(other, { leaseMs: 1 }))
+    const late = await claimWhenFree(store, { ...claimOf(other, { takeover: 'doubt' }), graceMs: 0 })
     assert.ok(late.kind === 'vanished' && late.due)
   },
 
@@ -80,7 +80,7 @@ export const LEASES: Cases = {
     const ids = [newId(), newId()]
     const owners = []
     for (const id of ids) {
-      owners.push(await run(store, claimOf(id, { lease_ms: 1 })))
+      owners.push(await run(store, claimOf(id, { leaseMs: 1 })))
       await claimWhenFree(store, claimOf(id, { takeover: 'doubt' }))
     }
     await store.complete(owners[0]!, reply('late'), LONG_MS)
@@ -92,9 +92,9 @@ export const LEASES: Cases = {
 
   'takes nothing from a stranger with the right fence': async ({ store }) => {
     const id = newId()
-    const owner = await run(store, claimOf(id, { lease_ms: 1 }))
+    const owner = await run(store, claimOf(id, { leaseMs: 1 }))
     await claimWhenFree(store, claimOf(id, { takeover: 'doubt' }))
-    const stranger = { ...owner, attempt_id: claimOf(id).claimant.attempt_id }
+    const stranger = { ...owner, attemptId: claimOf(id).claimant.attemptId }
     await assert.rejects(store.complete(stranger, reply('stranger'), LONG_MS), isLeaseLost)
     await assert.rejects(store.release(stranger, FAILURE, LONG_MS), isLeaseLost)
     await assert.rejects(store.extend(stranger, LONG_MS), isLeaseLost)
@@ -103,12 +103,12 @@ export const LEASES: Cases = {
 
   'gives an owner that comes back its record, but not by a lease of nothing': async ({ store }) => {
     const id = newId()
-    const owner = await run(store, claimOf(id, { lease_ms: 1 }))
+    const owner = await run(store, claimOf(id, { leaseMs: 1 }))
     await claimWhenFree(store, claimOf(id, { takeover: 'doubt' }))
     await assert.rejects(store.extend(owner, 0), isLeaseLost)
     await store.extend(owner, LONG_MS)
     const seen = await store.look(id)
-    assert.ok(seen?.record.state === 'in_progress' && seen.record.lease_until - seen.now > 30_000)
+    assert.ok(seen?.record.state === 'in_progress' && seen.record.leaseUntil - seen.now > 30_000)
     assert.equal(seen.record.fence, owner.fence)
     await store.complete(owner, reply('{}'), LONG_MS)
     assert.equal((await store.look(id))?.record.state, 'completed')
@@ -125,18 +125,18 @@ export const LEASES: Cases = {
 
   'keeps a record whose lease was extended': async ({ store }) => {
     const id = newId()
-    const owned = await run(store, claimOf(id, { lease_ms: 5_000 }))
+    const owned = await run(store, claimOf(id, { leaseMs: 5_000 }))
     await store.extend(owned, LONG_MS)
     const seen = await store.look(id)
-    assert.ok(seen?.record.state === 'in_progress' && seen.record.lease_until - seen.now > 30_000)
+    assert.ok(seen?.record.state === 'in_progress' && seen.record.leaseUntil - seen.now > 30_000)
   },
 
   'lets an owner finish after its lease as long as no other owner took over': async ({ store }) => {
     const id = newId()
-    const owned = await run(store, claimOf(id, { lease_ms: 1 }))
+    const owned = await run(store, claimOf(id, { leaseMs: 1 }))
     await until(async () => {
       const seen = await store.look(id)
-      return seen?.record.state === 'in_progress' && seen.record.lease_until < seen.now
+      return seen?.record.state === 'in_progress' && seen.record.leaseUntil < seen.now
     })
     await store.complete(owned, reply('{}'), LONG_MS)
     assert.equal((await store.look(id))?.record.state, 'completed')

@@ -4,7 +4,7 @@ import { type Cases, claimOf, FAILURE, LONG_MS, newId, reply, run, until } from 
 
 type AnyStore = Store<{ query(text: string): Promise<{ rows: unknown[] }> }>
 
-const ALL = { mode: 'delete', batch_max: 100, kept_min_ms: 0 } as const satisfies ReapRequest
+const ALL = { mode: 'delete', batchMax: 100, keptMinMs: 0 } as const satisfies ReapRequest
 
 /** Until nothing is left that could go; the store may hold records of other tests. */
 async function reapAll(store: AnyStore, request: ReapRequest = ALL): Promise<void> {
@@ -21,7 +21,7 @@ async function finished(store: AnyStore, end: 'completed' | 'retryable') {
   else await store.release(owned, FAILURE, 1)
   await until(async () => {
     const seen = await store.look(id)
-    return seen !== null && 'expires_at' in seen.record && seen.record.expires_at < seen.now
+    return seen !== null && 'expiresAt' in seen.record && seen.record.expiresAt < seen.now
   })
   return id
 }
@@ -42,7 +42,7 @@ export const REAPING: Cases = {
   },
 
   'never removes what is not finished, however old, nor what is still kept': async ({ store }) => {
-    const running = await run(store, claimOf(newId(), { lease_ms: 1 }))
+    const running = await run(store, claimOf(newId(), { leaseMs: 1 }))
     const doubted = await run(store, claimOf(newId()))
     await store.doubt(doubted, FAILURE)
     const kept = await run(store, claimOf(newId()))
@@ -57,7 +57,7 @@ export const REAPING: Cases = {
 
   'keeps what has changed a moment ago, with any retention': async ({ store }) => {
     const ids = [await finished(store, 'completed'), await finished(store, 'retryable')]
-    await reapAll(store, { ...ALL, kept_min_ms: LONG_MS })
+    await reapAll(store, { ...ALL, keptMinMs: LONG_MS })
     const states = await Promise.all(ids.map(async (id) => (await store.look(id))?.record.state))
     assert.deepEqual(states, ['completed', 'retryable'])
   },
@@ -78,7 +78,7 @@ export const REAPING: Cases = {
   'takes no more than a batch, and says that more are there': async ({ store }) => {
     await reapAll(store)
     const ids = [await finished(store, 'completed'), await finished(store, 'retryable')]
-    assert.deepEqual(await store.reap({ ...ALL, batch_max: 1 }), { count: 1, more: true })
+    assert.deepEqual(await store.reap({ ...ALL, batchMax: 1 }), { count: 1, more: true })
     const left = await Promise.all(ids.map((id) => store.look(id)))
     assert.equal(left.filter((seen) => seen !== null).length, 1)
     await reapAll(store)

@@ -6,16 +6,16 @@ import { type Cases, claimOf, FAILURE, isLeaseLost, LONG_MS, newId, reply, run, 
 type Kind = ClaimRequest['claimant']['kind']
 
 /** A claim whose lease is over, as those see it who look after such. */
-async function abandoned(store: Store<Queryable>, kind: Kind = 'handler', retention_ms = LONG_MS) {
-  const claim = claimOf(newId(), { lease_ms: 1 })
-  const owned = await run(store, { ...claim, claimant: { ...claim.claimant, kind }, retention_ms })
+async function abandoned(store: Store<Queryable>, kind: Kind = 'handler', retentionMs = LONG_MS) {
+  const claim = claimOf(newId(), { leaseMs: 1 })
+  const owned = await run(store, { ...claim, claimant: { ...claim.claimant, kind }, retentionMs })
   return { owned, seen: await seenBy(store, owned.id, []) }
 }
 
 async function seenBy(store: Store<Queryable>, id: Unattended['id'], operations: readonly string[]) {
   let seen: Unattended | undefined
   await until(async () => {
-    const request = { grace_ms: 0, operations, orphaned_ms: LONG_MS, limit: 100_000 }
+    const request = { graceMs: 0, operations, orphanedMs: LONG_MS, limit: 100_000 }
     seen = (await store.recovery.unattended(request)).find((other) => other.id.key === id.key)
     return seen !== undefined
   })
@@ -36,7 +36,7 @@ export const RECOVERY: Cases = {
   'finds what was abandoned after its grace, and not what has an owner': async ({ store }) => {
     const { seen } = await abandoned(store)
     assert.equal(seen.state, 'in_progress')
-    const request = { grace_ms: LONG_MS, operations: [], orphaned_ms: LONG_MS, limit: 100_000 }
+    const request = { graceMs: LONG_MS, operations: [], orphanedMs: LONG_MS, limit: 100_000 }
     const patient = await store.recovery.unattended(request)
     assert.ok(patient.every(({ id }) => id.key !== seen.id.key))
     assert.equal(await store.recovery.vanish(seen, LONG_MS, LONG_MS), null)
@@ -54,10 +54,10 @@ export const RECOVERY: Cases = {
 
   'leaves what counts on recover to those who have it': async ({ store }) => {
     const { seen } = await inDoubt(store, 'handler_recoverable')
-    const request = { grace_ms: 0, operations: [] as string[], orphaned_ms: LONG_MS, limit: 100_000 }
+    const request = { graceMs: 0, operations: [] as string[], orphanedMs: LONG_MS, limit: 100_000 }
     const others = await store.recovery.unattended(request)
     assert.ok(others.every(({ id }) => id.key !== seen.id.key))
-    const later = await store.recovery.unattended({ ...request, orphaned_ms: 0 })
+    const later = await store.recovery.unattended({ ...request, orphanedMs: 0 })
     assert.ok(later.some(({ id }) => id.key === seen.id.key))
   },
 
@@ -89,17 +89,17 @@ export const RECOVERY: Cases = {
     const look = (await store.recovery.takeLook(due, LONG_MS))!
     await store.recovery.endLook(look, { end: 'void', failure: FAILURE }, 1)
     const { record } = (await store.look(seen.id))!
-    assert.ok(record.state === 'retryable' && record.expires_at - record.changed_at > 4_000_000)
+    assert.ok(record.state === 'retryable' && record.expiresAt - record.changedAt > 4_000_000)
     assert.deepEqual(record.failure, FAILURE)
   },
 
   'looks again when it was told to': async ({ store }) => {
     const { seen } = await inDoubt(store)
     const look = (await store.recovery.takeLook(seen, LONG_MS))!
-    assert.equal(await store.recovery.endLook(look, { end: 'again', in_ms: LONG_MS }, LONG_MS), true)
+    assert.equal(await store.recovery.endLook(look, { end: 'again', inMs: LONG_MS }, LONG_MS), true)
     assert.equal(await store.recovery.takeLook(look, LONG_MS), null)
     const { record } = (await store.look(seen.id))!
-    assert.ok(record.state === 'unknown' && record.looks === 1 && record.look_at! > record.changed_at)
+    assert.ok(record.state === 'unknown' && record.looks === 1 && record.lookAt! > record.changedAt)
   },
 
   'takes the late reply of the owner of what a worker parked, and none after a look has decided': async ({

@@ -17,7 +17,7 @@ export interface StoreUnderTest {
   begin(): Promise<{ readonly tx: Queryable; commit(): Promise<void>; rollback(): Promise<void> }>
 }
 
-export type Cases = Readonly<Record<string, (under_test: StoreUnderTest) => Promise<void>>>
+export type Cases = Readonly<Record<string, (underTest: StoreUnderTest) => Promise<void>>>
 
 /**
  * The ids of all keys that records of the suite name, so that those which one test leaves behind keep no other
@@ -33,32 +33,32 @@ export function newId(): RecordId {
 }
 
 export function reply(body: string): Reply {
-  return { status: 200, headers: [], body: Buffer.from(body), schema: 1, sealed_by: null }
+  return { status: 200, headers: [], body: Buffer.from(body), schema: 1, sealedBy: null }
 }
 
 export function claimOf(
   id: RecordId,
   given: {
     request?: number
-    key_id?: string
-    lease_ms?: number
+    keyId?: string
+    leaseMs?: number
     takeover?: 'resume' | 'doubt'
     kind?: ClaimRequest['claimant']['kind']
   } = {},
 ): ClaimRequest {
-  const key_id = given.key_id ?? KEYS.fingerprint[0]
+  const keyId = given.keyId ?? KEYS.fingerprint[0]
   const digest = Buffer.alloc(32, given.request ?? 1)
   return {
     id,
     claimant: {
       kind: given.kind ?? 'handler',
-      attempt_id: randomUUID(),
+      attemptId: randomUUID(),
       owner: 'conformance',
-      fingerprint: { key_id, digest },
+      fingerprint: { keyId, digest },
       trace: null,
     },
-    matches: (stored) => stored.key_id === key_id && stored.digest.equals(digest),
-    lease_ms: given.lease_ms ?? LONG_MS,
+    matches: (stored) => stored.keyId === keyId && stored.digest.equals(digest),
+    leaseMs: given.leaseMs ?? LONG_MS,
     takeover: given.takeover ?? 'resume',
   }
 }
@@ -69,11 +69,11 @@ export function attemptOf(id: RecordId): TransactionAttempt {
     id,
     claimant,
     previous: null,
-    retention_ms: LONG_MS,
+    retentionMs: LONG_MS,
     isolation: null,
     exclusive: false,
-    strict_tx: false,
-    time_max_ms: 30_000,
+    strictTx: false,
+    timeMaxMs: 30_000,
   }
 }
 
@@ -92,7 +92,7 @@ export async function runWhenFree(store: Store<Queryable>, claim: ClaimRequest):
 export function ownedBy(decision: Decision, claim: ClaimRequest): Owned {
   assert.equal(decision.kind, 'run')
   assert.ok(decision.kind === 'run')
-  return { id: claim.id, fence: decision.record.fence, attempt_id: claim.claimant.attempt_id }
+  return { id: claim.id, fence: decision.record.fence, attemptId: claim.claimant.attemptId }
 }
 
 /** Asks until the store's own clock says that the lease is over. */

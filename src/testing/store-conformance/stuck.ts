@@ -30,15 +30,15 @@ export const STUCK: Cases = {
     const id = newId()
     const owned = await run(store, claimOf(id))
     const before = await store.stuck(LONG_MS)
-    let age_ms = 0
+    let ageMs = 0
     await until(async () => {
       const seen = await store.look(id)
-      age_ms = seen!.now - seen!.record.attempted_at
-      return age_ms >= 20
+      ageMs = seen!.now - seen!.record.attemptedAt
+      return ageMs >= 20
     })
     const now = await store.stuck(20)
     assert.ok(now.in_progress.count >= 1)
-    assert.ok(now.in_progress.oldest_age_ms >= age_ms)
+    assert.ok(now.in_progress.oldestAgeMs >= ageMs)
     assert.deepEqual(added(before, await store.stuck(LONG_MS)), { in_progress: 0, unknown: 0, parked: 0 })
     await store.complete(owned, reply('{}'), LONG_MS)
   },
@@ -47,8 +47,8 @@ export const STUCK: Cases = {
     const id = newId()
     const first = await store.claim(claimOf(id))
     assert.ok(first.kind === 'run' && first.from === 'none')
-    await store.release({ id, fence: 1, attempt_id: first.record.attempt_id }, FAILURE, LONG_MS)
-    const again = await store.claim(claimOf(id, { lease_ms: 1, kind: 'handler_rerunnable' }))
+    await store.release({ id, fence: 1, attemptId: first.record.attemptId }, FAILURE, LONG_MS)
+    const again = await store.claim(claimOf(id, { leaseMs: 1, kind: 'handler_rerunnable' }))
     assert.ok(again.kind === 'run' && again.from === 'retryable')
     const decision = await claimWhenFree(store, claimOf(id, { kind: 'handler_rerunnable' }))
     assert.ok(decision.kind === 'run' && decision.from === 'in_progress')

@@ -8,7 +8,7 @@ import { expectProblem, expectReplay } from '../expectations.ts'
 const LIMITED: Admission = {
   admit: false,
   code: 'rate_limited',
-  retry_after_ms: 2_500,
+  retryAfterMs: 2_500,
   headers: { RateLimit: '"a";r=0;t=3', 'Content-Type': 'text/html' },
 }
 
@@ -40,7 +40,7 @@ export const admission = topic('Admission', (one) => {
       const served = await bench.serve({ policy: { ...kind(), admit } })
       const sent = { key: crypto.randomUUID(), account: 'acct_ad', body: '{"card":"pm_1"}' }
       const refused = await served.send({ ...sent, headers: { 'x-device': 'd1' } })
-      expectProblem(refused, 'rate_limited', { retry_after: true })
+      expectProblem(refused, 'rate_limited', { retryAfter: true })
       expect([refused.headers['retry-after'], refused.headers.ratelimit]).toEqual(['3', '"a";r=0;t=3'])
       expect([await recordsOf(bench, sent.key), served.runs]).toEqual([0, 0])
       expect(asked[0]).toMatchObject({ account: 'acct_ad', key: sent.key })
@@ -77,7 +77,7 @@ export const admission = topic('Admission', (one) => {
     const key = crypto.randomUUID()
     const first = served.send({ key })
     await gate.reached
-    expectProblem(await served.send({ key }), 'in_progress', { retry_after: true })
+    expectProblem(await served.send({ key }), 'in_progress', { retryAfter: true })
     expect(asked).toBe(1)
     gate.open()
     expect((await first).status).toBe(503)

@@ -122,7 +122,7 @@ export const bodies = topic('Bodies come back byte for byte', (one) => {
 
   one('a limit of the route', async (bench) => {
     const served = await bench.serve({
-      policy: { reply_size_max_bytes: 10 },
+      policy: { replySizeMaxBytes: 10 },
       handle: ({ query }) => ({ do: 'text', status: 200, text: 'x'.repeat(Number(query.length)) }),
     })
     const fits = await served.twice({ path: '/things?length=10' })

@@ -25,7 +25,7 @@ export const concurrency = topic('Duplicates at the same time', (one) => {
   for (const protect of ['handler', 'transaction'] as const) {
     one(`${protect}: one that is in progress is 409, and tells when to come again`, async (bench) => {
       const { served, key, first, gate } = await held(bench, { protect })
-      expectProblem(await served.send({ key }), 'in_progress', { retry_after: true })
+      expectProblem(await served.send({ key }), 'in_progress', { retryAfter: true })
       gate.open()
       expectReplay(await first, await served.send({ key }))
       expect(served.runs).toBe(1)
@@ -33,14 +33,14 @@ export const concurrency = topic('Duplicates at the same time', (one) => {
 
     one(`${protect}: or 202, where the route says so`, async (bench) => {
       const { served, key, first, gate } = await held(bench, { protect, concurrency: 'accepted' })
-      expectProblem(await served.send({ key }), 'in_progress', { status: 202, retry_after: true })
+      expectProblem(await served.send({ key }), 'in_progress', { status: 202, retryAfter: true })
       gate.open()
       expectReplay(await first, await served.send({ key }))
       expect(served.runs).toBe(1)
     })
 
     one(`${protect}: or it waits for the reply`, async (bench) => {
-      const { served, key, first, gate } = await held(bench, { protect, concurrency: { wait_ms: 15_000 } })
+      const { served, key, first, gate } = await held(bench, { protect, concurrency: { waitMs: 15_000 } })
       const waiting = [served.send({ key }), served.send({ key })]
       // Whoever came later was answered: the duplicates have arrived, and wait.
       await served.send({ path: '/others' })
@@ -51,8 +51,8 @@ export const concurrency = topic('Duplicates at the same time', (one) => {
     })
 
     one(`${protect}: but no longer than the route allows`, async (bench) => {
-      const { served, key, first, gate } = await held(bench, { protect, concurrency: { wait_ms: 20 } })
-      expectProblem(await served.send({ key }), 'in_progress', { retry_after: true })
+      const { served, key, first, gate } = await held(bench, { protect, concurrency: { waitMs: 20 } })
+      expectProblem(await served.send({ key }), 'in_progress', { retryAfter: true })
       gate.open()
       expect((await first).status).toBe(201)
     })
@@ -69,7 +69,7 @@ export const concurrency = topic('Duplicates at the same time', (one) => {
   one('handler: a duplicate in another process hears the same', async (bench) => {
     const { key, first, gate, route } = await held(bench, {})
     const elsewhere = await bench.serve(route)
-    expectProblem(await elsewhere.send({ key }), 'in_progress', { retry_after: true })
+    expectProblem(await elsewhere.send({ key }), 'in_progress', { retryAfter: true })
     gate.open()
     expectReplay(await first, await elsewhere.send({ key }))
     expect(elsewhere.runs).toBe(0)

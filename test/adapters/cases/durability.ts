@@ -82,7 +82,7 @@ export const durability = topic('Nothing leaves before it is durable', (one) => 
   one('unknown is 409 of its own type, and never runs', async (bench) => {
     const served = await bench.serve({ policy: { operation: OPERATION } })
     const key = await settledAs(bench, served, 'unknown')
-    expectProblem(await served.send({ key }), 'outcome_pending', { retry_after: true })
+    expectProblem(await served.send({ key }), 'outcome_pending', { retryAfter: true })
     expectProblem(await served.send({ key, body: { other: 1 } }), 'key_reused')
     expect(served.runs).toBe(1)
   })

@@ -24,18 +24,18 @@ export const final = topic('Which replies are final', (one) => {
         return { do: 'json', status: Number(query.status), value: { runs } }
       },
     })
-    const again_at: number[] = []
+    const againAt: number[] = []
     for (const status of statuses) {
       const key = crypto.randomUUID()
       const { first, again } = await served.twice({ key, path: `/things?status=${status}` })
       expect([first.status, again.status]).toEqual([status, status])
-      const ran_again = again.headers['idempotent-replayed'] === undefined
-      if (ran_again) again_at.push(status)
+      const ranAgain = again.headers['idempotent-replayed'] === undefined
+      if (ranAgain) againAt.push(status)
       else expectReplay(first, again)
-      expect(again.json().runs - first.json().runs).toBe(ran_again ? 1 : 0)
-      if (transaction) expect(await bench.shop.countEffects(key)).toBe(ran_again ? 0 : 1)
+      expect(again.json().runs - first.json().runs).toBe(ranAgain ? 1 : 0)
+      if (transaction) expect(await bench.shop.countEffects(key)).toBe(ranAgain ? 0 : 1)
     }
-    return again_at
+    return againAt
   }
 
   one('handler: every reply is stored, failures included', async (bench) => {

@@ -53,7 +53,7 @@ export const headers = topic('Headers', (one) => {
   })
 
   one('that the route names are replayed too', async (bench) => {
-    const policy = { reply_headers: ['X-Custom'] }
+    const policy = { replyHeaders: ['X-Custom'] }
     const served = await bench.serve({ policy, handle: () => ok(DROPPED) })
     const { again } = await served.twice()
     expect(again.headers['x-custom']).toBe('mine')

@@ -8,7 +8,7 @@ import { expectProblem } from '../expectations.ts'
 import type { Result } from '../under-test.ts'
 
 const OPERATION = 'things.create'
-const POLICY = { operation: OPERATION, in_progress_max_ms: 100 }
+const POLICY = { operation: OPERATION, inProgressMaxMs: 100 }
 
 export const late = topic('A reply after the time of its handler', (one) => {
   one('completes the record, and retries get it with its headers', async (bench) => {
@@ -113,7 +113,7 @@ export const late = topic('A reply after the time of its handler', (one) => {
     gate.open()
     // By the time that others have been served, it would have been stored.
     for (let i = 0; i < 3; i += 1) await served.send()
-    expectProblem(await served.send({ key }), 'outcome_pending', { retry_after: true })
+    expectProblem(await served.send({ key }), 'outcome_pending', { retryAfter: true })
   })
 })
 

@@ -39,9 +39,9 @@ export const operations = topic('Durable operations', (one) => {
       path: '/things/:id',
       policy: {
         operation: create,
-        input: ({ account, body, path, path_params, query }) => {
+        input: ({ account, body, path, pathParams, query }) => {
           if (query === 'refuse') throw new Error('not like this')
-          return { account, body, id: path_params.id ?? path.split('/').at(-1) }
+          return { account, body, id: pathParams.id ?? path.split('/').at(-1) }
         },
       },
     })
@@ -139,8 +139,8 @@ export const operations = topic('Durable operations', (one) => {
     })
     const served = await bench.serve({ policy: { operation: create } })
     const { first, again } = await served.twice({ key: crypto.randomUUID() })
-    expectProblem(first, 'outcome_pending', { retry_after: true })
-    expectProblem(again, 'outcome_pending', { retry_after: true })
+    expectProblem(first, 'outcome_pending', { retryAfter: true })
+    expectProblem(again, 'outcome_pending', { retryAfter: true })
     expect(calls).toBe(1)
   })
 

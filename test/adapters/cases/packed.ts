@@ -182,9 +182,9 @@ export const packedBodies = topic('Packed bodies, charsets and forms', (one) => 
   one('a limit of the route, and of the service', async (bench) => {
     const sent = (size: number) => ({ body: 'x'.repeat(size), headers: { 'content-type': 'text/plain' } })
     const served = await bench.serve(
-      [{ path: '/small', policy: { body_size_max_bytes: 10 } }, { path: '/usual' }],
+      [{ path: '/small', policy: { bodySizeMaxBytes: 10 } }, { path: '/usual' }],
       {
-        body_size_max_bytes: 20,
+        bodySizeMaxBytes: 20,
       },
     )
     expect((await served.send({ path: '/small', ...sent(10) })).status).toBe(201)
@@ -195,7 +195,7 @@ export const packedBodies = topic('Packed bodies, charsets and forms', (one) => 
   })
 
   one('a limit of the route above the usual one', async (bench) => {
-    const policy = { body_size_max_bytes: 4 * 1_048_576 }
+    const policy = { bodySizeMaxBytes: 4 * 1_048_576 }
     const served = await bench.serve({ policy })
     const large = [['Content-Disposition: form-data; name="file"', 'x'.repeat(50_000)]] as const
     const { first, again } = await served.twice(form(large))

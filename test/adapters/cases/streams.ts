@@ -50,7 +50,7 @@ export const streams = topic('stream: true', (one) => {
 
   one('over the limit: sent whole, not kept, never run again', async (bench) => {
     const served = await bench.serve({
-      policy: { stream: true, reply_size_max_bytes: 1_000 },
+      policy: { stream: true, replySizeMaxBytes: 1_000 },
       handle: () => ({
         do: 'stream',
         status: 200,

@@ -5,7 +5,7 @@ import { topic } from '../case.ts'
 import type { Received } from '../client.ts'
 import { expectProblem, expectReplay } from '../expectations.ts'
 
-const BOUNDS = { statement_max_ms: 600, connection_wait_max_ms: 1_000, settle_max_ms: 500 }
+const BOUNDS = { statementMaxMs: 600, connectionWaitMaxMs: 1_000, settleMaxMs: 500 }
 /** Given back soon: the cases share one database. */
 const FEW = { max: 3, idleTimeoutMillis: 200 }
 const OPERATION = 'things.create'
@@ -13,14 +13,14 @@ const OPERATION = 'things.create'
 export const trouble = topic('A store that is away, and time that is over', (one) => {
   for (const protect of ['handler', 'transaction'] as const) {
     one(`${protect}: away at the claim is 503, nothing runs, and later it goes on`, async (bench) => {
-      const { proxy, pool, heal } = await openProxy(bench.shop, { pool_options: FEW })
+      const { proxy, pool, heal } = await openProxy(bench.shop, { poolOptions: FEW })
       const served = await bench.serve(
-        { policy: { protect, deadline_ms: 600 } },
-        { pool, store: BOUNDS, deadline_ms: 600 },
+        { policy: { protect, deadlineMs: 600 } },
+        { pool, store: BOUNDS, deadlineMs: 600 },
       )
       await served.once.start()
       proxy.setFault({ kind: 'reset' })
-      await proxy.waitFor(({ connections_open }) => connections_open === 0)
+      await proxy.waitFor(({ connectionsOpen }) => connectionsOpen === 0)
       proxy.setFault({ kind: 'refuse' })
       const key = crypto.randomUUID()
       const refused = await served.send({ key })
@@ -35,9 +35,9 @@ export const trouble = topic('A store that is away, and time that is over', (one
   }
 
   one('handler: away at the save is 503 outcome unknown; the retry learns the truth', async (bench) => {
-    const { proxy, pool, heal } = await openProxy(bench.shop, { pool_options: FEW })
+    const { proxy, pool, heal } = await openProxy(bench.shop, { poolOptions: FEW })
     const gate = makeGate()
-    const policy = { operation: OPERATION, deadline_ms: 1_500 }
+    const policy = { operation: OPERATION, deadlineMs: 1_500 }
     const served = await bench.serve(
       {
         policy,
@@ -52,7 +52,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
     const first = served.send({ key })
     await gate.reached
     proxy.setFault({ kind: 'reset' })
-    await proxy.waitFor(({ connections_open }) => connections_open === 0)
+    await proxy.waitFor(({ connectionsOpen }) => connectionsOpen === 0)
     proxy.setFault({ kind: 'refuse' })
     gate.open()
     expectProblem(await first, 'outcome_unknown')
@@ -69,7 +69,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
   })
 
   one('transaction: a lost answer to COMMIT is told right', async (bench) => {
-    const { proxy, pool } = await openProxy(bench.shop, { pool_options: FEW })
+    const { proxy, pool } = await openProxy(bench.shop, { poolOptions: FEW })
     const served = await bench.serve(
       {
         policy: { protect: 'transaction' },
@@ -81,7 +81,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
       { pool },
     )
     await served.send()
-    proxy.setFault({ kind: 'cut_at_commit', when: 'after', server_closes: 'after_answer', times: 1 })
+    proxy.setFault({ kind: 'cut_at_commit', when: 'after', serverCloses: 'after_answer', times: 1 })
     const key = crypto.randomUUID()
     const { first, again } = await served.twice({ key })
     expect(first.status).toBe(201)
@@ -92,10 +92,10 @@ export const trouble = topic('A store that is away, and time that is over', (one
   one(
     'transaction: where nobody can tell, 503 outcome unknown; the retry learns the truth',
     async (bench) => {
-      const { proxy, pool, heal } = await openProxy(bench.shop, { pool_options: FEW })
+      const { proxy, pool, heal } = await openProxy(bench.shop, { poolOptions: FEW })
       const served = await bench.serve(
         {
-          policy: { protect: 'transaction', deadline_ms: 2_000 },
+          policy: { protect: 'transaction', deadlineMs: 2_000 },
           async handle({ once }) {
             await leaveEffect(once!.tx, once!.key)
             return { do: 'json', status: 201, value: {} }
@@ -105,7 +105,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
       )
       await served.send()
       const cut = proxy.once('commit_cut')
-      proxy.setFault({ kind: 'cut_at_commit', when: 'after', server_closes: 'after_answer', times: 1 })
+      proxy.setFault({ kind: 'cut_at_commit', when: 'after', serverCloses: 'after_answer', times: 1 })
       const key = crypto.randomUUID()
       const first = served.send({ key })
       await cut
@@ -119,7 +119,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
   )
 
   one('a deadline that is past is 504 before any claim; one ahead is not', async (bench) => {
-    const policy = { operation: OPERATION, deadline_header: 'X-Deadline' }
+    const policy = { operation: OPERATION, deadlineHeader: 'X-Deadline' }
     const served = await bench.serve({ policy })
     const key = crypto.randomUUID()
     for (const past of ['1970-01-01T00:00:01Z', '2020-01-01T00:00:00Z', `${Date.now() - 1}`]) {
@@ -139,7 +139,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
   })
 
   one('a deadline that is no time is 400', async (bench) => {
-    const served = await bench.serve({ policy: { deadline_header: 'X-Deadline' } })
+    const served = await bench.serve({ policy: { deadlineHeader: 'X-Deadline' } })
     const seconds = `${Math.floor(Date.now() / 1_000) + 60}`
     for (const bad of [
       'soon',
@@ -159,7 +159,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
   one('a handler that never answers does not own its key for ever', async (bench) => {
     const never = makeGate()
     const served = await bench.serve({
-      policy: { lease_ms: 60, in_progress_max_ms: 100 },
+      policy: { leaseMs: 60, inProgressMaxMs: 100 },
       async handle() {
         await never.pass()
         return { do: 'empty', status: 204 }
@@ -174,7 +174,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
       told = await served.send({ key })
       return told.json().code !== 'in_progress'
     })
-    expectProblem(told, 'outcome_pending', { retry_after: true })
+    expectProblem(told, 'outcome_pending', { retryAfter: true })
     never.open()
     expect(served.runs).toBe(1)
   })
@@ -192,7 +192,7 @@ export const trouble = topic('A store that is away, and time that is over', (one
             return { do: 'json', status: 201, value: {} }
           },
         },
-        { store: { transaction_max_ms: 300 } },
+        { store: { transactionMaxMs: 300 } },
       )
       const key = crypto.randomUUID()
       const first = await served.send({ key })

@@ -131,7 +131,7 @@ export const validation = topic('Validation', (one) => {
     let hangs = false
     const validate = (value: unknown) => (hangs ? new Promise<never>(() => {}) : { value })
     const hanging: StandardSchema = { '~standard': { version: 1, vendor: 'test', validate } }
-    const policy = { operation: 'things.hanging', validate: hanging, deadline_ms: 300 }
+    const policy = { operation: 'things.hanging', validate: hanging, deadlineMs: 300 }
     const served = await bench.serve({ policy })
     const sent = { key: randomUUID(), body: { amount: 5 } }
     const first = await served.send(sent)
@@ -229,7 +229,7 @@ export const validation = topic('Validation', (one) => {
     const begun: (() => void)[] = []
     const running = new Promise<void>((resolve) => begun.push(resolve))
     const served = await bench.serve({
-      policy: { operation: 'things.waited_for', concurrency: { wait_ms: 30_000 } },
+      policy: { operation: 'things.waited_for', concurrency: { waitMs: 30_000 } },
       handle: async (_, runs) => {
         if (runs > 1) return { do: 'json', status: 201, value: { runs } }
         begun[0]!()

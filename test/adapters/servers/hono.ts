@@ -49,12 +49,12 @@ function stepsOf(once: Onlyonce<PostgresTx>, route: Route): MiddlewareHandler<Ap
 
 /** What a validator does: it reads the body by `c.req`, and refuses what is malformed. */
 const parse: MiddlewareHandler<AppEnv> = async (c, next) => {
-  const is_json = c.req.header('content-type')?.startsWith('application/json') === true
-  const has_body = is_json || c.req.header('content-type') !== undefined
-  const bytes = has_body ? Buffer.from(await c.req.arrayBuffer()) : Buffer.alloc(0)
+  const isJson = c.req.header('content-type')?.startsWith('application/json') === true
+  const hasBody = isJson || c.req.header('content-type') !== undefined
+  const bytes = hasBody ? Buffer.from(await c.req.arrayBuffer()) : Buffer.alloc(0)
   try {
     const text = unpacked(bytes, c.req.header('content-encoding')).toString()
-    if (text !== '') c.set('body', is_json ? JSON.parse(text) : text)
+    if (text !== '') c.set('body', isJson ? JSON.parse(text) : text)
   } catch {
     return c.text('Malformed JSON', 400)
   }

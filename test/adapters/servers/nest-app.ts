@@ -20,13 +20,13 @@ export async function openApp(
   create: Platform,
   once: Onlyonce<PostgresTx>,
   given: Type | ModuleMetadata,
-  options: { readonly raw_body?: boolean; readonly prepare?: (app: INestApplication) => void } = {},
+  options: { readonly rawBody?: boolean; readonly prepare?: (app: INestApplication) => void } = {},
 ): Promise<Client> {
   const metadata: ModuleMetadata = typeof given === 'function' ? { controllers: [given] } : given
   class AppModule {}
   const usual = [OnlyonceModule.forRoot({ once, account: accountInHeader })]
   Module({ imports: usual, ...metadata })(AppModule)
-  const app: INestApplication = await create(AppModule, options.raw_body ?? true)
+  const app: INestApplication = await create(AppModule, options.rawBody ?? true)
   cleanUpLater(() => app.close())
   options.prepare?.(app)
   await app.listen(0, '127.0.0.1')

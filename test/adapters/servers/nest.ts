@@ -39,7 +39,7 @@ import { unpackStream } from './unpacked.ts'
 type Reply = Response | FastifyReply
 export type Platform = (
   module: Type,
-  raw_body: boolean,
+  rawBody: boolean,
 ) => Promise<NestExpressApplication | NestFastifyApplication>
 
 /** Makes an adapter under test of one of the platforms. */

@@ -34,8 +34,8 @@ type Found<T> = { readonly status: 'found'; readonly result: T } | { readonly st
 export declare const once: Onlyonce<PostgresTx>
 export declare const store: Store<PostgresTx>
 export declare const secret: string
-export declare const connection_string: string
-export declare const database_url: string
+export declare const connectionString: string
+export declare const databaseUrl: string
 export declare const pool: pg.Pool
 export declare const client: pg.PoolClient
 export declare const tx: PostgresTx
@@ -93,7 +93,7 @@ export declare const event: {
 export declare const events: unknown[]
 export declare const index: (events: readonly unknown[]) => Promise<void>
 export declare const mail: {
-  send(payload: unknown, options: { message_id: string; signal: AbortSignal }): Promise<void>
+  send(payload: unknown, options: { messageId: string; signal: AbortSignal }): Promise<void>
 }
 export declare const producer: {
   send(batch: { topic: string; messages: { key: string; value: string }[] }): Promise<void>
@@ -101,8 +101,8 @@ export declare const producer: {
 export declare const settle: (account: string, event: unknown) => Promise<void>
 export declare const current: string
 export declare const before: string
-export declare const old_key: Buffer
-export declare const new_key: Buffer
+export declare const oldKey: Buffer
+export declare const newKey: Buffer
 export declare const desk: ReturnType<typeof operator>
 export declare const by: string
 export declare const why: string

@@ -6,5 +6,5 @@ export declare const app: FastifyInstance
 export declare const account: () => string
 export declare const createOrder: RouteHandlerMethod
 export declare const none: RouteHandlerMethod
-export declare const on_trouble: (error: unknown) => void
+export declare const onTrouble: (error: unknown) => void
 export declare const load: Overload

@@ -13,7 +13,7 @@ export type Outcome =
   | { readonly is: 'in_doubt'; readonly why: string }
 
 export function outcomeOf(error: unknown, exchange: Exchange): Outcome {
-  const seen = exchange.request_id === null ? '' : ` (request ${exchange.request_id})`
+  const seen = exchange.requestId === null ? '' : ` (request ${exchange.requestId})`
   const inDoubt = (what: string): Outcome => ({ is: 'in_doubt', why: `${what}${seen}` })
   if (!exchange.sent) {
     const trouble = exchange.trouble ?? 'the request could not be made'
@@ -68,11 +68,11 @@ function declinedBy(error: Stripe.errors.StripeError): Outcome {
  * caller to see. What is left is a mistake of ours, and nothing that the caller can mend.
  */
 function refusalOf(error: Stripe.errors.StripeError): Outcome | null {
-  const by_param = REFUSED_PARAMS.get(error.param ?? '')
+  const byParam = REFUSED_PARAMS.get(error.param ?? '')
   const code = safeName(error.code)
   const known = code !== null && (REFUSED_CODES.has(code) || code.startsWith('payment_method_'))
-  if (by_param === undefined && !known) return null
-  const [fallback, message] = by_param ?? [code!, `The processor refused it: ${code}.`]
+  if (byParam === undefined && !known) return null
+  const [fallback, message] = byParam ?? [code!, `The processor refused it: ${code}.`]
   const intent = error.payment_intent ?? null
   const decline: Decline = {
     status: 'declined',
@@ -131,7 +131,7 @@ export function safeMessage(message: unknown, otherwise: string): string {
   if (typeof message !== 'string' || message === '') return otherwise
   return (
     message
-      .slice(0, STRIPE_LIMITS.message_length_max)
+      .slice(0, STRIPE_LIMITS.messageLengthMax)
       .replace(/\d(?:[ -]?\d){11,}/g, '[number]')
       .replace(/\b(?:sk|rk|pk|whsec)_\w+/g, '[key]')
       // biome-ignore lint/suspicious/noControlCharactersInRegex: they have no place in a message.

@@ -81,10 +81,10 @@ function captures(intent: Intent): readonly Proof[] {
 }
 
 /** A cancellation leaves nothing of ours in the intent. Which call it was, the event tells by its request's key. */
-function voids(event: Stripe.Event, intent: Intent, authorized_by: string): readonly Proof[] {
+function voids(event: Stripe.Event, intent: Intent, authorizedBy: string): readonly Proof[] {
   const key = event.request?.idempotency_key
   // A payment that was canceled while it was tried: its request is that of the authorization.
-  if (!key || key === authorized_by || intent.status !== 'canceled') return []
+  if (!key || key === authorizedBy || intent.status !== 'canceled') return []
   return [{ key, result: { status: 'voided', gateway_id: intent.id } }]
 }
 

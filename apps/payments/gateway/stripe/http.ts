@@ -15,7 +15,7 @@ export interface Exchange {
   sent: boolean
   /** Of the answer; null while there is none. */
   status: number | null
-  request_id: string | null
+  requestId: string | null
   /** What went wrong on the way, in words without secrets. */
   trouble: string | null
 }
@@ -46,15 +46,15 @@ interface Lane {
  */
 export function makeSender(
   protocol: 'http' | 'https',
-  timeout_ms: number,
+  timeoutMs: number,
   makeStripe: (client: Stripe.HttpClient) => Stripe,
 ): Sender {
   const { Agent } = protocol === 'https' ? https : http
   const agent = new Agent({
     keepAlive: true,
-    maxSockets: STRIPE_LIMITS.sockets_max,
-    maxFreeSockets: STRIPE_LIMITS.sockets_idle_max,
-    timeout: STRIPE_LIMITS.socket_idle_ms,
+    maxSockets: STRIPE_LIMITS.socketsMax,
+    maxFreeSockets: STRIPE_LIMITS.socketsIdleMax,
+    timeout: STRIPE_LIMITS.socketIdleMs,
   })
   const idle: Lane[] = []
   const makeLane = (): Lane => {
@@ -81,18 +81,18 @@ export function makeSender(
       return await work(lane.stripe)
     } finally {
       lane.flight = null
-      if (idle.length < STRIPE_LIMITS.sockets_max) idle.push(lane)
+      if (idle.length < STRIPE_LIMITS.socketsMax) idle.push(lane)
     }
   }
   return {
     async send(signal, work) {
-      const exchange: Exchange = { sent: false, status: null, request_id: null, trouble: null }
+      const exchange: Exchange = { sent: false, status: null, requestId: null, trouble: null }
       const over = new AbortController()
       const stop = () => {
         exchange.trouble ??= signal?.aborted ? 'it was given up' : 'it was not answered in time'
         over.abort()
       }
-      const timer = setTimeout(stop, timeout_ms)
+      const timer = setTimeout(stop, timeoutMs)
       signal?.addEventListener('abort', stop, { once: true })
       if (signal?.aborted) stop()
       try {
@@ -140,7 +140,7 @@ function exchangeOver(
     })
     request.on('response', (response) => {
       exchange.status = response.statusCode ?? null
-      exchange.request_id = idOf(response.headers['request-id'])
+      exchange.requestId = idOf(response.headers['request-id'])
       collect(response).then(
         (bytes) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: bytes }),
         (error) => {
@@ -164,7 +164,7 @@ async function collect(response: http.IncomingMessage): Promise<Buffer> {
   let length = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length
-    if (length > STRIPE_LIMITS.answer_max_bytes) throw new Error('its answer is too long')
+    if (length > STRIPE_LIMITS.answerMaxBytes) throw new Error('its answer is too long')
     chunks.push(chunk)
   }
   if (!response.complete) throw new Error('its answer was cut off')
@@ -173,7 +173,7 @@ async function collect(response: http.IncomingMessage): Promise<Buffer> {
 
 /** The answer as the SDK wants it. Only what it may take for one comes through. */
 function answerOf({ status, headers, body }: Answer, exchange: Exchange): Stripe.HttpClientResponse {
-  const known = { 'request-id': exchange.request_id ?? '', ...pick(headers, ['idempotent-replayed']) }
+  const known = { 'request-id': exchange.requestId ?? '', ...pick(headers, ['idempotent-replayed']) }
   return {
     getStatusCode: () => status,
     getHeaders: () => known,

@@ -11,15 +11,15 @@ import { captureBefore, type Intent, idOf, moneyOf } from './results.ts'
 export const STRIPE_IDS = { payment: /^pi_[A-Za-z0-9]{1,250}$/, refund: /^re_[A-Za-z0-9]{1,250}$/ } as const
 
 export function lookUpAt(sender: Sender, mode: Mode): Gateway['lookUp'] {
-  return async (kind, gateway_id, signal) => {
+  return async (kind, gatewayId, signal) => {
     if (kind === 'refund') {
-      const refund = await ask(sender, signal, (stripe) => stripe.refunds.retrieve(gateway_id))
-      return refund?.id === gateway_id ? chargeOfRefund(refund) : null
+      const refund = await ask(sender, signal, (stripe) => stripe.refunds.retrieve(gatewayId))
+      return refund?.id === gatewayId ? chargeOfRefund(refund) : null
     }
     const expanded = { expand: ['latest_charge'] }
-    const intent = await ask(sender, signal, (stripe) => stripe.paymentIntents.retrieve(gateway_id, expanded))
+    const intent = await ask(sender, signal, (stripe) => stripe.paymentIntents.retrieve(gatewayId, expanded))
     // One of the other mode is none of this account's.
-    if (intent?.id !== gateway_id || intent.livemode !== (mode === 'live')) return null
+    if (intent?.id !== gatewayId || intent.livemode !== (mode === 'live')) return null
     return chargeOfIntent(intent)
   }
 }
@@ -78,9 +78,9 @@ function chargeOfIntent(intent: Intent): Charge {
 }
 
 /** The charge of an intent tells it, and only where it is told whole. */
-function givenBack({ id, amount_received, latest_charge }: Intent): number {
-  if (amount_received === 0) return 0
-  if (latest_charge !== null && typeof latest_charge === 'object') return latest_charge.amount_refunded
+function givenBack({ id, amount_received: amountReceived, latest_charge: latestCharge }: Intent): number {
+  if (amountReceived === 0) return 0
+  if (latestCharge !== null && typeof latestCharge === 'object') return latestCharge.amount_refunded
   throw new Error(`Stripe does not tell what was given back of ${id}.`)
 }
 

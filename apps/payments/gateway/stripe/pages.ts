@@ -19,11 +19,11 @@ export async function intentsOfKey(read: Read, key: string, signal: AbortSignal)
 /** The refunds of one payment, newest first. */
 export function refundsOf(
   read: Read,
-  payment_intent: string,
+  paymentIntent: string,
   signal: AbortSignal,
 ): AsyncGenerator<Stripe.Refund> {
-  return pagesOf(STRIPE_LIMITS.refund_pages_max, (after) =>
-    read(signal, (stripe) => stripe.refunds.list({ payment_intent, ...after })),
+  return pagesOf(STRIPE_LIMITS.refundPagesMax, (after) =>
+    read(signal, (stripe) => stripe.refunds.list({ payment_intent: paymentIntent, ...after })),
   )
 }
 
@@ -45,7 +45,7 @@ export async function* movementsOf(
 ): AsyncGenerator<Movement> {
   // Stripe counts seconds. What was made in one belongs to the range that its beginning is in.
   const created = { gte: Math.ceil(from.getTime() / 1_000), lt: Math.ceil(to.getTime() / 1_000) }
-  const intents = pagesOf(STRIPE_LIMITS.movement_pages_max, (after) =>
+  const intents = pagesOf(STRIPE_LIMITS.movementPagesMax, (after) =>
     read(signal, (stripe) => stripe.paymentIntents.list({ created, ...after })),
   )
   for await (const intent of intents) {
@@ -59,7 +59,7 @@ export async function* movementsOf(
       at: timeOf(intent),
     }
   }
-  const refunds = pagesOf(STRIPE_LIMITS.movement_pages_max, (after) =>
+  const refunds = pagesOf(STRIPE_LIMITS.movementPagesMax, (after) =>
     read(signal, (stripe) => stripe.refunds.list({ created, ...after })),
   )
   for await (const refund of refunds) {
@@ -82,18 +82,18 @@ interface After {
 
 /** One request a page: the SDK's own paging would leave the sender's bounds between two of them. */
 async function* pagesOf<T extends { readonly id: string }>(
-  pages_max: number,
+  pagesMax: number,
   load: (after: After) => Promise<{ readonly data: T[]; readonly has_more: boolean }>,
 ): AsyncGenerator<T> {
-  let after: After = { limit: STRIPE_LIMITS.page_length }
-  for (let page = 0; page < pages_max; page += 1) {
-    const { data, has_more } = await load(after)
+  let after: After = { limit: STRIPE_LIMITS.pageLength }
+  for (let page = 0; page < pagesMax; page += 1) {
+    const { data, has_more: hasMore } = await load(after)
     yield* data
     const last = data.at(-1)
-    if (!has_more || last === undefined) return
-    after = { limit: STRIPE_LIMITS.page_length, starting_after: last.id }
+    if (!hasMore || last === undefined) return
+    after = { limit: STRIPE_LIMITS.pageLength, starting_after: last.id }
   }
-  throw new Error(`Stripe tells more than ${pages_max} pages.`)
+  throw new Error(`Stripe tells more than ${pagesMax} pages.`)
 }
 
 function timeOf({ created }: { readonly created: number }): string {

@@ -6,14 +6,14 @@ import { captureMetadata, KEY_ENTRY, METADATA_VALUE_MAX } from './metadata.ts'
 export function authorizeParams(
   order: AuthorizeOrder,
   key: string,
-  payment_method_types: string[],
+  paymentMethodTypes: string[],
 ): Stripe.PaymentIntentCreateParams {
-  const { account, amount, currency, payment_method, capture, payment, reference } = order
+  const { account, amount, currency, payment_method: paymentMethod, capture, payment, reference } = order
   return {
     amount,
     currency: currency.toLowerCase(),
-    payment_method,
-    allowed_payment_method_types: payment_method_types,
+    payment_method: paymentMethod,
+    allowed_payment_method_types: paymentMethodTypes,
     capture_method: capture === 'manual' ? 'manual' : 'automatic',
     confirm: true,
     // Nobody is there to authenticate: a card that asks for it declines at once, and no intent stays open.
@@ -42,9 +42,9 @@ export function captureParams(order: CaptureOrder, key: string): Stripe.PaymentI
 }
 
 export function refundParams(order: RefundOrder, key: string): Stripe.RefundCreateParams {
-  const { account, gateway_id, amount, reason, refund } = order
+  const { account, gateway_id: gatewayId, amount, reason, refund } = order
   return {
-    payment_intent: gateway_id,
+    payment_intent: gatewayId,
     amount,
     ...(reason !== null && { reason }),
     metadata: { [KEY_ENTRY]: key, account, refund },

@@ -82,10 +82,10 @@ function authorized(intent: Intent, status: 'authorized' | 'captured'): Authoriz
   }
 }
 
-export function captureBefore({ latest_charge, created }: Intent): string {
-  const card = typeof latest_charge === 'object' ? latest_charge?.payment_method_details?.card : undefined
-  const at_ms = card?.capture_before ? card.capture_before * 1_000 : created * 1_000 + STRIPE_LIMITS.hold_ms
-  return new Date(at_ms).toISOString()
+export function captureBefore({ latest_charge: latestCharge, created }: Intent): string {
+  const card = typeof latestCharge === 'object' ? latestCharge?.payment_method_details?.card : undefined
+  const atMs = card?.capture_before ? card.capture_before * 1_000 : created * 1_000 + STRIPE_LIMITS.holdMs
+  return new Date(atMs).toISOString()
 }
 
 function declined(intent: Intent, code: string, message: string): Decline {
@@ -122,30 +122,35 @@ export function captureOf(intent: Intent, order: CaptureOrder, key: string, mode
   return { status: 'captured', gateway_id: intent.id, amount: order.amount, currency: order.currency }
 }
 
-export function voidOf(intent: Intent, gateway_id: string, mode: Mode): Found<Voided> {
+export function voidOf(intent: Intent, gatewayId: string, mode: Mode): Found<Voided> {
   check(intent.id, [
     ['object', intent.object, 'payment_intent'],
-    ['id', intent.id, gateway_id],
+    ['id', intent.id, gatewayId],
     ['livemode', intent.livemode, mode === 'live'],
   ])
   if (intent.status === 'canceled' || isLetGo(intent)) {
-    return { status: 'found', result: { status: 'voided', gateway_id } }
+    return { status: 'found', result: { status: 'voided', gateway_id: gatewayId } }
   }
   return { status: intent.status === 'processing' ? 'pending' : 'not_found' }
 }
 
 /** Taken in part, all of it by captures of ours, and the rest is held no more: an intent whose time is over ends so, too. */
-function isLetGo({ status, metadata, amount_received, amount_capturable }: Intent): boolean {
+function isLetGo({
+  status,
+  metadata,
+  amount_received: amountReceived,
+  amount_capturable: amountCapturable,
+}: Intent): boolean {
   const taken = [...capturesOf(metadata).values()].reduce((sum, { amount }) => sum + amount, 0)
-  return status === 'succeeded' && amount_capturable === 0 && taken > 0 && amount_received === taken
+  return status === 'succeeded' && amountCapturable === 0 && taken > 0 && amountReceived === taken
 }
 
 /** What a cancellation answers. Where some was taken before, an intent may end as succeeded: the rest is let go all the same. */
-export function voidAnswer(intent: Intent, gateway_id: string, mode: Mode): Voided | null {
-  const found = voidOf(intent, gateway_id, mode)
+export function voidAnswer(intent: Intent, gatewayId: string, mode: Mode): Voided | null {
+  const found = voidOf(intent, gatewayId, mode)
   if (found.status === 'found') return found.result
-  const let_go = intent.status === 'succeeded' && intent.amount_capturable === 0
-  return let_go ? { status: 'voided', gateway_id } : null
+  const letGo = intent.status === 'succeeded' && intent.amount_capturable === 0
+  return letGo ? { status: 'voided', gateway_id: gatewayId } : null
 }
 
 export function refundOf(refund: Stripe.Refund, order: RefundOrder, key: string): Found<Refunded | Decline> {

@@ -25,12 +25,12 @@ const AMOUNTS: readonly (readonly [string, string])[] = [
 ]
 
 /** What is to be paid, taken, given back or sent. */
-export function amounts({ captured, held, other, dinars, dinars_held }: Site): Row[] {
+export function amounts({ captured, held, other, dinars, dinarsHeld }: Site): Row[] {
   const routes = [
     ['a payment', '/v1/payments', TEA],
     ['a capture', `/v1/payments/${held}/capture`, {}],
     ['a refund', `/v1/payments/${captured}/refunds`, {}],
-    ['a transfer', '/v1/transfers', { destination: other.account_id, currency: 'EUR' }],
+    ['a transfer', '/v1/transfers', { destination: other.accountId, currency: 'EUR' }],
   ] as const
   const every = routes.flatMap(([name, path, good], i) =>
     AMOUNTS.filter((_, j) => i === 0 || j % routes.length === i).map(([what, amount]): Row => {
@@ -52,13 +52,13 @@ export function amounts({ captured, held, other, dinars, dinars_held }: Site): R
     kwd('less than a step', 5),
     [
       'a step of one, of a transfer in dinars',
-      { path: '/v1/transfers', body: { destination: other.account_id, amount: 15, currency: 'KWD' } },
+      { path: '/v1/transfers', body: { destination: other.accountId, amount: 15, currency: 'KWD' } },
       400,
       'invalid_request',
       'amount',
     ],
     ...[
-      ['a capture', `/v1/payments/${dinars_held}/capture`],
+      ['a capture', `/v1/payments/${dinarsHeld}/capture`],
       ['a refund', `/v1/payments/${dinars}/refunds`],
     ].map(
       ([what, path]): Row => [

@@ -99,7 +99,7 @@ export const bodies: readonly Row[] = [
     400,
     'json_duplicate_member',
   ],
-  ['too many levels', { body: deep(API_LIMITS.json_depth_max + 1) }, 400, 'json_too_deep'],
+  ['too many levels', { body: deep(API_LIMITS.jsonDepthMax + 1) }, 400, 'json_too_deep'],
   ['a great many levels', { body: deep(10_000) }, 400, 'json_too_deep'],
   ['a great many lists', { body: '['.repeat(60_000) }, 400, 'json_too_deep'],
   ['a great many members', { body: wide(5_000) }, 400, 'json_too_many_members'],

@@ -5,31 +5,31 @@ const BODY = JSON.stringify(TEA)
 
 /** Who asks, in all the ways that are none. */
 export function credentials({ shop, other }: Site): Row[] {
-  const { api_key } = shop
-  const swapped = api_key.replace(shop.account_id, other.account_id)
+  const { apiKey } = shop
+  const swapped = apiKey.replace(shop.accountId, other.accountId)
   const header = (what: string, authorization: string): Row => [
     what,
-    { api_key: null, headers: { authorization }, body: TEA },
+    { apiKey: null, headers: { authorization }, body: TEA },
     401,
     'unauthorized',
   ]
   return [
-    ['none', { api_key: null, body: TEA }, 401, 'unauthorized'],
+    ['none', { apiKey: null, body: TEA }, 401, 'unauthorized'],
     header('an empty one', ''),
     header('a scheme alone', 'Bearer'),
     header('a scheme and a space', 'Bearer '),
-    header('no scheme', api_key),
-    header('another scheme', `Basic ${Buffer.from(`${api_key}:`).toString('base64')}`),
-    header('the scheme of Stripe', `Token ${api_key}`),
-    header('two spaces', `Bearer  ${api_key}`),
-    header('a tab', `Bearer\t${api_key}`),
-    header('two keys', `Bearer ${api_key} ${api_key}`),
-    header('two schemes in a list', `Bearer ${api_key}, Bearer ${api_key}`),
-    header('a key in quotes', `Bearer "${api_key}"`),
-    header('a key that is cut', `Bearer ${api_key.slice(0, -1)}`),
-    header('a key that is longer', `Bearer ${api_key}A`),
-    header('a key in capitals', `Bearer ${api_key.toUpperCase()}`),
-    header('a key of the other mode', `Bearer ${api_key.replace('_test_', '_live_')}`),
+    header('no scheme', apiKey),
+    header('another scheme', `Basic ${Buffer.from(`${apiKey}:`).toString('base64')}`),
+    header('the scheme of Stripe', `Token ${apiKey}`),
+    header('two spaces', `Bearer  ${apiKey}`),
+    header('a tab', `Bearer\t${apiKey}`),
+    header('two keys', `Bearer ${apiKey} ${apiKey}`),
+    header('two schemes in a list', `Bearer ${apiKey}, Bearer ${apiKey}`),
+    header('a key in quotes', `Bearer "${apiKey}"`),
+    header('a key that is cut', `Bearer ${apiKey.slice(0, -1)}`),
+    header('a key that is longer', `Bearer ${apiKey}A`),
+    header('a key in capitals', `Bearer ${apiKey.toUpperCase()}`),
+    header('a key of the other mode', `Bearer ${apiKey.replace('_test_', '_live_')}`),
     header('a key for another account', `Bearer ${swapped}`),
     header('a very long key', `Bearer ${'k'.repeat(10_000)}`),
     header('the token of the operators', `Bearer ${TEST_OPS_TOKEN}`),
@@ -40,15 +40,15 @@ export function credentials({ shop, other }: Site): Row[] {
 
 /** What the body is said to be. */
 export function contentTypes(site: Site): Row[] {
-  const type = (content_type: string): Row => [
-    content_type,
-    { headers: { 'content-type': content_type }, body: BODY },
+  const type = (contentType: string): Row => [
+    contentType,
+    { headers: { 'content-type': contentType }, body: BODY },
     415,
     'media_type_unsupported',
   ]
-  const encoding = (content_encoding: string): Row => [
-    `encoded: ${content_encoding}`,
-    { headers: { 'content-encoding': content_encoding }, body: BODY },
+  const encoding = (contentEncoding: string): Row => [
+    `encoded: ${contentEncoding}`,
+    { headers: { 'content-encoding': contentEncoding }, body: BODY },
     415,
     'media_type_unsupported',
   ]
@@ -95,9 +95,9 @@ export function messages(site: Site): Row[] {
     status,
     code,
   ]
-  const cut = (what: string, given: Omit<Given, 'hangs_up'>): Row => [
+  const cut = (what: string, given: Omit<Given, 'hangsUp'>): Row => [
     what,
-    { ...given, hangs_up: true },
+    { ...given, hangsUp: true },
     400,
     'invalid_request',
   ]

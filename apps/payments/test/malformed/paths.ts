@@ -2,7 +2,7 @@ import { asOperator, type Given, NOWHERE, type Row, type Site, TEA, wire } from 
 
 /** Where there is nothing, or nothing of the caller's. */
 export function paths(site: Site): Row[] {
-  const { captured, others_payment, others_endpoint, endpoint } = site
+  const { captured, othersPayment, othersEndpoint, endpoint } = site
   const get = (path: string, status = 404, code = 'not_found', field?: string): Row => [
     `GET ${path.length > 80 ? `${path.slice(0, 60)}… (${path.length})` : path}`,
     { method: 'GET', path },
@@ -79,32 +79,32 @@ export function paths(site: Site): Row[] {
     payment('%27%20OR%201=1%20--'),
     payment('..'.replaceAll('.', '%2e%2e')),
     get(`/v1/payments/${NOWHERE}`),
-    get(`/v1/payments/${others_payment}`),
-    get(`/v1/payments/${others_payment}/refunds`),
+    get(`/v1/payments/${othersPayment}`),
+    get(`/v1/payments/${othersPayment}/refunds`),
     get(`/v1/transfers/trf_${'0'.repeat(32)}`),
     get(`/v1/transfers/${captured}`, 400, 'invalid_request', 'transfer'),
     get('/v1/events/evt_nothing', 404, 'webhook_message_unknown'),
     get(`/v1/events/${captured}`, 404, 'webhook_message_unknown'),
     get('/v1/webhook-endpoints/we_nothing', 404, 'webhook_endpoint_unknown'),
-    get(`/v1/webhook-endpoints/${others_endpoint}`, 404, 'webhook_endpoint_unknown'),
-    get(`/v1/webhook-endpoints/${others_endpoint}/deliveries`, 404, 'webhook_endpoint_unknown'),
+    get(`/v1/webhook-endpoints/${othersEndpoint}`, 404, 'webhook_endpoint_unknown'),
+    get(`/v1/webhook-endpoints/${othersEndpoint}/deliveries`, 404, 'webhook_endpoint_unknown'),
     post(`/v1/payments/${NOWHERE}/capture`, {}),
-    post(`/v1/payments/${others_payment}/capture`, {}),
-    post(`/v1/payments/${others_payment}/cancel`, {}),
-    post(`/v1/payments/${others_payment}/refunds`, {}),
+    post(`/v1/payments/${othersPayment}/capture`, {}),
+    post(`/v1/payments/${othersPayment}/cancel`, {}),
+    post(`/v1/payments/${othersPayment}/refunds`, {}),
     post('/v1/payments/nothing/capture', {}, 400, 'invalid_request', 'payment'),
     post('/v1/payments/%00/cancel', {}, 400, 'invalid_request', 'payment'),
-    post(`/v1/webhook-endpoints/${others_endpoint}/rotate-secret`, {}, 404, 'webhook_endpoint_unknown'),
-    post(`/v1/webhook-endpoints/${others_endpoint}/replay`, { event: 'a' }, 404, 'webhook_endpoint_unknown'),
+    post(`/v1/webhook-endpoints/${othersEndpoint}/rotate-secret`, {}, 404, 'webhook_endpoint_unknown'),
+    post(`/v1/webhook-endpoints/${othersEndpoint}/replay`, { event: 'a' }, 404, 'webhook_endpoint_unknown'),
     [
       'PATCH of what is another’s',
-      { method: 'PATCH', path: `/v1/webhook-endpoints/${others_endpoint}`, body: { description: 'mine' } },
+      { method: 'PATCH', path: `/v1/webhook-endpoints/${othersEndpoint}`, body: { description: 'mine' } },
       404,
       'webhook_endpoint_unknown',
     ],
     [
       'DELETE of what is another’s',
-      { method: 'DELETE', path: `/v1/webhook-endpoints/${others_endpoint}` },
+      { method: 'DELETE', path: `/v1/webhook-endpoints/${othersEndpoint}` },
       404,
       'webhook_endpoint_unknown',
     ],

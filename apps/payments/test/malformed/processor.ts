@@ -5,8 +5,8 @@ const EVENT = JSON.stringify({ id: 'evt_1', type: 'payment_intent.succeeded', da
 const now = Math.floor(Date.now() / 1_000)
 const DAY_MS = 86_400_000
 
-const signed = (body: string | Buffer, at_ms = Date.now(), secrets = GATEWAY_SECRET) =>
-  signWebhook({ scheme: 'stripe', body: Buffer.from(body), secrets, timestamp: at_ms })['stripe-signature']!
+const signed = (body: string | Buffer, atMs = Date.now(), secrets = GATEWAY_SECRET) =>
+  signWebhook({ scheme: 'stripe', body: Buffer.from(body), secrets, timestamp: atMs })['stripe-signature']!
 
 const told = (
   what: string,
@@ -18,7 +18,7 @@ const told = (
   what,
   {
     path: '/webhooks/stripe',
-    api_key: null,
+    apiKey: null,
     body,
     headers: signature === null ? {} : { 'stripe-signature': signature },
   },
@@ -73,5 +73,5 @@ export const processor: readonly Row[] = [
   ),
   told('too much', null, 'body_too_large', ' '.repeat(1_100_000), 413),
   ['another method', { method: 'GET', path: '/webhooks/stripe' }, 405, 'method_not_allowed'],
-  ['another processor', { path: '/webhooks/adyen', api_key: null, body: EVENT }, 404, 'not_found'],
+  ['another processor', { path: '/webhooks/adyen', apiKey: null, body: EVENT }, 404, 'not_found'],
 ]

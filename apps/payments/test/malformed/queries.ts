@@ -34,9 +34,9 @@ export function queries(site: Site): Row[] {
       wrap([]),
       wrap({}),
       wrap(['payments']),
-    ].flatMap((made_up, i) => [
-      turn(i)(`cursor=${made_up}`, 'cursor'),
-      turn(i + 1)(`cursor=${made_up}`, 'cursor'),
+    ].flatMap((madeUp, i) => [
+      turn(i)(`cursor=${madeUp}`, 'cursor'),
+      turn(i + 1)(`cursor=${madeUp}`, 'cursor'),
     ]),
     payments(`cursor=${wrap(['payments', 1])}`, 'cursor'),
     payments(`cursor=${wrap(['payments', captured, captured])}`, 'cursor'),
@@ -119,7 +119,7 @@ export function queries(site: Site): Row[] {
 
 /** The operators are told of their mistakes like everybody else. */
 export function operators({ shop, other }: Site): Row[] {
-  const id = other.account_id
+  const id = other.accountId
   const op = (
     method: string,
     path: string,
@@ -137,15 +137,10 @@ export function operators({ shop, other }: Site): Row[] {
   const accounts = (body: unknown, field?: string) => op('POST', '/ops/accounts', body, field)
   const keys = `/ops/accounts/${id}/api-keys`
   return [
-    ['no token', { path: '/ops/accounts', api_key: null, body: { name: 'a' } }, 401, 'unauthorized'],
-    [
-      'an API key',
-      { path: '/ops/accounts', api_key: shop.api_key, body: { name: 'a' } },
-      401,
-      'unauthorized',
-    ],
-    ['no token, for nothing', { method: 'GET', path: '/ops/nothing', api_key: null }, 401, 'unauthorized'],
-    ['no token, for metrics', { method: 'GET', path: '/metrics', api_key: null }, 401, 'unauthorized'],
+    ['no token', { path: '/ops/accounts', apiKey: null, body: { name: 'a' } }, 401, 'unauthorized'],
+    ['an API key', { path: '/ops/accounts', apiKey: shop.apiKey, body: { name: 'a' } }, 401, 'unauthorized'],
+    ['no token, for nothing', { method: 'GET', path: '/ops/nothing', apiKey: null }, 401, 'unauthorized'],
+    ['no token, for metrics', { method: 'GET', path: '/metrics', apiKey: null }, 401, 'unauthorized'],
     accounts({}, 'name'),
     accounts({ name: '' }, 'name'),
     accounts({ name: 7 }, 'name'),

@@ -9,7 +9,7 @@ export interface Given extends Ask {
   readonly path?: string
   readonly raw?: string | Buffer
   /** The client closes its side behind the bytes. */
-  readonly hangs_up?: boolean
+  readonly hangsUp?: boolean
 }
 
 /** What is wrong, the request, the status, the code, and the member or parameter that is named. */
@@ -31,10 +31,10 @@ export interface Site {
   readonly held: string
   /** In dinars, which have three decimals and are charged in steps of ten. */
   readonly dinars: string
-  readonly dinars_held: string
-  readonly others_payment: string
+  readonly dinarsHeld: string
+  readonly othersPayment: string
   readonly endpoint: string
-  readonly others_endpoint: string
+  readonly othersEndpoint: string
 }
 
 export const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
@@ -46,23 +46,23 @@ export async function openSite(): Promise<Site> {
   const { gateway, client } = await openSandbox()
   const shop = await openTestService({
     gateways: { test: client },
-    config: { webhook_secrets: [GATEWAY_SECRET] },
+    config: { webhookSecrets: [GATEWAY_SECRET] },
   })
   const other = await shop.addCaller()
-  const make = async (path: string, body: object, api_key = shop.api_key): Promise<string> => {
-    const answer = await shop.post(path, body, { api_key })
+  const make = async (path: string, body: object, apiKey = shop.apiKey): Promise<string> => {
+    const answer = await shop.post(path, body, { apiKey })
     expect(answer.status, answer.text).toBe(201)
     return answer.body.id
   }
   const hook = { url: 'https://shop.example/hooks' }
-  const [captured, held, dinars, dinars_held, others_payment, endpoint, others_endpoint] = await Promise.all([
+  const [captured, held, dinars, dinarsHeld, othersPayment, endpoint, othersEndpoint] = await Promise.all([
     make('/v1/payments', MUCH),
     make('/v1/payments', { ...MUCH, capture_method: 'manual' }),
     make('/v1/payments', { ...MUCH, currency: 'KWD' }),
     make('/v1/payments', { ...MUCH, currency: 'KWD', capture_method: 'manual' }),
-    make('/v1/payments', TEA, other.api_key),
+    make('/v1/payments', TEA, other.apiKey),
     make('/v1/webhook-endpoints', hook),
-    make('/v1/webhook-endpoints', hook, other.api_key),
+    make('/v1/webhook-endpoints', hook, other.apiKey),
   ])
   return {
     shop,
@@ -71,10 +71,10 @@ export async function openSite(): Promise<Site> {
     captured,
     held,
     dinars,
-    dinars_held,
-    others_payment,
+    dinarsHeld,
+    othersPayment,
     endpoint,
-    others_endpoint,
+    othersEndpoint,
   }
 }
 
@@ -90,7 +90,7 @@ export function wire(
   const { start = 'POST /v1/payments HTTP/1.1', body = JSON.stringify(TEA) } = changes
   const headers: Record<string, string | readonly string[] | null> = {
     Host: 'localhost',
-    Authorization: `Bearer ${shop.api_key}`,
+    Authorization: `Bearer ${shop.apiKey}`,
     'Idempotency-Key': 'KEY',
     'Content-Type': 'application/json',
     'Content-Length': `${Buffer.byteLength(body)}`,
@@ -104,7 +104,7 @@ export function wire(
 }
 
 /** For rows about /ops. */
-export const asOperator = (given: Given): Given => ({ api_key: TEST_OPS_TOKEN, ...given })
+export const asOperator = (given: Given): Given => ({ apiKey: TEST_OPS_TOKEN, ...given })
 
 let sent = 0
 
@@ -134,13 +134,13 @@ const INTERNALS =
   /\bat .*:\d+:\d+|\.[jt]s\b|node_modules|FST_|HPE_|fastify|ajv|typebox|\bpg\b|postgres|SELECT|INSERT|relation "|payments\.(?:payments|accounts|api_keys|attempts|captures|refunds|transfers|ledger)|onlyonce\.(?!dev)/i
 
 async function ask({ shop }: Site, given: Given, key: string) {
-  const { path = '/v1/payments', raw, hangs_up = false, ...rest } = given
+  const { path = '/v1/payments', raw, hangsUp = false, ...rest } = given
   if (raw === undefined) {
     const answer = await shop.ask(path, { method: 'POST', ...rest, key })
     return { ...answer, header: (name: string) => answer.headers.get(name) }
   }
   const bytes = typeof raw === 'string' ? raw.replaceAll('KEY', key) : raw
-  const { head, text, ...answer } = await sendRaw(shop.url, bytes, { hangs_up })
+  const { head, text, ...answer } = await sendRaw(shop.url, bytes, { hangsUp })
   const header = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1] ?? null
   return { ...answer, text, header }
 }
@@ -150,9 +150,9 @@ export const served: Record<string, number> = {}
 
 /** Where the request was to write: the same key goes through with what is right there. */
 async function expectFree(site: Site, given: Given, key: string): Promise<void> {
-  const { path = '/v1/payments', method = 'POST', api_key } = given
+  const { path = '/v1/payments', method = 'POST', apiKey } = given
   const [operation, body] = rightAt(site)[`${method} ${path}`] ?? []
-  if (operation === undefined || api_key !== undefined) return
+  if (operation === undefined || apiKey !== undefined) return
   const { status, headers, text } = await site.shop.ask(path, { method, body, key })
   expect([200, 201], text).toContain(status)
   expect(headers.get('idempotent-replayed')).toBeNull()
@@ -162,14 +162,14 @@ async function expectFree(site: Site, given: Given, key: string): Promise<void> 
 /** What is right, as often as one likes. */
 function rightAt({ held, captured, other, endpoint }: Site): Readonly<Record<string, [string, object]>> {
   const hook = `/v1/webhook-endpoints/${endpoint}`
-  const long_ago = '2020-01-01T00:00:00Z'
+  const longAgo = '2020-01-01T00:00:00Z'
   return {
     'POST /v1/payments': ['payments.create', TEA],
     [`POST /v1/payments/${held}/capture`]: ['payments.capture', { amount: 1, final: false }],
     [`POST /v1/payments/${captured}/refunds`]: ['refunds.create', { amount: 1 }],
-    'POST /v1/transfers': ['transfers.create', { destination: other.account_id, amount: 1, currency: 'EUR' }],
+    'POST /v1/transfers': ['transfers.create', { destination: other.accountId, amount: 1, currency: 'EUR' }],
     [`PATCH ${hook}`]: ['webhook_endpoints.update', { description: 'Of the shop.' }],
     [`POST ${hook}/rotate-secret`]: ['webhook_endpoints.rotate_secret', {}],
-    [`POST ${hook}/replay`]: ['webhook_endpoints.replay', { from: long_ago, to: long_ago }],
+    [`POST ${hook}/replay`]: ['webhook_endpoints.replay', { from: longAgo, to: longAgo }],
   }
 }

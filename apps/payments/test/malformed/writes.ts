@@ -20,7 +20,7 @@ export function writes({ held, captured, other, endpoint }: Site): Row[] {
   const cancel = `/v1/payments/${held}/cancel`
   const refund = `/v1/payments/${captured}/refunds`
   const hook = `/v1/webhook-endpoints/${endpoint}`
-  const transfer = { destination: other.account_id, amount: 1, currency: 'EUR' }
+  const transfer = { destination: other.accountId, amount: 1, currency: 'EUR' }
   const good: readonly (readonly [string, string, object])[] = [
     ['POST', '/v1/payments', TEA],
     ['POST', capture, {}],
@@ -53,10 +53,10 @@ export function writes({ held, captured, other, endpoint }: Site): Row[] {
     row('POST', refund, { metadata: { a: 1 } }, 'metadata.a'),
     row('POST', '/v1/transfers', { ...transfer, destination: undefined }, 'destination'),
     row('POST', '/v1/transfers', { ...transfer, destination: 'acct_1' }, 'destination'),
-    row('POST', '/v1/transfers', { ...transfer, destination: `${other.account_id}:live` }, 'destination'),
-    row('POST', '/v1/transfers', { ...transfer, destination: [other.account_id] }, 'destination'),
+    row('POST', '/v1/transfers', { ...transfer, destination: `${other.accountId}:live` }, 'destination'),
+    row('POST', '/v1/transfers', { ...transfer, destination: [other.accountId] }, 'destination'),
     row('POST', '/v1/transfers', { ...transfer, currency: 'ABC' }, 'currency'),
-    row('POST', '/v1/transfers', { ...transfer, source: other.account_id }, 'source'),
+    row('POST', '/v1/transfers', { ...transfer, source: other.accountId }, 'source'),
     row('POST', '/v1/idempotency-keys', { operation: 'accounts.create' }, 'operation'),
     row('POST', '/v1/idempotency-keys', { operation: 'payments.create', expires_in: 0 }, 'expires_in'),
     row('POST', '/v1/idempotency-keys', { operation: 'payments.create', expires_in: 86_400 }, 'expires_in'),
