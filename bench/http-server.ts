@@ -58,7 +58,7 @@ async function addProtectedRoutes(app: FastifyInstance): Promise<void> {
   await app.register(idempotency, { once, account: () => 'acct_1' })
   const protect = { preHandler: idempotent({ protect: 'transaction' }) }
   app.post('/transaction', protect, async (request, reply) => {
-    const tx = request.once!.tx as PostgresTx
+    const tx = request.idempotency!.tx as PostgresTx
     return reply.code(201).send(await work(tx as unknown as Queries))
   })
   app.post('/handler', { preHandler: idempotent() }, async (_, reply) =>

@@ -37,7 +37,7 @@ export function makeApp(once: Onlyonce<PostgresTx>, pool: pg.Pool, warehouse: Wa
     idempotent(once, { account, protect: 'transaction' }),
     express.json(),
     async (request, response) => {
-      const { account: customer, tx } = request.onlyonce!
+      const { account: customer, tx } = request.idempotency!
       const id = randomUUID()
       const values = [customer, id, `${request.body.item}`]
       await tx.query('INSERT INTO orders (customer, id, item) VALUES ($1, $2, $3)', values)

@@ -45,7 +45,7 @@ app.post<{ Body: { item: string } }>(
   '/orders',
   { schema, preHandler: idempotent({ protect: 'transaction' }) },
   async (request, reply) => {
-    const { account, tx } = request.once!
+    const { account, tx } = request.idempotency!
     const order = { id: randomUUID(), item: request.body.item }
     await tx.query('INSERT INTO orders (id, customer, item) VALUES ($1, $2, $3)', [
       order.id,

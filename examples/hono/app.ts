@@ -6,10 +6,10 @@ import { randomUUID } from 'node:crypto'
 import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { validator } from 'hono/validator'
-import { idempotent, type OnceVariables } from '../../src/adapters/hono/index.ts'
+import { type IdempotencyVariables, idempotent } from '../../src/adapters/hono/index.ts'
 import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
 
-type AppEnv = { Variables: OnceVariables<PostgresTx> & { customer: string } }
+type AppEnv = { Variables: IdempotencyVariables<PostgresTx> & { customer: string } }
 
 /** Somebody who is told to send a parcel, and cannot be told to take it back. */
 export interface Carrier {
@@ -43,7 +43,7 @@ export function ordersApp(once: Onlyonce<PostgresTx>, carrier: Carrier) {
   app.post('/orders', order, idempotent(once, { account, protect: 'transaction' }), async (c) => {
     const id = randomUUID()
     const { item } = c.req.valid('json')
-    await c.var.once!.tx.query('INSERT INTO orders (customer, id, item) VALUES ($1, $2, $3)', [
+    await c.var.idempotency!.tx.query('INSERT INTO orders (customer, id, item) VALUES ($1, $2, $3)', [
       c.var.customer,
       id,
       item,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { BadRequestException, Body, Controller, HttpCode, Post, UseGuards } from '@nestjs/common'
-import { Idempotent, Once, type OnceContext } from '../../src/adapters/nest/index.ts'
+import { Idempotency, type IdempotencyContext, Idempotent } from '../../src/adapters/nest/index.ts'
 import type { PostgresTx } from '../../src/index.ts'
 import { ApiKeyGuard } from './api-key.guard.ts'
 
@@ -29,7 +29,7 @@ export class Orders {
   @Idempotent({ protect: 'transaction', operation: 'orders.create' })
   async create(
     @Body(checkOrder) { item, amount }: NewOrder,
-    @Once() { tx, account }: OnceContext<PostgresTx>,
+    @Idempotency() { tx, account }: IdempotencyContext<PostgresTx>,
   ) {
     const id = randomUUID()
     await tx.query('INSERT INTO orders (customer, id, item, amount) VALUES ($1, $2, $3, $4)', [

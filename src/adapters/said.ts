@@ -1,4 +1,4 @@
-import type { OnceContext } from '../boundary/index.ts'
+import type { IdempotencyContext } from '../boundary/index.ts'
 import { invalidAnswerOf } from '../invalid.ts'
 import { provesNothingDone, saysInvalid } from '../protect/proof.ts'
 
@@ -8,7 +8,7 @@ export function saysWhatBecomes(error: unknown): boolean {
 }
 
 /** What an adapter has to tell the boundary of a throw; `rollsBack` is for a handler in a transaction. */
-export type ThrowHearer = Pick<OnceContext<unknown>, 'notExecuted' | 'invalid'> & {
+export type ThrowHearer = Pick<IdempotencyContext<unknown>, 'notExecuted' | 'invalid'> & {
   readonly rollsBack?: boolean
   readonly hear?: (thrown: unknown, hadReplied: boolean) => void
 }

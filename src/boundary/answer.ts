@@ -1,8 +1,8 @@
-import type { OnceContext } from './context.ts'
+import type { IdempotencyContext } from './context.ts'
 import type { HttpReply } from './reply.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a layer around this one may have a store of its own.
-type AnyContext = OnceContext<any>
+type AnyContext = IdempotencyContext<any>
 
 /** What an adapter does with the request. */
 export type Answer =
@@ -14,4 +14,4 @@ export type Answer =
   | { readonly answer: 'reply'; readonly reply: HttpReply }
 
 /** Lets the handler run and resolves with its reply, which is not sent before the boundary says so. */
-export type RunHandler<Tx> = (context: OnceContext<Tx>) => Promise<HttpReply>
+export type RunHandler<Tx> = (context: IdempotencyContext<Tx>) => Promise<HttpReply>

@@ -5,8 +5,8 @@ import { provesNothingDone } from '../protect/proof.ts'
 import { handlerKey } from '../protect/recover.ts'
 import type { RecordId } from '../record/index.ts'
 
-/** What a handler finds on its request: `req.onlyonce`, `request.once`, `c.get('once')`, by framework. */
-export interface OnceContext<Tx> {
+/** What a handler finds on its request: `req.idempotency`, `request.idempotency`, `c.var.idempotency`, by framework. */
+export interface IdempotencyContext<Tx> {
   readonly account: string
   readonly operation: string
   readonly key: string
@@ -29,7 +29,7 @@ export interface OnceContext<Tx> {
 }
 
 /** What the handler is given. Its signal is made when it is asked for: most never ask, and one costs some microseconds. */
-export class Context<Tx> implements OnceContext<Tx> {
+export class Context<Tx> implements IdempotencyContext<Tx> {
   readonly account: string
   readonly operation: string
   readonly key: string

@@ -2,7 +2,7 @@
 export type { Admission, Admit, Asked, Refusal } from './admission.ts'
 export type { Answer, RunHandler } from './answer.ts'
 export { Boundary } from './boundary.ts'
-export type { OnceContext } from './context.ts'
+export type { IdempotencyContext } from './context.ts'
 export type { Finality } from './final.ts'
 export { followLayers } from './layers.ts'
 export { POLICY_NAMES, type RoutePolicy } from './policy.ts'

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { isDeepStrictEqual } from 'node:util'
 import { acrossCopies } from '../copies.ts'
-import type { OnceContext } from './context.ts'
+import type { IdempotencyContext } from './context.ts'
 import type { ResolvedPolicy, RoutePolicy } from './policy.ts'
 import { type BoundaryRequest, headerOf, type RequestBody } from './request.ts'
 
@@ -25,7 +25,7 @@ export interface Layer extends Asking {
   readonly headers: readonly string[]
   readonly keyHeader: string | readonly string[] | undefined
   // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
-  readonly context: OnceContext<any>
+  readonly context: IdempotencyContext<any>
   /** The layers inside that have let the request through. */
   readonly passed: Set<object>
   /** The bodies of `layer_twice`, as layers inside have answered it in place of their handlers. */
@@ -147,7 +147,7 @@ export function layerOf(
   request: BoundaryRequest,
   body: RequestBody,
   // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
-  context: OnceContext<any>,
+  context: IdempotencyContext<any>,
 ): Layer {
   const keyHeader = headerOf(request, headers)
   return { ...asking, request, body, headers, keyHeader, context, passed: new Set(), refusals: [] }

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotency, idempotent } from '../../src/adapters/fastify/index.ts'
 import { idempotent as fetchLayer } from '../../src/adapters/fetch/index.ts'
 import { idempotent as honoLayer } from '../../src/adapters/hono/index.ts'
-import { Idempotent, Once, type OnceContext } from '../../src/adapters/nest/index.ts'
+import { Idempotency, type IdempotencyContext, Idempotent } from '../../src/adapters/nest/index.ts'
 import { idempotent as nodeLayer } from '../../src/adapters/node/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
@@ -40,7 +40,7 @@ describe('Fastify', () => {
       for (const host of ['a.example.com', 'b.example.com']) {
         app.post('/things', { constraints: { host }, preHandler: idempotent() }, async (request) => ({
           host,
-          operation: request.once?.operation,
+          operation: request.idempotency?.operation,
         }))
       }
       done()
@@ -59,7 +59,7 @@ describe('Fastify', () => {
     const client = await start((app, _, done) => {
       for (const version of ['1.2.0', '2.0.0']) {
         app.post('/things', { constraints: { version }, preHandler: idempotent() }, async (request) => ({
-          operation: request.once?.operation,
+          operation: request.idempotency?.operation,
         }))
       }
       done()
@@ -78,7 +78,7 @@ describe('Fastify', () => {
       const constraints = { host: /^\w+\.example\.com$/ }
       app.post('/things', { constraints, preHandler: idempotent() }, async (request) => {
         runs += 1
-        return { operation: request.once?.operation }
+        return { operation: request.idempotency?.operation }
       })
       done()
     })
@@ -129,7 +129,7 @@ describe('Fastify', () => {
                 '/things',
                 { constraints: { kind: one }, preHandler: idempotent() },
                 async (request) => ({
-                  operation: request.once?.operation,
+                  operation: request.idempotency?.operation,
                 }),
               )
             }
@@ -153,7 +153,7 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
     class First {
       @Post()
       @Idempotent()
-      create(@Once() once: OnceContext<unknown>) {
+      create(@Idempotency() once: IdempotencyContext<unknown>) {
         return { version: 1, operation: once.operation }
       }
     }
@@ -161,7 +161,7 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
     class Second {
       @Post()
       @Idempotent()
-      create(@Once() once: OnceContext<unknown>) {
+      create(@Idempotency() once: IdempotencyContext<unknown>) {
         return { version: 2, operation: once.operation }
       }
     }
@@ -193,7 +193,7 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
     class Things {
       @Post()
       @Idempotent()
-      create(@Once() once: OnceContext<unknown>) {
+      create(@Idempotency() once: IdempotencyContext<unknown>) {
         runs += 1
         return { operation: once.operation }
       }
@@ -212,10 +212,12 @@ test('Hono: base paths, sub-apps and what is before all routes go by the pattern
   const layer = honoLayer(shop.open(), { account })
   const app = new Hono().basePath('/api')
   const shops = new Hono()
-  shops.post('/orders/:id', layer, (c) => c.text(c.var.once!.operation))
+  shops.post('/orders/:id', layer, (c) => c.text(c.var.idempotency!.operation))
   app.route('/shops/:shop', shops)
   app.use('/behind/*', layer)
-  app.post('/behind/:id', (c) => c.text((c.get('once' as never) as OnceContext<unknown>).operation))
+  app.post('/behind/:id', (c) =>
+    c.text((c.get('idempotency' as never) as IdempotencyContext<unknown>).operation),
+  )
   const at = async (path: string) => {
     const headers = { 'idempotency-key': randomUUID() }
     return await (await app.request(path, { method: 'POST', headers })).text()

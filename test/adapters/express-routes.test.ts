@@ -46,7 +46,7 @@ describe.each([
     let runs = 0
     const done = (request: Request, response: Response) => {
       runs += 1
-      response.status(201).json({ operation: request.onlyonce?.operation, runs })
+      response.status(201).json({ operation: request.idempotency?.operation, runs })
     }
     build(app, { once, layer: idempotent(once, { account }) as unknown as RequestHandler, done })
     const server = await listening(createServer(app))

@@ -98,8 +98,8 @@ describe('at the start', () => {
   test('a policy of the plugin is that of its routes, which may differ, also in whose request it is', async () => {
     const { app } = await openApp({ key: 'optional' })
     const own = idempotent({ key: 'required', account: () => 'acct_2' })
-    app.post('/loose', { preHandler: idempotent() }, async (request) => request.once ?? 'free')
-    app.post('/strict', { preHandler: own }, async (request) => request.once?.account)
+    app.post('/loose', { preHandler: idempotent() }, async (request) => request.idempotency ?? 'free')
+    app.post('/strict', { preHandler: own }, async (request) => request.idempotency?.account)
     const client = await clientOf(app)
     expect((await client.send({ path: '/loose', key: null })).text).toBe('free')
     expect((await client.send({ path: '/strict', key: null })).status).toBe(400)
@@ -130,7 +130,7 @@ describe('errors', () => {
     const note = randomUUID()
     let runs = 0
     app.post('/things', { preHandler: idempotent() }, async (request) => {
-      await leaveEffect(request.once!.tx, note)
+      await leaveEffect(request.idempotency!.tx, note)
       runs += 1
       if (runs === 1) throw Object.assign(new Error('declined'), { statusCode: 402 })
       return { runs }
@@ -148,7 +148,7 @@ describe('errors', () => {
     const { app } = await openApp({ protect: 'transaction' })
     const note = randomUUID()
     app.post('/things', { preHandler: idempotent() }, async (request, reply) => {
-      await leaveEffect(request.once!.tx, note)
+      await leaveEffect(request.idempotency!.tx, note)
       return reply.code(402).send({ declined: true })
     })
     const client = await clientOf(app)
@@ -275,11 +275,11 @@ describe('replies', () => {
     const { app, once } = await openApp({ protect: 'transaction' })
     const states: string[] = []
     app.addHook('onResponse', async (request) => {
-      const { account, operation, key } = request.once!
+      const { account, operation, key } = request.idempotency!
       states.push((await once.explain({ account, operation, key })).state)
     })
     app.post('/things', { preHandler: idempotent() }, async (request) => {
-      await leaveEffect(request.once!.tx, 'durable')
+      await leaveEffect(request.idempotency!.tx, 'durable')
       return {}
     })
     expect((await (await clientOf(app)).send()).status).toBe(200)

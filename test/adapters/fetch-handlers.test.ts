@@ -81,7 +81,7 @@ describe('a request', () => {
   })
 
   test('that is not protected is let through, without a context', async () => {
-    const handler = protect({}, (_, { once }) => Response.json(once))
+    const handler = protect({}, (_, { idempotency }) => Response.json(idempotency))
     for (const method of ['GET', 'PUT', 'HEAD']) {
       const response = await handler(new Request('http://localhost/', { method }))
       expect([response.status, await response.json()]).toEqual([200, null])
@@ -192,8 +192,8 @@ describe('a response', () => {
 
   test('of a transaction leaves when its effects are there to be seen', async () => {
     const note = randomUUID()
-    const POST = protect({ protect: 'transaction' }, async (_, { once }) => {
-      await leaveEffect(once!.tx, note)
+    const POST = protect({ protect: 'transaction' }, async (_, { idempotency }) => {
+      await leaveEffect(idempotency!.tx, note)
       expect(await shop.countEffects(note)).toBe(0)
       return new Response('moved')
     })
@@ -228,9 +228,9 @@ describe('a handler that throws', () => {
     const key = randomUUID()
     const note = randomUUID()
     let runs = 0
-    const POST = protect({ protect: 'transaction' }, async (_, { once }) => {
+    const POST = protect({ protect: 'transaction' }, async (_, { idempotency }) => {
       runs += 1
-      await leaveEffect(once!.tx, note)
+      await leaveEffect(idempotency!.tx, note)
       if (runs === 1) throw new Error('no')
       return new Response('moved')
     })

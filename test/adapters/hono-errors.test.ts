@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { beforeAll, expect, test, vi } from 'vitest'
-import { type HonoOptions, idempotent, type OnceVariables } from '../../src/adapters/hono/index.ts'
+import { type HonoOptions, type IdempotencyVariables, idempotent } from '../../src/adapters/hono/index.ts'
 import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
 import { leaveEffect, openShop, type Shop } from '../contract/shop.ts'
 
-type AppEnv = { Variables: OnceVariables<PostgresTx> }
+type AppEnv = { Variables: IdempotencyVariables<PostgresTx> }
 
 let shop: Shop
 let once: Onlyonce<PostgresTx>
@@ -28,7 +28,7 @@ function appOf(
   const counted = { app, runs: 0 }
   app.post('/orders', idempotent(once, { account: () => 'acct_1', ...options }), async (c) => {
     counted.runs += 1
-    const tx = options.protect === 'transaction' ? c.var.once!.tx : NO_TX
+    const tx = options.protect === 'transaction' ? c.var.idempotency!.tx : NO_TX
     return await work(tx, counted.runs)
   })
   return counted

@@ -3,12 +3,12 @@ import { type Context, Hono } from 'hono'
 import { cors } from 'hono/cors'
 import { streamText } from 'hono/streaming'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { idempotent, type OnceVariables } from '../../src/adapters/hono/index.ts'
+import { type IdempotencyVariables, idempotent } from '../../src/adapters/hono/index.ts'
 import type { RoutePolicy } from '../../src/boundary/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 import { openShop } from '../contract/shop.ts'
 
-type AppEnv = { Variables: OnceVariables<PostgresTx> }
+type AppEnv = { Variables: IdempotencyVariables<PostgresTx> }
 
 let once: Onlyonce<PostgresTx>
 
@@ -144,7 +144,7 @@ describe('the body', () => {
 })
 
 describe('the route', () => {
-  const told = (c: Context<AppEnv>) => c.json({ operation: c.var.once?.operation })
+  const told = (c: Context<AppEnv>) => c.json({ operation: c.var.idempotency?.operation })
 
   test('is the pattern, with what sub-apps are mounted at', async () => {
     const orders = new Hono<AppEnv>().post('/orders/:id', layer(), told)

@@ -14,7 +14,12 @@ import { RouterExecutionContext } from '@nestjs/core/router/router-execution-con
 import type { NestExpressApplication } from '@nestjs/platform-express'
 import { type Observable, of } from 'rxjs'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { Idempotent, Once, type OnceContext, OnlyonceModule } from '../../src/adapters/nest/index.ts'
+import {
+  Idempotency,
+  type IdempotencyContext,
+  Idempotent,
+  OnlyonceModule,
+} from '../../src/adapters/nest/index.ts'
 import type { RoutePolicy } from '../../src/boundary/index.ts'
 import { LIMITS, type PostgresTx, type Signal } from '../../src/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
@@ -142,7 +147,7 @@ describe.each(PLATFORMS)('NestJS on $platform starts', ({ create }) => {
   it('with handlers that a controller inherits, each controller with keys of its own', async () => {
     class Base {
       @RequestMapping({ method: RequestMethod.POST })
-      create(@Once() once?: OnceContext<PostgresTx>) {
+      create(@Idempotency() once?: IdempotencyContext<PostgresTx>) {
         return { operation: once?.operation, made_by: this.constructor.name }
       }
     }

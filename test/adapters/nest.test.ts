@@ -30,7 +30,7 @@ import {
 import { BaseExceptionFilter } from '@nestjs/core'
 import { finalize, firstValueFrom, map, Subject, tap } from 'rxjs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { Idempotent, Once, type OnceContext } from '../../src/adapters/nest/index.ts'
+import { Idempotency, type IdempotencyContext, Idempotent } from '../../src/adapters/nest/index.ts'
 import { notExecuted, type PostgresTx } from '../../src/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { waitUntil } from '../setup/wait.ts'
@@ -38,7 +38,7 @@ import { expectProblem, expectReplay } from './expectations.ts'
 import { openApp, PLATFORMS } from './servers/nest-app.ts'
 import { EARLY_HEADER } from './under-test.ts'
 
-type Tx = OnceContext<PostgresTx>
+type Tx = IdempotencyContext<PostgresTx>
 
 let shop: Shop
 beforeAll(async () => {
@@ -110,7 +110,7 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
       class Things {
         @Post()
         @Idempotent({ protect: 'transaction' })
-        async create(@Body() body: { note: string }, @Once() { tx }: Tx) {
+        async create(@Body() body: { note: string }, @Idempotency() { tx }: Tx) {
           await tx.query('INSERT INTO effects (note) VALUES ($1)', [body.note])
           if (poor) throw new UnprocessableEntityException('too poor')
           return body
@@ -325,15 +325,15 @@ describe.each(PLATFORMS)('NestJS on $platform', ({ create }) => {
     @Idempotent({ key: 'optional' })
     class Things {
       @Get()
-      list(@Once() once?: Tx) {
+      list(@Idempotency() once?: Tx) {
         return { once: once ?? null }
       }
 
       @Post(':id')
       @Idempotent({ operation: 'things.change', header: 'x-key' })
       // biome-ignore lint/suspicious/noExplicitAny: each platform has a request of its own.
-      change(@Param('id') id: string, @Once() once: Tx | undefined, @Req() request: any) {
-        return { id, key: once?.key ?? null, operation: once?.operation, same: request.onlyonce === once }
+      change(@Param('id') id: string, @Idempotency() once: Tx | undefined, @Req() request: any) {
+        return { id, key: once?.key ?? null, operation: once?.operation, same: request.idempotency === once }
       }
     }
     const client = await openApp(create, shop.open(), Things)

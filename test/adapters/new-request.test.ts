@@ -144,7 +144,7 @@ describe('requests that a handler makes itself are protected for themselves', ()
     app.post('/v1/payments', layer, (c) => c.json({ paid: ++runs }, 201))
     app.post('/v1/things', layer, async (c) => {
       if (c.req.header('from') === 'inside') return c.json({ paid: ++runs }, 201)
-      const { key, derivedKey } = c.var.once!
+      const { key, derivedKey } = c.var.idempotency!
       return c.json({ inner: (await call(ownKey ? derivedKey : key, 'inside')).status }, 201)
     })
     const key = randomUUID()
@@ -160,7 +160,7 @@ describe('requests that a handler makes itself are protected for themselves', ()
     let runs = 0
     app.post('/things', honoLayer(once, { account }), (c) => {
       runs += 1
-      const { key } = c.var.once!
+      const { key } = c.var.idempotency!
       const headers = { 'idempotency-key': key }
       if (runs === 1)
         later = called.promise.then(

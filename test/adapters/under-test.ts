@@ -4,10 +4,10 @@
  * is the suite's.
  */
 import type { Readable } from 'node:stream'
-import type { OnceContext, RoutePolicy } from '../../src/boundary/index.ts'
+import type { IdempotencyContext, RoutePolicy } from '../../src/boundary/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 
-export type Once = OnceContext<PostgresTx>
+export type Once = IdempotencyContext<PostgresTx>
 
 /** What a handler is given, as its framework knows it. */
 export interface RouteInput {

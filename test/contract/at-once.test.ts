@@ -26,7 +26,7 @@ const ROUTES: [string, () => (request: Request) => Promise<Response>][] = [
   [
     'transaction',
     () =>
-      idempotent(once, { ...route, protect: 'transaction' }, async (_, { once: call }) => {
+      idempotent(once, { ...route, protect: 'transaction' }, async (_, { idempotency: call }) => {
         await leaveEffect(call!.tx, 'on a route')
         return Response.json({}, { status: 201 })
       }),

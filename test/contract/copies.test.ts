@@ -174,7 +174,7 @@ describe('routes', () => {
       }
     }
     const descriptor = Object.getOwnPropertyDescriptor(Things.prototype, 'create')!
-    thereNest.Once()(Things.prototype, 'create', 0)
+    thereNest.Idempotency()(Things.prototype, 'create', 0)
     Post()(Things.prototype, 'create', descriptor)
     thereNest.Idempotent()(Things.prototype, 'create', descriptor)
     Controller('things')(Things)

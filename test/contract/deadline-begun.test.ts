@@ -109,8 +109,8 @@ describe('what has begun when the deadline of the client passes', () => {
 
   test('a transaction is committed, and its reply is sent', async () => {
     const deadline = Date.now() + 1_000
-    const { send, stateOf } = serve({ protect: 'transaction' }, async (_, { once }) => {
-      const { tx, key } = once as unknown as { tx: Parameters<typeof leaveEffect>[0]; key: string }
+    const { send, stateOf } = serve({ protect: 'transaction' }, async (_, { idempotency }) => {
+      const { tx, key } = idempotency as unknown as { tx: Parameters<typeof leaveEffect>[0]; key: string }
       await leaveEffect(tx, key)
       await tx.query('SELECT pg_sleep($1)', [Math.max(0, deadline + 300 - Date.now()) / 1_000])
       return Response.json({ ok: true }, { status: 201 })

@@ -17,7 +17,7 @@ function openSlowRoute(deadline: number) {
   const policy = { account: () => CALL.account, operation: CALL.operation, deadlineHeader: 'X-Deadline' }
   let runs = 0
   let aborted = false
-  const route = idempotent(once, policy, async (_, { once: context }) => {
+  const route = idempotent(once, policy, async (_, { idempotency: context }) => {
     runs += 1
     context!.signal.addEventListener('abort', () => {
       aborted = true

@@ -88,8 +88,8 @@ describe.each(Object.entries(NEXT))('work that was idle too long, and sends %s n
     const route = idempotent(
       late.once,
       { account: () => 'acct_1', operation: 'payments.create', protect: 'transaction' },
-      async (_request, { once }) => {
-        const { tx } = once as unknown as { tx: PostgresTx }
+      async (_request, { idempotency }) => {
+        const { tx } = idempotency as unknown as { tx: PostgresTx }
         runs += 1
         await leaveEffect(tx, key)
         if (before === 'retryable' && runs === 1) throw new Error('not this time')

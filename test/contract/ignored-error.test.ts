@@ -20,7 +20,7 @@ async function ignoreError(tx: PostgresTx, key: string): Promise<void> {
 function routeOf(once: Onlyonce<PostgresTx>, name: string) {
   const heal = { isHealed: false }
   const policy = { account: () => 'acct_1', operation: name, protect: 'transaction' } as const
-  const route = idempotent(once, policy, async (_, { once: context }) => {
+  const route = idempotent(once, policy, async (_, { idempotency: context }) => {
     const { tx, key } = context!
     if (heal.isHealed) await leaveEffect(tx, key)
     else await ignoreError(tx, key)

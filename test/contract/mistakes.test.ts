@@ -60,7 +60,7 @@ test('a mistake of the service is told to its developer once for each route, and
 
 test('a handler that asks for the transaction of a route without one is told what the route lacks', async () => {
   const once = onlyonce({ store: memory(), secret: SECRET })
-  const route = idempotent(once, { account, operation: 'charges.create' }, (_, { once: own }) =>
+  const route = idempotent(once, { account, operation: 'charges.create' }, (_, { idempotency: own }) =>
     Response.json({ tx: own!.tx !== undefined }),
   )
   const error = await catchError(route(request('a-key-of-some-length')))

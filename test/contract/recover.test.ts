@@ -208,7 +208,7 @@ describe('recover', () => {
       idempotent(
         once,
         { account: () => 'acct_1', operation: 'orders.create', leaseMs: LEASE_MS, recover },
-        async (_, { once: context }) => {
+        async (_, { idempotency: context }) => {
           seen.push(context!.derivedKey)
           await gate.pass()
           return new Response(null, { status: 204 })

@@ -10,8 +10,8 @@ test('a handler whose client is told that its time is over is told so by its sig
   const signals: AbortSignal[] = []
   const send = async (inProgressMaxMs: number) => {
     const options = { account: () => 'acct_1', operation: 'things.create', leaseMs: 60, inProgressMaxMs }
-    const route = idempotent(once, options, (_, { once }) => {
-      signals.push(once!.signal)
+    const route = idempotent(once, options, (_, { idempotency }) => {
+      signals.push(idempotency!.signal)
       return new Promise<Response>(() => {})
     })
     const headers = { 'idempotency-key': randomUUID() }

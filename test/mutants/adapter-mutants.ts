@@ -25,8 +25,8 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
     file: 'src/adapters/express/index.ts',
     edits: [
       {
-        from: `if (request.onlyonce !== undefined)\n`,
-        to: `if (request.onlyonce !== undefined && !writableEnded)\n`,
+        from: `if (request.idempotency !== undefined)\n`,
+        to: `if (request.idempotency !== undefined && !writableEnded)\n`,
       },
     ],
     tests: ['test/adapters/express5.test.ts'],
@@ -67,7 +67,7 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'streams: learn nothing of a socket that Express destroys',
     file: 'src/adapters/express/index.ts',
-    edits: [{ from: `if (request.onlyonce !== undefined)\n`, to: `if (request.onlyonce === null)\n` }],
+    edits: [{ from: `if (request.idempotency !== undefined)\n`, to: `if (request.idempotency === null)\n` }],
     tests: STREAM_TROUBLE,
     only: 'has begun to write',
   },

@@ -41,7 +41,10 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     name: 'quota: count a write whose handler has refused it',
     file: 'apps/payments/api/index.ts',
     edits: [
-      { from: 'if (request.once !== undefined && didNothing(error))', to: 'if (request.once === null)' },
+      {
+        from: 'if (request.idempotency !== undefined && didNothing(error))',
+        to: 'if (request.idempotency === null)',
+      },
     ],
     tests: [STORAGE],
     only: 'counts what begins a write',

@@ -92,7 +92,7 @@ const OPS_MUTANTS: readonly Mutant[] = [
   {
     name: 'keys: keep the key of a request about endpoints that did nothing',
     file: 'apps/payments/api/errors.ts',
-    edits: [{ from: 'if (nothingDone) request.once?.invalid()', to: '' }],
+    edits: [{ from: 'if (nothingDone) request.idempotency?.invalid()', to: '' }],
     tests: ['apps/payments/test/api-webhooks.test.ts'],
     only: 'a refusal about an endpoint has done nothing',
   },

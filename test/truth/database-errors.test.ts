@@ -214,7 +214,7 @@ describe('in a transaction', () => {
     const POST = idempotent(
       once,
       { account: () => 'acct_1', operation: 'truth.transaction', protect: 'transaction' },
-      async (_, { once: context }) => {
+      async (_, { idempotency: context }) => {
         await leaveEffect(context!.tx, code)
         if (failing) await failWith(context!.tx, code)
         return new Response(null, { status: 201 })
@@ -243,7 +243,7 @@ describe('in a transaction', () => {
     const POST = idempotent(
       once,
       { account: () => 'acct_1', operation: 'truth.deferred', protect: 'transaction' },
-      async (_, { once: context }) => {
+      async (_, { idempotency: context }) => {
         await context!.tx.query(`INSERT INTO late VALUES ('cards'), ('cards')`)
         return new Response(null, { status: 201 })
       },

@@ -62,7 +62,7 @@ describe.each([
     const POST = idempotent(
       once,
       { account, operation: 'driver.transaction', protect: 'transaction' },
-      async (_request, { once: own }) => {
+      async (_request, { idempotency: own }) => {
         const { tx } = own!
         await leaveEffect(tx, key)
         if (failing) await tx.query(text, [...values])

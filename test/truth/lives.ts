@@ -137,7 +137,7 @@ function serve(once: ReturnType<typeof onlyonce<PostgresTx>>, moment: Moment, ke
       return idempotent(
         once,
         { account, operation: nameOf(moment), protect: 'transaction' },
-        async (_, { once: context }) => {
+        async (_, { idempotency: context }) => {
           await behave(key, 'first')
           await leaveEffect(context!.tx, key)
           await behave(key, 'last')

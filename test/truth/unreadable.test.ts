@@ -98,7 +98,7 @@ describe.each(Object.entries(UNREADABLE))('%s', (name, make) => {
     cleanUpLater(() => app.close())
     await app.register(idempotency, { once, account: () => 'acct_1' })
     app.post('/things', { preHandler: idempotent({ protect: 'transaction' }) }, async (request) => {
-      const { tx, key } = request.once as { tx: Parameters<typeof leaveEffect>[0]; key: string }
+      const { tx, key } = request.idempotency as { tx: Parameters<typeof leaveEffect>[0]; key: string }
       await leaveEffect(tx, key)
       throw make()
     })

@@ -51,7 +51,7 @@ export function answerError(
 /** Nothing was started: where a key was claimed for the request, the key is free again. */
 function sendRefusal(error: Refused, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { code, details } = error
-  if (didNothing(error)) request.once?.invalid()
+  if (didNothing(error)) request.idempotency?.invalid()
   return sendProblem(request, reply, code, details)
 }
 
@@ -97,7 +97,7 @@ function answerTaken(error: Error, request: FastifyRequest, reply: FastifyReply)
 function answerLibrary(error: OnlyonceError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { code, status, retryable, message, retryAfterMs } = error
   const nothingDone = didNothing(error)
-  if (nothingDone) request.once?.invalid()
+  if (nothingDone) request.idempotency?.invalid()
   const executed = nothingDone ? 'not_by_this_request' : error.executed
   if (status >= 500) request.log.error({ err: error }, 'a request failed')
   if (status >= 500 && !retryable) return sendProblem(request, reply, 'internal')

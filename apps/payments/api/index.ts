@@ -101,7 +101,8 @@ async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
   v1.addHook('onRequest', door)
   v1.setErrorHandler(async (error: Error, request, reply) => {
     // Only the request that has claimed its key has this context: no other one's points are given back.
-    if (request.once !== undefined && didNothing(error)) await service.limits.cameToNothing(request.once)
+    if (request.idempotency !== undefined && didNothing(error))
+      await service.limits.cameToNothing(request.idempotency)
     return answerError(await countWrong(service, error, request, reply), request, reply)
   })
   v1.addHook('onRequest', (_, reply, done) => {

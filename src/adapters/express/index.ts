@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import { Boundary, type IdempotencyContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { FitsOperation, Named } from '../../boundary/operation-route.ts'
 import { acrossCopies } from '../../copies.ts'
 import type { Onlyonce } from '../../door.ts'
@@ -9,18 +9,18 @@ import { type Known, requestOf, serve } from '../node/serve.ts'
 import { patternText } from '../place.ts'
 import { errorFor, passOn, type ThrowHearer } from '../said.ts'
 
-export type { OnceContext } from '../../boundary/index.ts'
+export type { IdempotencyContext } from '../../boundary/index.ts'
 export { keepRawBody } from '../node/body.ts'
 
 declare global {
   namespace Express {
     interface Request {
       /**
-       * Set while a request is protected. Say which `tx` your store has: `OnceContext<PostgresTx>`. Not `once`: a request is
+       * Set while a request is protected. Say which `tx` your store has: `IdempotencyContext<PostgresTx>`. Not `once`: a request is
        * an emitter of events, and `pipe` calls its `once`.
        */
       // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
-      onlyonce?: OnceContext<any>
+      idempotency?: IdempotencyContext<any>
     }
   }
 }
@@ -66,7 +66,7 @@ export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest, cons
           response,
           (context) => {
             if (context !== null) {
-              Object.assign(request, { onlyonce: context })
+              Object.assign(request, { idempotency: context })
               hearErrors(request)
             }
             next()
@@ -119,14 +119,14 @@ const MOUNTED_AT = 'mounted at'
  */
 export function hearNotExecuted(
   error: unknown,
-  request: { readonly onlyonce?: ThrowHearer },
+  request: { readonly idempotency?: ThrowHearer },
   response: unknown,
   next: (error?: unknown) => void,
 ): void {
   const { writableEnded, destroy } = response as ServerResponse
-  passOn(request.onlyonce, error, writableEnded)
+  passOn(request.idempotency, error, writableEnded)
   // Where the reply has begun, Express destroys the socket, of which the layer would learn nothing. A reply that is whole may be held back still.
-  if (request.onlyonce !== undefined)
+  if (request.idempotency !== undefined)
     keepConnection(request as unknown as IncomingMessage, () => Reflect.apply(destroy, response, []))
   next(error)
 }

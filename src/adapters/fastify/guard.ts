@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
-import type { Boundary, BoundaryRequest, OnceContext, RequestBody } from '../../boundary/index.ts'
+import type { Boundary, BoundaryRequest, IdempotencyContext, RequestBody } from '../../boundary/index.ts'
 import { headerOf, serve, splitUrl } from '../node/serve.ts'
 import { errorFor, passOn } from '../said.ts'
 import { TappedBody } from './tapped-body.ts'
@@ -55,8 +55,8 @@ export class Guard<Tx> {
       done()
       return
     }
-    const run = (context: OnceContext<Tx> | null) => {
-      if (context !== null) request.once = context
+    const run = (context: IdempotencyContext<Tx> | null) => {
+      if (context !== null) request.idempotency = context
       done()
     }
     const fail = (error: unknown) => {
@@ -86,7 +86,7 @@ export class Guard<Tx> {
     error: Error,
     done: () => void,
   ): void => {
-    passOn(request.once, error)
+    passOn(request.idempotency, error)
     done()
   }
 
@@ -95,9 +95,9 @@ export class Guard<Tx> {
    * same, or the key would stay in progress. And Fastify calls no `onError` for what is thrown behind a reply.
    */
   watch(request: FastifyRequest, reply: FastifyReply, handle: () => unknown): unknown {
-    if (request.once === undefined) return handle()
+    if (request.idempotency === undefined) return handle()
     const noteLate = (error: unknown) => {
-      if (reply.sent) passOn(request.once, error, true)
+      if (reply.sent) passOn(request.idempotency, error, true)
     }
     let result: unknown
     try {

@@ -1,6 +1,6 @@
 import { type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { describe, expectTypeOf, it } from 'vitest'
-import type { OnceContext } from '../../boundary/index.ts'
+import type { IdempotencyContext } from '../../boundary/index.ts'
 import { onlyonce, type PostgresTx, postgres } from '../../index.ts'
 import { type FastifyOptions, idempotency, idempotent } from './index.ts'
 
@@ -8,20 +8,20 @@ const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const app = fastify()
 
 describe('the plugin for Fastify', () => {
-  it('tells handlers of request.once, which is not there where a request is not protected', () => {
+  it('tells handlers of request.idempotency, which is not there where a request is not protected', () => {
     app.post('/orders', { preHandler: idempotent() }, async (request) => {
       // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
-      expectTypeOf(request.once).toEqualTypeOf<OnceContext<any> | undefined>()
-      expectTypeOf(request.once!.account).toEqualTypeOf<string>()
-      expectTypeOf(request.once!.signal).toEqualTypeOf<AbortSignal>()
+      expectTypeOf(request.idempotency).toEqualTypeOf<IdempotencyContext<any> | undefined>()
+      expectTypeOf(request.idempotency!.account).toEqualTypeOf<string>()
+      expectTypeOf(request.idempotency!.signal).toEqualTypeOf<AbortSignal>()
       // @ts-expect-error it may be missing
-      request.once.notExecuted()
+      request.idempotency.notExecuted()
     })
   })
 
   it('leaves it to the handler to say what its transaction is', () => {
     app.post('/transfers', { preHandler: idempotent({ protect: 'transaction' }) }, async (request) => {
-      const { tx }: OnceContext<PostgresTx> = request.once!
+      const { tx }: IdempotencyContext<PostgresTx> = request.idempotency!
       expectTypeOf(tx).toEqualTypeOf<PostgresTx>()
       const { rows } = await tx.query('SELECT 1')
       return rows[0]

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import { Boundary, type IdempotencyContext, type RoutePolicy } from '../../boundary/index.ts'
 import { acrossCopies } from '../../copies.ts'
 import type { Onlyonce } from '../../door.ts'
 import { OnlyonceError } from '../../errors.ts'
@@ -10,13 +10,13 @@ import { HTTP2_REFUSED } from '../node/serve.ts'
 import { constraintsText } from '../place.ts'
 import { BODY, Guard, type GuardedRoute } from './guard.ts'
 
-export type { OnceContext } from '../../boundary/index.ts'
+export type { IdempotencyContext } from '../../boundary/index.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set while a request is protected. Say which `tx` your store has: `OnceContext<PostgresTx>`. */
+    /** Set while a request is protected. Say which `tx` your store has: `IdempotencyContext<PostgresTx>`. */
     // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
-    once?: OnceContext<any>
+    idempotency?: IdempotencyContext<any>
   }
 }
 
@@ -78,7 +78,7 @@ export async function idempotency(app: FastifyInstance, options: FastifyOptions<
   refuseUnless(app.initialConfig.http2 !== true, HTTP2_REFUSED)
   // Checked with no route at all: what is wrong for all of them is told before there is one.
   new Boundary(once, {}, 'idempotency', defaults)
-  app.decorateRequest('once', undefined)
+  app.decorateRequest('idempotency', undefined)
   app.decorateRequest(BODY, undefined)
   app.addHook('onRoute', (route) => {
     const name = `${route.method} ${route.url}`

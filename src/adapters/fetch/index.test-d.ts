@@ -1,6 +1,6 @@
 import { describe, expectTypeOf, it } from 'vitest'
 import { operation as durable, memory, onlyonce, type PostgresTx, postgres, reply } from '../../index.ts'
-import { idempotent, type OnceContext } from './index.ts'
+import { type IdempotencyContext, idempotent } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const account = () => 'acct_1'
@@ -13,12 +13,12 @@ describe('a protected handler', () => {
   it('is given the tx of its store, or null for a request that is not protected', () => {
     idempotent(once, { account, operation }, (request, context) => {
       expectTypeOf(request).toEqualTypeOf<Request>()
-      expectTypeOf(context.once).toEqualTypeOf<OnceContext<PostgresTx> | null>()
+      expectTypeOf(context.idempotency).toEqualTypeOf<IdempotencyContext<PostgresTx> | null>()
       return new Response()
     })
     const unsure = onlyonce({ store: memory(), secret: '' })
-    idempotent(unsure, { account, operation }, (_, { once }) => {
-      expectTypeOf(once?.tx).not.toHaveProperty('query')
+    idempotent(unsure, { account, operation }, (_, { idempotency }) => {
+      expectTypeOf(idempotency?.tx).not.toHaveProperty('query')
       return new Response()
     })
   })
@@ -32,7 +32,7 @@ describe('a protected handler', () => {
   it('knows the parameters that it says it takes', () => {
     interface Context {
       params: Promise<{ id: string }>
-      once: OnceContext<PostgresTx> | null
+      idempotency: IdempotencyContext<PostgresTx> | null
     }
     const POST = idempotent(once, { account, operation }, async (_: Request, { params }: Context) => {
       expectTypeOf(await params).toEqualTypeOf<{ id: string }>()

@@ -1,4 +1,4 @@
-import { Boundary, followLayers, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import { Boundary, followLayers, type IdempotencyContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { FitsOperation, Named } from '../../boundary/operation-route.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
@@ -6,12 +6,12 @@ import { requireOperation } from '../place.ts'
 import { bodyOf } from './body.ts'
 import { requestOf, serve } from './serve.ts'
 
-export type { OnceContext } from '../../boundary/index.ts'
+export type { IdempotencyContext } from '../../boundary/index.ts'
 
 /** What a handler is given beside the request: what its framework gives, and the context of its protection. */
 export interface ProtectedContext<Tx> {
   /** Null for a request that is not protected. */
-  readonly once: OnceContext<Tx> | null
+  readonly idempotency: IdempotencyContext<Tx> | null
   /** The parameters of the path, where the framework has some. Next.js gives a promise of them. */
   // biome-ignore lint/suspicious/noExplicitAny: what a route's parameters are is said where the route is.
   readonly params?: any
@@ -40,20 +40,20 @@ export interface FetchOptions<Req, Given> extends RoutePolicy {
 export function idempotent<
   Tx,
   Req extends Request = Request,
-  Context extends Pick<ProtectedContext<Tx>, 'once'> = ProtectedContext<Tx>,
+  Context extends Pick<ProtectedContext<Tx>, 'idempotency'> = ProtectedContext<Tx>,
   const O extends Named = Named,
 >(
   once: Onlyonce<Tx>,
-  options: FetchOptions<Req, Omit<Context, 'once'>> & FitsOperation<O>,
+  options: FetchOptions<Req, Omit<Context, 'idempotency'>> & FitsOperation<O>,
   handler: (request: Req, context: Context) => Response | Promise<Response>,
-): (request: Req, context?: Omit<Context, 'once'>) => Promise<Response> {
+): (request: Req, context?: Omit<Context, 'idempotency'>) => Promise<Response> {
   const { account, policy } = accountAndPolicy(LAYER, options)
   const boundary = new Boundary(once, requireOperation(policy, LAYER), LAYER)
   followLayers()
   return async function idempotency(request, given) {
-    const context = (given ?? {}) as Omit<Context, 'once'>
-    const run = async (once: OnceContext<Tx> | null) =>
-      await handler(request, { ...context, once } as unknown as Context)
+    const context = (given ?? {}) as Omit<Context, 'idempotency'>
+    const run = async (idempotency: IdempotencyContext<Tx> | null) =>
+      await handler(request, { ...context, idempotency } as unknown as Context)
     const url = new URL(request.url)
     const anonymous = {
       route: null,

@@ -1,4 +1,10 @@
-import type { Answer, Boundary, BoundaryRequest, HttpReply, OnceContext } from '../../boundary/index.ts'
+import type {
+  Answer,
+  Boundary,
+  BoundaryRequest,
+  HttpReply,
+  IdempotencyContext,
+} from '../../boundary/index.ts'
 import { capture, overhear, responseOf } from './response.ts'
 
 /** What is known of a request beside what it says itself. */
@@ -16,7 +22,7 @@ export function requestOf(request: Request, url: URL, known: Known): BoundaryReq
 }
 
 /** Lets the handler run, and resolves with its response. Null for a request that is not protected. */
-export type Handle<Tx> = (context: OnceContext<Tx> | null) => Promise<Response>
+export type Handle<Tx> = (context: IdempotencyContext<Tx> | null) => Promise<Response>
 
 /**
  * Runs a request through the boundary, and resolves with the response that may leave. What the handler throws is thrown
@@ -32,7 +38,7 @@ export function serve<Tx>(
   return new Promise((resolve, reject) => {
     let held: Response | null = null
     let isAnswered = false
-    const run = async (context: OnceContext<Tx>): Promise<HttpReply> => {
+    const run = async (context: IdempotencyContext<Tx>): Promise<HttpReply> => {
       const given = await handle(context)
       const { stream, replySizeMaxBytes } = boundary.policy
       const isOver = () => isAnswered

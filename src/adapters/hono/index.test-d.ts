@@ -2,17 +2,17 @@ import { Hono } from 'hono'
 import { describe, expectTypeOf, it } from 'vitest'
 import { onlyonce, operation, type PostgresTx, postgres, reply } from '../../index.ts'
 import type { StandardSchema } from '../../standard-schema.ts'
-import { idempotent, type OnceContext, type OnceVariables } from './index.ts'
+import { type IdempotencyContext, type IdempotencyVariables, idempotent } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
-type Once = OnceContext<PostgresTx> | undefined
+type Once = IdempotencyContext<PostgresTx> | undefined
 
 describe('the middleware for Hono', () => {
   it('tells the handlers behind it of its variable, beside those of the application', () => {
     const app = new Hono<{ Variables: { user: { account: string } } }>()
     app.post('/orders/:id', idempotent(once, { account: () => 'acct_1' }), (c) => {
-      expectTypeOf(c.get('once')).toEqualTypeOf<Once>()
-      expectTypeOf(c.var.once).toEqualTypeOf<Once>()
+      expectTypeOf(c.get('idempotency')).toEqualTypeOf<Once>()
+      expectTypeOf(c.var.idempotency).toEqualTypeOf<Once>()
       expectTypeOf(c.get('user')).toEqualTypeOf<{ account: string }>()
       expectTypeOf(c.req.param('id')).toEqualTypeOf<string>()
       return c.json({})
@@ -20,10 +20,10 @@ describe('the middleware for Hono', () => {
   })
 
   it('goes before all routes of an application that knows the variable', () => {
-    const app = new Hono<{ Variables: OnceVariables<PostgresTx> }>()
+    const app = new Hono<{ Variables: IdempotencyVariables<PostgresTx> }>()
     app.use(idempotent(once, { account: () => 'acct_1' }))
     app.post('/orders', (c) => {
-      expectTypeOf(c.var.once).toEqualTypeOf<Once>()
+      expectTypeOf(c.var.idempotency).toEqualTypeOf<Once>()
       return c.json({})
     })
   })

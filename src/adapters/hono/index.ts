@@ -1,5 +1,5 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
-import { Boundary, followLayers, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import { Boundary, followLayers, type IdempotencyContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { FitsOperation, Named } from '../../boundary/operation-route.ts'
 import type { Onlyonce } from '../../door.ts'
 import { accountAndPolicy, accountOf } from '../account.ts'
@@ -11,16 +11,16 @@ import { bodyOf } from './body.ts'
 import { lateResponse } from './late.ts'
 import { routeOf } from './route.ts'
 
-export type { OnceContext } from '../../boundary/index.ts'
+export type { IdempotencyContext } from '../../boundary/index.ts'
 
 /**
- * What `c.get('once')` gives behind the middleware; undefined for a request that is not protected.
+ * What `c.get('idempotency')` gives behind the middleware; undefined for a request that is not protected.
  *
  * @example
- * const app = new Hono<{ Variables: OnceVariables<PostgresTx> }>()
+ * const app = new Hono<{ Variables: IdempotencyVariables<PostgresTx> }>()
  */
-export interface OnceVariables<Tx> {
-  once: OnceContext<Tx> | undefined
+export interface IdempotencyVariables<Tx> {
+  idempotency: IdempotencyContext<Tx> | undefined
 }
 
 export interface HonoOptions<E extends Env> extends RoutePolicy {
@@ -38,7 +38,7 @@ export interface HonoOptions<E extends Env> extends RoutePolicy {
 export function idempotent<Tx, E extends Env = any, const O extends Named = Named>(
   once: Onlyonce<Tx>,
   options: HonoOptions<E> & FitsOperation<O>,
-): MiddlewareHandler<{ Variables: OnceVariables<Tx> }> {
+): MiddlewareHandler<{ Variables: IdempotencyVariables<Tx> }> {
   const { account, policy } = accountAndPolicy('idempotent() for Hono', options)
   const boundary = new Boundary(once, policy, 'idempotent() for Hono')
   const seen = new PatternsSeen()
@@ -63,8 +63,8 @@ export function idempotent<Tx, E extends Env = any, const O extends Named = Name
     const before = new Headers(c.newResponse(null).headers)
     let answered: Error | null = null
     let isRunning = false
-    const handle = async (context: OnceContext<Tx> | null): Promise<Response> => {
-      if (context !== null) c.set('once', context)
+    const handle = async (context: IdempotencyContext<Tx> | null): Promise<Response> => {
+      if (context !== null) c.set('idempotency', context)
       isRunning = true
       const error = await runAndCatch(c, next).finally(() => {
         isRunning = false

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { HttpException } from '@nestjs/common'
 import { isObservable, lastValueFrom } from 'rxjs'
-import type { Answer, Boundary, OnceContext } from '../../boundary/index.ts'
+import type { Answer, Boundary, IdempotencyContext } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
 import { accountOf } from '../account.ts'
 import { serve } from '../node/serve.ts'
@@ -33,14 +33,14 @@ export interface NestRoute<Tx> {
 }
 
 /** The handler itself: what it returns is what Nest makes the response of. */
-export type NestHandler<Tx> = (context: OnceContext<Tx> | null) => unknown
+export type NestHandler<Tx> = (context: IdempotencyContext<Tx> | null) => unknown
 
 /** One request to a protected route, from the interceptor to the handler. */
 export class ProtectedCall<Tx> {
   readonly #route: NestRoute<Tx>
   readonly #request: NestRequest
   readonly #response: NestResponse
-  #context: OnceContext<Tx> | null = null
+  #context: IdempotencyContext<Tx> | null = null
 
   constructor(route: NestRoute<Tx>, request: NestRequest, response: NestResponse) {
     this.#route = route
@@ -54,10 +54,10 @@ export class ProtectedCall<Tx> {
       return handler(null)
     return new Promise((resolve, reject) => {
       let entered = false
-      const next = (context: OnceContext<Tx> | null) => {
+      const next = (context: IdempotencyContext<Tx> | null) => {
         entered = true
         this.#context = context
-        if (context !== null) Object.assign(this.#request, { onlyonce: context })
+        if (context !== null) Object.assign(this.#request, { idempotency: context })
         resultOf(handler, context).then(resolve, reject)
       }
       this.#serve(next).then((answer) => {
@@ -78,7 +78,7 @@ export class ProtectedCall<Tx> {
     return error instanceof OnlyonceError ? httpException(error) : error
   }
 
-  async #serve(next: (context: OnceContext<Tx> | null) => void): Promise<Answer['answer']> {
+  async #serve(next: (context: IdempotencyContext<Tx> | null) => void): Promise<Answer['answer']> {
     const { boundary, account, headers, bound, seen } = this.#route
     const whose = await accountOf(account, this.#request)
     const read = readRequest(this.#request, whose, boundary, bound)
@@ -94,7 +94,10 @@ export class ProtectedCall<Tx> {
  * An Observable is run to its end here. Nest would stop one whose client has hung up and answer nothing; the work of a
  * protected request goes on, and its reply is stored.
  */
-async function resultOf<Tx>(handler: NestHandler<Tx>, context: OnceContext<Tx> | null): Promise<unknown> {
+async function resultOf<Tx>(
+  handler: NestHandler<Tx>,
+  context: IdempotencyContext<Tx> | null,
+): Promise<unknown> {
   const result = await handler(context)
   return isObservable(result) ? await lastValueFrom(result) : result
 }

@@ -14,7 +14,7 @@ import { callOf, isProtected, markProtected, POLICY } from './marks.ts'
  * @example
  * @Post()
  * @Idempotent({ protect: 'transaction' })
- * create(@Body() order: NewOrder, @Once() once: OnceContext<PostgresTx>) {
+ * create(@Body() order: NewOrder, @Idempotency() once: IdempotencyContext<PostgresTx>) {
  *   return this.orders.insert(once.tx, order)
  * }
  */
@@ -24,12 +24,12 @@ export function Idempotent(policy: RoutePolicy = {}): ClassDecorator & MethodDec
 
 /**
  * Gives a handler the context of its protection, or undefined where the request is not protected. It is also
- * `request.onlyonce`.
+ * `request.idempotency`.
  *
  * @example
- * create(@Body() order: NewOrder, @Once() once: OnceContext<PostgresTx>) {}
+ * create(@Body() order: NewOrder, @Idempotency() once: IdempotencyContext<PostgresTx>) {}
  */
-export const Once: () => ParameterDecorator = createParamDecorator(() => PLACE)
+export const Idempotency: () => ParameterDecorator = createParamDecorator(() => PLACE)
 
 /** Stands for the context, which is there only when the key has been claimed, after the parameters. */
 const PLACE = acrossCopies('nest_place', () => () => {})

@@ -6,9 +6,9 @@
  * class AppModule {}
  * const app = await NestFactory.create(AppModule, { rawBody: true })
  */
-export type { OnceContext, RoutePolicy } from '../../boundary/index.ts'
+export type { IdempotencyContext, RoutePolicy } from '../../boundary/index.ts'
 export { keepRawBody } from '../node/body.ts'
 export type { NestAccount } from './call.ts'
-export { Idempotent, Once } from './decorators.ts'
+export { Idempotency, Idempotent } from './decorators.ts'
 export { OnlyonceModule, type OnlyonceModuleAsyncOptions } from './module.ts'
 export type { OnlyonceModuleOptions } from './routes.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Boundary, type OnceContext, type RoutePolicy } from '../../boundary/index.ts'
+import { Boundary, type IdempotencyContext, type RoutePolicy } from '../../boundary/index.ts'
 import type { FitsOperation, Named } from '../../boundary/operation-route.ts'
 import type { Onlyonce } from '../../door.ts'
 import { memberOf } from '../../thrown.ts'
@@ -8,7 +8,7 @@ import { requireOperation } from '../place.ts'
 import { passOn } from '../said.ts'
 import { NO_PATTERN, requestOf, serve } from './serve.ts'
 
-export type { OnceContext } from '../../boundary/index.ts'
+export type { IdempotencyContext } from '../../boundary/index.ts'
 export { keepRawBody } from './body.ts'
 
 export interface NodeOptions extends RoutePolicy {
@@ -24,7 +24,7 @@ export interface NodeOptions extends RoutePolicy {
 export type ProtectedHandler<Tx> = (
   request: IncomingMessage,
   response: ServerResponse,
-  once: OnceContext<Tx> | null,
+  idempotency: IdempotencyContext<Tx> | null,
 ) => void | Promise<void>
 
 /**
@@ -44,7 +44,7 @@ export function idempotent<Tx, const O extends Named = Named>(
   const boundary = new Boundary(once, requireOperation(policy, LAYER), LAYER)
   return function idempotency(request, response) {
     const fail = (error: unknown) => endWithError(response, error)
-    const run = (context: OnceContext<Tx> | null) => {
+    const run = (context: IdempotencyContext<Tx> | null) => {
       Promise.resolve()
         .then(() => handler(request, response, context))
         .catch((error) => {

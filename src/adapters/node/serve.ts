@@ -4,7 +4,7 @@ import type {
   Boundary,
   BoundaryRequest,
   HttpReply,
-  OnceContext,
+  IdempotencyContext,
   RequestBody,
 } from '../../boundary/index.ts'
 import { OnlyonceError } from '../../errors.ts'
@@ -63,7 +63,7 @@ export function serve<Tx>(
   boundary: Boundary<Tx>,
   request: BoundaryRequest,
   response: ServerResponse,
-  next: (context: OnceContext<Tx> | null) => void,
+  next: (context: IdempotencyContext<Tx> | null) => void,
   headersBefore: () => Headers = () => response.getHeaders() as Headers,
 ): Answer['answer'] | Promise<Answer['answer']> {
   let captured: CapturedResponse | null = null
@@ -75,7 +75,7 @@ export function serve<Tx>(
     shield.raise()
     return shield
   }
-  const run = (context: OnceContext<Tx>): Promise<HttpReply> => {
+  const run = (context: IdempotencyContext<Tx>): Promise<HttpReply> => {
     const shielded = raised()
     const { replySizeMaxBytes } = boundary.policy
     if (boundary.policy.stream) {

@@ -78,7 +78,7 @@ function handle(route: Route, request: Request, response: Response, next: NextFu
     body: request.body,
     params: request.params as Record<string, string>,
     query: request.query,
-    once: request.onlyonce ?? null,
+    once: request.idempotency ?? null,
     setHeader: (name, value) => response.setHeader(name, value),
   })
   if (answer instanceof Promise) {

@@ -61,7 +61,7 @@ function handle(route: Route, request: FastifyRequest, reply: FastifyReply): unk
     body: request.body,
     params: request.params as Record<string, string>,
     query: request.query as Record<string, unknown>,
-    once: request.once ?? null,
+    once: request.idempotency ?? null,
     setHeader: (name, value) => reply.header(name, value),
   })
   return answer instanceof Promise ? answer.then((result) => perform(result, reply)) : perform(answer, reply)

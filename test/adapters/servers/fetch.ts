@@ -83,7 +83,7 @@ function fetchOf(once: Onlyonce<PostgresTx>, routes: readonly Route[], give: Giv
 function handlerOf(once: Onlyonce<PostgresTx>, route: Route) {
   const account = (request: Request) => request.headers.get(ACCOUNT_HEADER)
   type Context = {
-    once: Once | null
+    idempotency: Once | null
     params?: Promise<Record<string, string>>
     found?: Record<string, string>
   }
@@ -94,7 +94,7 @@ function handlerOf(once: Onlyonce<PostgresTx>, route: Route) {
       body: await parse(request),
       params: (await context.params) ?? context.found ?? {},
       query: Object.fromEntries(new URL(request.url).searchParams),
-      once: context.once,
+      once: context.idempotency,
       setHeader: (name: string, value: string) => headers.set(name, value),
     }
     return respond(await route.handle(input), headers)

@@ -1,7 +1,7 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { idempotent, type OnceVariables } from '../../../src/adapters/hono/index.ts'
+import { type IdempotencyVariables, idempotent } from '../../../src/adapters/hono/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import {
   ACCOUNT_HEADER,
@@ -14,7 +14,7 @@ import {
 import { listen, respond, statusOf } from './fetch.ts'
 import { unpacked } from './unpacked.ts'
 
-type AppEnv = { Variables: OnceVariables<PostgresTx> & { body: unknown } }
+type AppEnv = { Variables: IdempotencyVariables<PostgresTx> & { body: unknown } }
 
 export const honoUnderTest: AdapterUnderTest = {
   name: 'Hono 4',
@@ -66,7 +66,7 @@ async function handle(route: Route, c: Context<AppEnv>): Promise<Response> {
     body: c.get('body'),
     params: c.req.param() as Record<string, string>,
     query: c.req.query(),
-    once: c.get('once') ?? null,
+    once: c.get('idempotency') ?? null,
     setHeader: (name, value) => c.header(name, value),
   })
   return await perform(result, c)

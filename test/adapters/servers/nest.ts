@@ -22,7 +22,7 @@ import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-ex
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify'
 import type { Response } from 'express'
 import type { FastifyReply } from 'fastify'
-import { Idempotent, Once, OnlyonceModule } from '../../../src/adapters/nest/index.ts'
+import { Idempotency, Idempotent, OnlyonceModule } from '../../../src/adapters/nest/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import {
   ACCOUNT_HEADER,
@@ -119,7 +119,7 @@ function controllerOf(route: Route): Type {
       @Param() params: Record<string, string>,
       @Query() query: Record<string, unknown>,
       @Res({ passthrough: true }) reply: Reply,
-      @Once() once: OnceGiven | undefined,
+      @Idempotency() once: OnceGiven | undefined,
     ) {
       const setHeader = (name: string, value: string) => reply.header(name, value)
       const answer = route.handle({ body, params, query, once: once ?? null, setHeader })

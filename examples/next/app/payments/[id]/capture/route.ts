@@ -1,5 +1,5 @@
 /** In a project of your own, import from 'onlyonce' and 'onlyonce/fetch' instead of from src/. */
-import { idempotent, type OnceContext } from '../../../../../../src/adapters/fetch/index.ts'
+import { type IdempotencyContext, idempotent } from '../../../../../../src/adapters/fetch/index.ts'
 import type { PostgresTx } from '../../../../../../src/index.ts'
 import { once } from '../../../../lib/once.ts'
 
@@ -8,7 +8,7 @@ export const runtime = 'nodejs'
 
 interface Context {
   readonly params: Promise<{ readonly id: string }>
-  readonly once: OnceContext<PostgresTx> | null
+  readonly idempotency: IdempotencyContext<PostgresTx> | null
 }
 
 /** Demo keys, for everybody to see. Real ones are random, and stored as hashes. */
@@ -21,12 +21,12 @@ export const POST = idempotent(
     operation: 'payments.capture',
     protect: 'transaction',
   },
-  async (request: Request, { params, once }: Context) => {
+  async (request: Request, { params, idempotency }: Context) => {
     const { id } = await params
     const { amount } = (await request.json()) as { amount: number }
-    const { rowCount } = await once!.tx.query(
+    const { rowCount } = await idempotency!.tx.query(
       'UPDATE payments SET captured = captured + $3 WHERE customer = $1 AND id = $2 AND captured + $3 <= authorized',
-      [once!.account, id, amount],
+      [idempotency!.account, id, amount],
     )
     // Too much is a result: it is stored and replayed, like a capture that went well.
     if (rowCount === 0) return Response.json({ error: 'too_much' }, { status: 422 })
