@@ -51,7 +51,7 @@ export async function core({ url, rounds, roundMs }: Bench): Promise<Report> {
     },
     load,
   )
-  const handle: Side = () => once.handler(callOf(randomUUID()), () => inPlainTransaction(pool))
+  const handle: Side = () => once.execute(callOf(randomUUID()), () => inPlainTransaction(pool))
   const handled = await alternate({ unprotected: () => inPlainTransaction(pool), handler: handle }, load)
   const commits = await commitsPerRequest(pool, protect, CALLERS)
   // The work of the handler is a commit of its own, which is not the protection's. Alone, each claim and each

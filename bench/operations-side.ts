@@ -36,12 +36,12 @@ export async function unprotectedSide({
 /** The same, so that it happens once. Its steps are serializable, as they are by default. */
 export async function operationSide({ url, gateway, connections }: OperationsWorld): Promise<OperationsSide> {
   const pay = operation('payments.create', async (op, payment: Payment) => {
-    await op.atomic('payment_created', (tx) => insertPayment(tx, payment))
-    const charged = await op.foreign('charged', {
+    await op.transaction('payment_created', (tx) => insertPayment(tx, payment))
+    const charged = await op.call('charged', {
       call: ({ key, signal }) => charge(gateway, payment, { key, signal }),
       find: async ({ key, signal }) => chargeOf(await gateway.findByKey(key, { signal })),
     })
-    return op.atomic('settled', async (tx) => reply(201, await settlePayment(tx, payment, charged)))
+    return op.transaction('settled', async (tx) => reply(201, await settlePayment(tx, payment, charged)))
   })
   const once = onlyonce({
     store: postgres({ connectionString: url, poolSize: connections }),

@@ -1,6 +1,6 @@
 /** What the front door can be told, by name. */
 import type {
-  HandlerCall,
+  ExecuteCall,
   IssueKeyCall,
   OnlyonceOptions,
   ProtectedCall,
@@ -53,7 +53,7 @@ const TRANSACTION: OptionNames<TransactionCall> = {
   strictTx: true,
 }
 const LEASED = { leaseMs: true, inProgressMaxMs: true } as const
-const HANDLER: OptionNames<HandlerCall> = { ...PROTECTED, ...LEASED, rerunnable: true }
+const HANDLER: OptionNames<ExecuteCall> = { ...PROTECTED, ...LEASED, rerunnable: true }
 const { operation: _, ...NAMED } = PROTECTED
 const RUN: OptionNames<RunCall<unknown>> = { ...NAMED, ...LEASED }
 const ISSUE_KEY: OptionNames<IssueKeyCall> = { account: true, operation: true, expiresInMs: true }

@@ -84,7 +84,7 @@ export interface TransactionCall extends ProtectedCall {
   readonly strictTx?: boolean
 }
 
-export interface HandlerCall extends ProtectedCall {
+export interface ExecuteCall extends ProtectedCall {
   /** How long the owner is presumed alive without a sign of life. Signs are given at a third of it. */
   readonly leaseMs?: number
   /** After this long no more signs of life are given, also where the work goes on. */
@@ -167,12 +167,12 @@ export interface Onlyonce<Tx> {
    * nothing was done yet. A crash leaves `unknown`.
    *
    * @example
-   * const result = await once.handler({ account, operation: 'orders.create', key, input }, async ({ signal }) => {
+   * const result = await once.execute({ account, operation: 'orders.create', key, input }, async ({ signal }) => {
    *   const order = await warehouse.reserve(input, { signal })
    *   return { id: order.id }
    * })
    */
-  handler<T>(call: HandlerCall, work: (context: HandlerContext) => Promise<T>): Promise<Result<Stored<T>>>
+  execute<T>(call: ExecuteCall, work: (context: HandlerContext) => Promise<T>): Promise<Result<Stored<T>>>
 
   /**
    * Runs a durable operation, or goes on with it where an earlier attempt stopped. When the outcome of a call to

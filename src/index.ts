@@ -7,7 +7,7 @@
  */
 export type { Admission, Admit, Asked, Refusal } from './boundary/index.ts'
 export type {
-  HandlerCall,
+  ExecuteCall,
   IssueKeyCall,
   Onlyonce,
   OnlyonceOptions,
@@ -110,8 +110,8 @@ export {
 export type { HandlerContext } from './protect/handler.ts'
 export {
   type CallContext,
+  type CallStep,
   type EmitOptions,
-  type ForeignStep,
   type Found,
   type Op,
   type Operation,

@@ -58,7 +58,7 @@ export const LIMITS = {
   /** How long the other side remembers a key, where a step does not say so: Stripe's day. */
   callKeyLifetimeMs: 24 * 3_600_000,
   /** How long a call that was sent may stay unseen by the other side's lookup. */
-  callSettleMs: 120_000,
+  callVisibleWithinMs: 120_000,
   /** Backing off between calls: the other side is in trouble, and others call it too. */
   callBackoffMs: 100,
   /** Calls of one operation that operators may declare void. More of them are a fault of the other side, to be settled there. */

@@ -1,5 +1,5 @@
 import type {
-  HandlerCall,
+  ExecuteCall,
   IssueKeyCall,
   Onlyonce,
   OnlyonceOptions,
@@ -77,13 +77,13 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     return await this.#engine.transaction(request, async (tx) => encodeValue(await work(tx)), resultOf<T>)
   }
 
-  async handler<T>(
-    call: HandlerCall,
+  async execute<T>(
+    call: ExecuteCall,
     work: (context: HandlerContext) => Promise<T>,
   ): Promise<Result<Stored<T>>> {
     this.#engine.refuseWhenClosing()
-    refuseStray('once.handler()', call, CALLS.handler, 'handler')
-    requireWork('once.handler()', work)
+    refuseStray('once.execute()', call, CALLS.handler, 'handler')
+    requireWork('once.execute()', work)
     const request = this.#engine.requests.handler(call)
     return await this.#engine.handler(request, (context) => endOf(work, context), resultOf<T>)
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type {
-  HandlerCall,
+  ExecuteCall,
   IssueKeyCall,
   OnlyonceOptions,
   ProtectedCall,
@@ -25,7 +25,7 @@ import type { Isolation } from './store/contract.ts'
 import { encodeInput } from './value.ts'
 
 type Bounds = Pick<TransactionCall, 'retentionMs' | 'deadlineMs' | 'isolation' | 'exclusive' | 'strictTx'>
-type Leases = Pick<HandlerCall, 'deadlineMs' | 'leaseMs' | 'inProgressMaxMs' | 'rerunnable'>
+type Leases = Pick<ExecuteCall, 'deadlineMs' | 'leaseMs' | 'inProgressMaxMs' | 'rerunnable'>
 
 /** Turns calls into requests: everything that a caller can get wrong is refused here, before anything runs. */
 export class Requests {
@@ -113,7 +113,7 @@ export class Requests {
     }
   }
 
-  handler(call: HandlerCall): HandlerRequest {
+  handler(call: ExecuteCall): HandlerRequest {
     return this.leased(this.transaction(call), call)
   }
 

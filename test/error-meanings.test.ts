@@ -96,7 +96,7 @@ it.each(Object.entries(BEFORE_THE_STORE))(
 it('the work of a handler that throws such an error has begun all the same', async () => {
   const once = onlyonce({ store: memory(), secret: SECRET, background: false })
   const call = { account: 'a', operation: 'orders.create', key: 'order-19283', input: 1 }
-  const told = once.handler(call, async () => businessKey('order'))
+  const told = once.execute(call, async () => businessKey('order'))
   await expect(told).rejects.toMatchObject({ code: 'handler_failed', executed: 'unknown' })
   await once.close()
 })

@@ -68,7 +68,7 @@ export interface Timing {
   /** How long one call to the processor may take; at most two thirds of the lease. */
   readonly gatewayTimeoutMs: number
   /** How long its lookups may miss what was done. Null: as the adapter knows it. */
-  readonly gatewaySettleMs: number | null
+  readonly gatewayVisibleWithinMs: number | null
   /** How long a client has to come back by itself after a lease ran out. */
   readonly graceMs: number
   /** When somebody looks at what is in doubt, each counted from the look before. Null: as the library does. */
@@ -264,7 +264,7 @@ function readTiming(read: Reader): Timing {
   return {
     leaseMs,
     gatewayTimeoutMs,
-    gatewaySettleMs: read.whole('GATEWAY_SETTLE_MS', 1, DAY_MS),
+    gatewayVisibleWithinMs: read.whole('GATEWAY_SETTLE_MS', 1, DAY_MS),
     graceMs: read.whole('GRACE_MS', 1, DAY_MS) ?? LIMITS.graceMs,
     reconcileAfterMs: read.seconds('RECONCILE_AFTER_SECONDS'),
   }

@@ -51,10 +51,10 @@ async function webhookOf({ host, port, folder }: Config) {
   return { url: `http://${address}:${port}/webhooks/stripe`, secret }
 }
 
-function timesOf({ gatewayTimeoutMs, gatewaySettleMs }: Timing) {
+function timesOf({ gatewayTimeoutMs, gatewayVisibleWithinMs }: Timing) {
   return {
     timeoutMs: gatewayTimeoutMs,
-    ...(gatewaySettleMs !== null && { settleMs: gatewaySettleMs }),
+    ...(gatewayVisibleWithinMs !== null && { visibleWithinMs: gatewayVisibleWithinMs }),
   }
 }
 
@@ -67,7 +67,7 @@ export function sandboxAt(url: string, timing: Timing): Gateway {
     host: hostname.replace(/^\[|\]$/g, ''),
     ...(port !== '' && { port: Number(port) }),
     protocol: protocol === 'https:' ? 'https' : 'http',
-    settleMs: SANDBOX_SETTLE_MS,
+    visibleWithinMs: SANDBOX_SETTLE_MS,
     ...timesOf(timing),
   })
 }

@@ -28,19 +28,19 @@ export function readPayment({ body }: { readonly body: unknown }): PaymentInput 
 /** A write, a call, a write. Whoever comes after a crash goes on behind the last of them that is durable. */
 export const createPaymentWith = (gateway: Gateway) =>
   operation('payments.create', async (op, { amount }: PaymentInput) => {
-    const payment = await op.atomic('payment_created', async (tx) => {
+    const payment = await op.transaction('payment_created', async (tx) => {
       const id = randomUUID()
       const values = [op.account, id, amount, 'pending']
       await tx.query('INSERT INTO payments (customer, id, amount, status) VALUES ($1, $2, $3, $4)', values)
       return { id }
     })
-    const charge = await op.foreign('charged', {
+    const charge = await op.call('charged', {
       call: ({ key }) => gateway.charge(amount, key),
       find: ({ key }) => gateway.find(key),
       timeoutMs: 2_000,
     })
     // The payment, its record and this reply are one commit. A decline is a result, and is replayed like any other.
-    return op.atomic('settled', async (tx) => {
+    return op.transaction('settled', async (tx) => {
       const values = [op.account, payment.id, charge.status, charge.id]
       await tx.query('UPDATE payments SET status = $3, charge = $4 WHERE customer = $1 AND id = $2', values)
       const body = { id: payment.id, amount, status: charge.status }

@@ -3,7 +3,7 @@ import { OnlyonceError } from '../errors.ts'
 import { failureWithCause } from '../failure.ts'
 import type { Failure } from '../record/index.ts'
 import type { CrashPoint } from '../store/contract.ts'
-import type { CallContext, ForeignStep, Found } from './operation.ts'
+import type { CallContext, CallStep, Found } from './operation.ts'
 import { checkResult } from './result-check.ts'
 
 /** What is known about the place that a call is made from. */
@@ -66,7 +66,7 @@ export interface Known {
 
 /** What is known about a call that may have been made: by others first, for they come unasked and cost nothing. */
 export async function learn<T>(
-  step: ForeignStep<T>,
+  step: CallStep<T>,
   site: CallSite,
   callKey: string,
   timeoutMs: number,
@@ -95,7 +95,7 @@ export async function learn<T>(
  * declared void it stands all the same: the call may have happened, and no new one is sent while that is unclear.
  */
 async function evidenceThatPasses<T>(
-  step: ForeignStep<T>,
+  step: CallStep<T>,
   site: CallSite,
   callKey: string,
   timeoutMs: number,

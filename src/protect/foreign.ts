@@ -4,7 +4,7 @@ import { failureOf, failureWithCause } from '../failure.ts'
 import { LIMITS } from '../limits.ts'
 import type { Failure } from '../record/index.ts'
 import { type CallEnd, type CallSite, doubtful, inTime, type Known, learn } from './asking.ts'
-import type { ForeignStep, Found } from './operation.ts'
+import type { CallStep, Found } from './operation.ts'
 import { provesNothingDone } from './proof.ts'
 import { checkedStep, uncheckedStep } from './result-check.ts'
 import { voidAfter, voidBefore } from './void-calls.ts'
@@ -13,7 +13,7 @@ import { voidAfter, voidBefore } from './void-calls.ts'
  * Brings a call to its end, as far as that can be known now. The rule of all of it: a call that may have been sent is
  * asked about first, and is sent again only where the other side does the same key once, and still remembers it.
  */
-export async function callForeign<T>(given: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
+export async function callForeign<T>(given: CallStep<T>, site: CallSite): Promise<CallEnd> {
   const end = await callToItsEnd(given, site)
   const asked = site.failedFinds.length
   if (end.end === 'in_doubt' && asked > 0) {
@@ -34,7 +34,7 @@ function refusedToo(end: CallEnd, site: CallSite): CallEnd {
   return { ...end, failure: { code, message: both(said, message) } }
 }
 
-async function callToItsEnd<T>(given: ForeignStep<T>, site: CallSite): Promise<CallEnd> {
+async function callToItsEnd<T>(given: CallStep<T>, site: CallSite): Promise<CallEnd> {
   const step = checkedStep(given)
   const known: Known = { inDoubt: site.maybeSent, sentHere: false }
   try {
@@ -54,7 +54,7 @@ async function callToItsEnd<T>(given: ForeignStep<T>, site: CallSite): Promise<C
 }
 
 /** Why a call cannot be made under the lease of this owner, or null. Another owner, with a longer lease, can make it. */
-export function tooShortFor({ timeoutMs = 0 }: ForeignStep<unknown>, site: CallSite): OnlyonceError | null {
+export function tooShortFor({ timeoutMs = 0 }: CallStep<unknown>, site: CallSite): OnlyonceError | null {
   if (timeoutMs <= site.timeoutMs) return null
   return new OnlyonceError('option_invalid', {
     detail: `timeoutMs of a call is at most two thirds of leaseMs, which is ${site.timeoutMs} here, and this one asks for ${timeoutMs}. Give the call, the route or the worker that runs it a longer leaseMs.`,
@@ -62,19 +62,19 @@ export function tooShortFor({ timeoutMs = 0 }: ForeignStep<unknown>, site: CallS
 }
 
 async function bring<T>(
-  step: ForeignStep<T>,
+  step: CallStep<T>,
   site: CallSite,
   timeoutMs: number,
   known: Known,
 ): Promise<CallEnd> {
-  const { dedupes = true, keyLifetimeMs = LIMITS.callKeyLifetimeMs } = step
+  const { idempotent = true, keyLifetimeMs = LIMITS.callKeyLifetimeMs } = step
   let last: unknown
   for (let calls = 0; ; calls += 1) {
     if (known.inDoubt) {
       const truth = await learn(step, site, site.key, timeoutMs)
       if (truth?.status === 'found') return { end: 'result', value: truth.result }
       if (truth?.status === 'pending') return doubtful('call_pending', besides(known, PENDING))
-      if (!dedupes) return doubtful('call_in_doubt', describe(known, last))
+      if (!idempotent) return doubtful('call_in_doubt', describe(known, last))
       if (site.keyAgeMs() + timeoutMs >= keyLifetimeMs)
         return doubtful('call_key_forgotten', besides(known, FORGOTTEN))
       if (!site.mayCall()) return afterDeadline(step, site, truth, known)
@@ -107,13 +107,13 @@ async function bring<T>(
 
 /** Nothing may be sent any more. That nothing was sent is proved only when all that was sent could be seen by now. */
 function afterDeadline<T>(
-  { settleMs = LIMITS.callSettleMs }: ForeignStep<T>,
+  { visibleWithinMs = LIMITS.callVisibleWithinMs }: CallStep<T>,
   site: CallSite,
   truth: Found<unknown> | null,
   known: Known,
 ): CallEnd {
   const sentAgeMs = site.sentAgeMs()
-  const settled = !known.sentHere && sentAgeMs !== null && sentAgeMs >= settleMs
+  const settled = !known.sentHere && sentAgeMs !== null && sentAgeMs >= visibleWithinMs
   if (truth?.status !== 'not_found' || !settled) return doubtful('call_in_doubt', besides(known, TOO_EARLY))
   return { end: 'not_executed', error: new OnlyonceError('deadline_exceeded') }
 }

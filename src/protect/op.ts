@@ -5,7 +5,7 @@ import type { Isolation, OpenTransaction, Queryable } from '../store/contract.ts
 import { draftEvent, draftJob, type OutboxStore } from '../store/outbox.ts'
 import type { Stored } from '../value.ts'
 import { GivenSteps } from './given-steps.ts'
-import type { EmitOptions, ForeignStep, Op, OperationReply, StageOptions, StepResult } from './operation.ts'
+import type { CallStep, EmitOptions, Op, OperationReply, StageOptions, StepResult } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import type { OperationRun } from './operation-run.ts'
 import { checkAtomic, checkForeign } from './step-options.ts'
@@ -34,23 +34,23 @@ export class OpDoor<Tx> implements Op {
     return this.#hold.signal
   }
 
-  atomic<T>(
+  transaction<T>(
     name: string,
     work: (tx: Queryable) => Promise<T>,
     options?: { readonly isolation?: Isolation },
   ): Promise<StepResult<T>> {
     checkAtomic(name, work, options)
-    return this.#steps.give(this.#run.atomic(name, this.#hearing(work), options))
+    return this.#steps.give(this.#run.transaction(name, this.#hearing(work), options))
   }
 
-  foreign<T>(name: string, step: ForeignStep<T>): Promise<Stored<T>> {
+  call<T>(name: string, step: CallStep<T>): Promise<Stored<T>> {
     checkForeign(name, step)
     this.#remember(step)
-    return this.#steps.give(this.#run.foreign(name, step))
+    return this.#steps.give(this.#run.call(name, step))
   }
 
   compensate(name: string, undo: (tx: Queryable) => Promise<unknown>): void
-  compensate(name: string, undo: ForeignStep<unknown>): void
+  compensate(name: string, undo: CallStep<unknown>): void
   compensate(name: string, undo: Undo['undo']): void {
     this.#run.compensate(name, typeof undo === 'function' ? this.#hearing(undo) : undo)
     if (typeof undo !== 'function') this.#remember(undo)
@@ -91,7 +91,7 @@ export class OpDoor<Tx> implements Op {
   }
 
   /** Also where its result is durable already: the owner that ends the operation may not have made the call. */
-  #remember({ keyLifetimeMs = LIMITS.callKeyLifetimeMs }: ForeignStep<unknown>): void {
+  #remember({ keyLifetimeMs = LIMITS.callKeyLifetimeMs }: CallStep<unknown>): void {
     this.#hold.rememberedFor(keyLifetimeMs)
   }
 

@@ -9,7 +9,7 @@ import { callForeign, tooShortFor } from './foreign.ts'
 import { GivenSteps } from './given-steps.ts'
 import { OpDoor } from './op.ts'
 import { isCallOf, passedBy } from './open-call.ts'
-import { encodeResult, type ForeignStep, type Op, type Operation, OperationReply } from './operation.ts'
+import { type CallStep, encodeResult, type Op, type Operation, OperationReply } from './operation.ts'
 import type { Hold } from './operation-hold.ts'
 import { runStep } from './operation-step.ts'
 import {
@@ -31,7 +31,7 @@ import { replyOfUndoing, type Undo, undoingOf, undosLeft } from './undos.ts'
 type FunctionEnd = { readonly reply: Reply } | { readonly error: unknown }
 
 /** One attempt at an operation: runs its function past what is durable already, and makes the rest durable. */
-export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'> {
+export class OperationRun<Tx> implements Pick<Op, 'transaction' | 'call' | 'undo'> {
   readonly #hold: Hold<Tx>
   readonly #steps: Steps
   readonly #undos: Undo[] = []
@@ -104,12 +104,12 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     return await this.#beginUndo(encodeThrown(error))
   }
 
-  atomic<T>(name: string, work: (tx: Queryable) => Promise<T>, options?: { isolation?: Isolation }) {
+  transaction<T>(name: string, work: (tx: Queryable) => Promise<T>, options?: { isolation?: Isolation }) {
     const isolation = options?.isolation ?? 'serializable'
     return this.#step(name, 'atomic', () => this.#atomic(name, 'atomic', work, isolation)) as never
   }
 
-  foreign<T>(name: string, step: ForeignStep<T>) {
+  call<T>(name: string, step: CallStep<T>) {
     return this.#step(name, 'foreign', () => this.#foreign(name, 'foreign', step)) as never
   }
 
@@ -234,7 +234,7 @@ export class OperationRun<Tx> implements Pick<Op, 'atomic' | 'foreign' | 'undo'>
     }
   }
 
-  async #foreign<T>(name: string, kind: 'foreign' | 'undo_foreign', step: ForeignStep<T>): Promise<unknown> {
+  async #foreign<T>(name: string, kind: 'foreign' | 'undo_foreign', step: CallStep<T>): Promise<unknown> {
     const maybeSent = this.unproved
     if (this.#steps.pending) await this.#commit()
     await this.#guarded(() => this.#hold.claimForCall())

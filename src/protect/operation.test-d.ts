@@ -4,9 +4,9 @@ import { type Onlyonce, type Operation, operation, type PostgresTx, reply } from
 declare const once: Onlyonce<PostgresTx>
 
 const pay = operation('payments.create', async (op, input: { amount: number }) => {
-  const payment = await op.atomic('created', async () => ({ id: 'pay_1', at: new Date(0) }))
+  const payment = await op.transaction('created', async () => ({ id: 'pay_1', at: new Date(0) }))
   expectTypeOf(payment).toEqualTypeOf<{ id: string; at: string }>()
-  const charge = await op.foreign('charged', {
+  const charge = await op.call('charged', {
     call: async ({ key, signal }) => {
       expectTypeOf(key).toBeString()
       expectTypeOf(signal).toEqualTypeOf<AbortSignal>()
@@ -16,7 +16,7 @@ const pay = operation('payments.create', async (op, input: { amount: number }) =
   })
   expectTypeOf(charge).toEqualTypeOf<{ id: string; amount: number }>()
   if (charge.amount === 0) return reply(402, { declined: true as const })
-  return op.atomic('settled', async () => reply(201, { id: payment.id, charge: charge.id }))
+  return op.transaction('settled', async () => reply(201, { id: payment.id, charge: charge.id }))
 })
 
 test('types flow from the results of steps to the result of the operation', async () => {
@@ -34,8 +34,8 @@ test('what does not fit is refused', () => {
   void once.run(pay, { account: 'acct_1', key: 'a-key-of-a-client', input: { sum: 5 } })
   operation('payments.wrong', async (op, _: unknown) => {
     // @ts-expect-error find has to answer for what call gives
-    await op.foreign('a', { call: async () => 1, find: async () => ({ status: 'found', result: 'one' }) })
+    await op.call('a', { call: async () => 1, find: async () => ({ status: 'found', result: 'one' }) })
     // @ts-expect-error there is no such answer
-    await op.foreign('b', { call: async () => 1, find: async () => ({ status: 'maybe' }) })
+    await op.call('b', { call: async () => 1, find: async () => ({ status: 'maybe' }) })
   })
 })

@@ -28,7 +28,7 @@ brandAcrossCopies(OperationReply, 'operation_reply')
  * step's effects. 4xx commits too; throw to roll back.
  *
  * @example
- * return op.atomic('settled', async (tx) => reply(201, { id }))
+ * return op.transaction('settled', async (tx) => reply(201, { id }))
  */
 export function reply(status: number): OperationReply<undefined>
 export function reply<T>(
@@ -60,7 +60,7 @@ export function encodeResult(value: unknown): Reply {
 
 const JSON_TYPE = ['content-type', 'application/json; charset=utf-8'] as const
 
-/** What was found out about a call. `not_found` is no proof by itself: see `settleMs`. */
+/** What was found out about a call. `not_found` is no proof by itself: see `visibleWithinMs`. */
 export type Found<T> =
   | { readonly status: 'found'; readonly result: T }
   | { readonly status: 'not_found' }
@@ -80,7 +80,7 @@ export interface CallContext {
  * refused, a 429), and `callRefused()` where the other side refuses for good what must not be refused. Anything else
  * that is thrown leaves its outcome in doubt: then `find` is asked.
  */
-export interface ForeignStep<T> {
+export interface CallStep<T> {
   readonly call: (context: CallContext) => Promise<T>
   /**
    * Checks what `call`, `find` or evidence gave, before it becomes durable: a function that gives back the result, or throws, or a schema
@@ -91,11 +91,11 @@ export interface ForeignStep<T> {
   /** How to learn the truth when the answer was lost. */
   readonly find?: (context: CallContext) => Promise<Found<T>>
   /** Whether the other side does a call with the same key only once. Default: yes. Without that, nothing is ever sent twice. */
-  readonly dedupes?: boolean
+  readonly idempotent?: boolean
   /** How long the call may take; at most two thirds of the lease. */
   readonly timeoutMs?: number
   /** How long a call may stay unseen by `find` after it was sent: until then `not_found` proves nothing. */
-  readonly settleMs?: number
+  readonly visibleWithinMs?: number
   /** How long the other side remembers keys. After that nothing is sent again; it is only looked. */
   readonly keyLifetimeMs?: number
 }
@@ -116,21 +116,21 @@ export interface Op {
    * when it collides with others. When it throws, everything in it is rolled back, and no step follows: undo, return
    * or throw. What later steps depend on is returned.
    */
-  atomic<T>(
+  transaction<T>(
     name: string,
     work: (tx: Queryable) => Promise<T>,
     options?: { readonly isolation?: Isolation },
   ): Promise<StepResult<T>>
 
   /** A call to the outside. */
-  foreign<T>(name: string, step: ForeignStep<T>): Promise<Stored<T>>
+  call<T>(name: string, step: CallStep<T>): Promise<Stored<T>>
 
   /**
    * How to undo what was just done, if the operation cannot go on: when it throws, or returns `op.undo(reply)`. Undos
    * run in reverse order; each is a step of its own.
    */
   compensate(name: string, undo: (tx: Queryable) => Promise<unknown>): void
-  compensate(name: string, undo: ForeignStep<unknown>): void
+  compensate(name: string, undo: CallStep<unknown>): void
 
   /** Undoes what was done, and then ends the operation with this reply. It never goes forward again. */
   undo<T>(reply: OperationReply<T>): Promise<OperationReply<T>>
@@ -173,12 +173,12 @@ export type ValueOf<T> = Stored<T extends OperationReply<infer Body> ? Body : T>
  *
  * @example
  * const createPayment = operation('payments.create', async (op, input: { amount: number }) => {
- *   const payment = await op.atomic('payment_created', (tx) => payments.insert(tx, input))
- *   const charge = await op.foreign('charged', {
+ *   const payment = await op.transaction('payment_created', (tx) => payments.insert(tx, input))
+ *   const charge = await op.call('charged', {
  *     call: ({ key, signal }) => gateway.charge(payment, { key, signal }),
  *     find: ({ key }) => gateway.findByKey(key),
  *   })
- *   return op.atomic('settled', async (tx) => {
+ *   return op.transaction('settled', async (tx) => {
  *     await ledger.post(tx, payment, charge)
  *     await op.emit(tx, 'payment.captured', { id: payment.id })
  *     await op.stage(tx, 'send_receipt', { id: payment.id })

@@ -3,12 +3,12 @@ import { OnlyonceError } from '../errors.ts'
 import { failureOf } from '../failure.ts'
 import { maskCardNumbers } from '../key/index.ts'
 import { isStandardSchema, type SchemaIssue } from '../standard-schema.ts'
-import type { ForeignStep } from './operation.ts'
+import type { CallStep } from './operation.ts'
 
 /** What passed, or why it did not, in a sentence for operators. */
 export type Checked = { readonly value: unknown } | { readonly refused: string }
 
-export async function checkResult<T>({ result: check }: ForeignStep<T>, value: unknown): Promise<Checked> {
+export async function checkResult<T>({ result: check }: CallStep<T>, value: unknown): Promise<Checked> {
   if (check === undefined) return { value }
   try {
     if (!isStandardSchema(check)) {
@@ -26,7 +26,7 @@ export async function checkResult<T>({ result: check }: ForeignStep<T>, value: u
 }
 
 /** The same step, whose call and lookup throw where what they bring does not pass. The call may have been carried out all the same. */
-export function checkedStep<T>(step: ForeignStep<T>): ForeignStep<T> {
+export function checkedStep<T>(step: CallStep<T>): CallStep<T> {
   const { call, find, result } = step
   if (result === undefined) return step
   const passed = async (value: unknown) => {
@@ -35,7 +35,7 @@ export function checkedStep<T>(step: ForeignStep<T>): ForeignStep<T> {
     const detail = `What it gave back does not pass the check of the step: ${checked.refused}`
     throw new OnlyonceError('outcome_unknown', { detail })
   }
-  const checkedCall: ForeignStep<T>['call'] = async (context) => await passed(await call(context))
+  const checkedCall: CallStep<T>['call'] = async (context) => await passed(await call(context))
   if (find === undefined) return { ...step, call: checkedCall }
   const checkedFind: typeof find = async (context) => {
     const found = await find(context)
@@ -45,7 +45,7 @@ export function checkedStep<T>(step: ForeignStep<T>): ForeignStep<T> {
 }
 
 /** For a question whose answer is no result: anything that is found says that the call has happened. */
-export function uncheckedStep<T>({ result: _, ...step }: ForeignStep<T>): ForeignStep<T> {
+export function uncheckedStep<T>({ result: _, ...step }: CallStep<T>): CallStep<T> {
   return step
 }
 

@@ -2,34 +2,34 @@ import { OnlyonceError } from '../errors.ts'
 import { type OptionNames, refuseUnknown } from '../options.ts'
 import { isStandardSchema } from '../standard-schema.ts'
 import type { Isolation } from '../store/contract.ts'
-import type { ForeignStep } from './operation.ts'
+import type { CallStep } from './operation.ts'
 
 /**
  * Checks what a call is given, before anything is sent or written: a duration that is none would otherwise come to light
  * in the database, after the call.
  */
-export function checkForeign(name: string, step: ForeignStep<unknown>): void {
+export function checkForeign(name: string, step: CallStep<unknown>): void {
   refuseUnknown(`Step ${name}`, step, FOREIGN)
   if (typeof step.call !== 'function') refuse(name, 'call is a function that makes the call.')
   if (step.find !== undefined && typeof step.find !== 'function') refuse(name, 'find is a function.')
   if (step.result !== undefined && typeof step.result !== 'function' && !isStandardSchema(step.result))
     refuse(name, 'result is a function, or a schema.')
-  if (step.dedupes !== undefined && typeof step.dedupes !== 'boolean')
-    refuse(name, 'dedupes is true or false.')
-  const { timeoutMs, settleMs, keyLifetimeMs } = step
-  for (const [option, value] of Object.entries({ timeoutMs, settleMs, keyLifetimeMs })) {
+  if (step.idempotent !== undefined && typeof step.idempotent !== 'boolean')
+    refuse(name, 'idempotent is true or false.')
+  const { timeoutMs, visibleWithinMs, keyLifetimeMs } = step
+  for (const [option, value] of Object.entries({ timeoutMs, visibleWithinMs, keyLifetimeMs })) {
     if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue
     refuse(name, `${option} is a whole number of milliseconds, at least 1.`)
   }
 }
 
-const FOREIGN: OptionNames<ForeignStep<unknown>> = {
+const FOREIGN: OptionNames<CallStep<unknown>> = {
   call: true,
   find: true,
   result: true,
-  dedupes: true,
+  idempotent: true,
   timeoutMs: true,
-  settleMs: true,
+  visibleWithinMs: true,
   keyLifetimeMs: true,
 }
 

@@ -1,13 +1,13 @@
 import type { Reply } from '../record/index.ts'
 import type { Queryable } from '../store/contract.ts'
-import type { ForeignStep } from './operation.ts'
+import type { CallStep } from './operation.ts'
 import { changed, type Stop } from './operation-stop.ts'
 import { type Entry, entryOf, resultOf } from './steps.ts'
 
 /** How to undo one step. */
 export interface Undo {
   readonly name: string
-  readonly undo: ForeignStep<unknown> | ((tx: Queryable) => Promise<unknown>)
+  readonly undo: CallStep<unknown> | ((tx: Queryable) => Promise<unknown>)
 }
 
 /** What is still to be undone. They are done in reverse, so what is done has to be the first of them. */

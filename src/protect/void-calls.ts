@@ -4,11 +4,11 @@
  */
 import type { Failure } from '../record/index.ts'
 import { type CallEnd, type CallSite, doubtful, type Known, learn } from './asking.ts'
-import type { ForeignStep, Found } from './operation.ts'
+import type { CallStep, Found } from './operation.ts'
 
 /** Asked before anything is sent under the new key. Null: none of them can be seen, so the step may go on. */
 export async function voidBefore<T>(
-  step: ForeignStep<T>,
+  step: CallStep<T>,
   site: CallSite,
   timeoutMs: number,
   { inDoubt }: Known,
@@ -26,7 +26,7 @@ export async function voidBefore<T>(
 
 /** Asked again when the new call has its result: what was late may be there by now. The result is kept in any case. */
 export async function voidAfter<T>(
-  step: ForeignStep<T>,
+  step: CallStep<T>,
   site: CallSite,
   timeoutMs: number,
   end: Extract<CallEnd, { end: 'result' }>,
@@ -40,7 +40,7 @@ export async function voidAfter<T>(
 }
 
 function openQuestion<T>(
-  { find }: ForeignStep<T>,
+  { find }: CallStep<T>,
   truth: Found<unknown> | null,
 ): Extract<CallEnd, { end: 'in_doubt' }> | null {
   if (truth?.status === 'pending') return doubtful('call_pending', PENDING)

@@ -12,7 +12,7 @@ test('a role whose sessions have array_nulls off stores no text in place of what
   await shop.observer.query(`ALTER DATABASE "${who[0].database}" SET array_nulls = off`)
   const once = shop.open({ pool: shop.database.direct({ max: 4 }) })
   const calls = Array.from({ length: 6 }, () => makeCall())
-  const run = () => Promise.all(calls.map((call) => once.handler(call, async () => 1)))
+  const run = () => Promise.all(calls.map((call) => once.execute(call, async () => 1)))
   expect((await run()).map(({ outcome }) => outcome)).toEqual(Array(6).fill('executed'))
   expect((await run()).map(({ outcome }) => outcome)).toEqual(Array(6).fill('replayed'))
   const { rows } = await shop.observer.query(

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 
 const pay = operation('orders.pay', async (op, input: { amount: number }) => {
-  await op.atomic('paid', (tx) => leaveEffect(tx, op.key))
+  await op.transaction('paid', (tx) => leaveEffect(tx, op.key))
   return reply(201, { amount: input.amount })
 })
 
@@ -74,7 +74,7 @@ describe('calls from code that come at once', () => {
     call: ReturnType<typeof makeCall> & { input: { amount: number } },
   ) => Promise<{ outcome: string }>
   test.each<[string, Run]>([
-    ['handler', (call) => once.handler(call, async () => ({ done: true }))],
+    ['handler', (call) => once.execute(call, async () => ({ done: true }))],
     ['transaction', (call) => once.transaction(call, (tx) => leaveEffect(tx, call.key))],
     ['run', ({ account, key, input }) => once.run(pay, { account, key, input })],
   ])('a retry of what is done is replayed behind another request with its key: %s', async (_, run) => {
@@ -89,7 +89,7 @@ describe('calls from code that come at once', () => {
   test('another request with the key of work that runs is refused, and does not wait for it', async () => {
     const gate = makeGate()
     const slow = operation('orders.slow', async (op, _: unknown) => {
-      await op.atomic('begun', (tx) => leaveEffect(tx, op.key))
+      await op.transaction('begun', (tx) => leaveEffect(tx, op.key))
       await gate.pass()
       return reply(201, {})
     })

@@ -38,10 +38,10 @@ async function leaveCanaries(shop: Shop, encryption?: string): Promise<void> {
   const client = await beginCaller(shop)
   await once.within(client, second, async () => value)
   await client.query('COMMIT')
-  await once.handler(third, async () => value)
-  await catchError(once.handler(fourth, () => Promise.reject(new Error(`it said: ${CANARIES[1]}`))))
+  await once.execute(third, async () => value)
+  await catchError(once.execute(fourth, () => Promise.reject(new Error(`it said: ${CANARIES[1]}`))))
   for (const call of [first, second, third]) {
-    expect(await once.handler(call, async () => 0)).toEqual({ outcome: 'replayed', value })
+    expect(await once.execute(call, async () => 0)).toEqual({ outcome: 'replayed', value })
   }
 }
 

@@ -62,7 +62,7 @@ describe.each(Object.entries(CASES))(
 test('a certificate that is trusted, in time and for this host is taken', async () => {
   const pool = await poolAt(SOUND)
   const once = onlyonce({ store: postgres({ pool }), secret: SECRET, background: false })
-  expect((await once.handler(makeCall(), async () => 1)).outcome).toBe('executed')
+  expect((await once.execute(makeCall(), async () => 1)).outcome).toBe('executed')
   const { rows } = await pool.query('SELECT 1 AS one')
   expect(rows).toEqual([{ one: 1 }])
 })

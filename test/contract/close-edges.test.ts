@@ -25,7 +25,7 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
     proxy.setFault({ kind: 'delay', delayMs: 100, direction: 'to_client' })
     let ran = false
     const late = catchError(
-      once.handler(makeCall(), async () => {
+      once.execute(makeCall(), async () => {
         ran = true
       }),
     )
@@ -43,7 +43,7 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
     proxy.setFault({ kind: 'delay', delayMs: 500, direction: 'to_client' })
     let ran = false
     const late = catchError(
-      once.handler(call, async () => {
+      once.execute(call, async () => {
         ran = true
       }),
     )
@@ -51,7 +51,7 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
     await once.close({ maxMs: 1 })
     expect(await settleWithin(SOON_MS, late)).toMatchObject({ code: 'closed' })
     expect(ran).toBe(false)
-    expect((await other.handler(call, async () => 1)).outcome).toBe('executed')
+    expect((await other.execute(call, async () => 1)).outcome).toBe('executed')
   })
 
   test('hands leases over for good: no sign of life takes them back', async () => {
@@ -59,14 +59,14 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
     const other = shop.open({ store: { pooler } })
     const call = { ...makeCall(), leaseMs: 300 }
     const gate = makeGate()
-    const first = once.handler(call, () => gate.pass())
+    const first = once.execute(call, () => gate.pass())
     await gate.reached
     await once.close({ maxMs: 1 })
     const { leaseUntil } = await other.explain(call)
     // Longer than the time between two signs of life, as the database's clock tells.
     await shop.observer.query('SELECT pg_sleep(0.2)')
     expect((await other.explain(call)).leaseUntil).toBe(leaseUntil)
-    expect((await other.handler(call, async () => 1)).outcome).toBe('unknown')
+    expect((await other.execute(call, async () => 1)).outcome).toBe('unknown')
     gate.open()
     // Nobody has decided meanwhile, so its own word still counts.
     expect(await first).toMatchObject({ outcome: 'executed' })
@@ -79,7 +79,7 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
     await once.start()
     const call = { ...makeCall(), deadlineMs: 50 }
     const told = await catchError(
-      once.handler(call, async () => {
+      once.execute(call, async () => {
         // The one connection there is falls silent, and the result is saved over the next.
         proxy.setFault({ kind: 'black_hole' })
         return 'done'
@@ -88,13 +88,13 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
     expect(told).toMatchObject({ code: 'outcome_unknown' })
     proxy.setFault(null)
     await once.close()
-    expect(await other.handler(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'done' })
+    expect(await other.execute(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'done' })
   })
 
   test('may be given more time than a timer can wait', async () => {
     const once = shop.open({ store: { pooler } })
     const gate = makeGate()
-    const call = once.handler(makeCall(), async () => {
+    const call = once.execute(makeCall(), async () => {
       await gate.pass()
       return 'done'
     })

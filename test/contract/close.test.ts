@@ -84,7 +84,7 @@ describe('close', () => {
     const all = makeBarrier(4)
     const work = () => all().then(() => gate.pass())
     const held = operation('close.held', async (op) => {
-      await op.atomic('first', (tx) => leaveEffect(tx, 'cut off'))
+      await op.transaction('first', (tx) => leaveEffect(tx, 'cut off'))
       await work()
       return reply(200, {})
     })
@@ -94,8 +94,8 @@ describe('close', () => {
         await leaveEffect(tx, 'cut off')
         await work()
       }),
-      once.handler(makeCall(), async () => void (await work())),
-      once.handler(makeCall(), async () => void (await work())),
+      once.execute(makeCall(), async () => void (await work())),
+      once.execute(makeCall(), async () => void (await work())),
       once.run(held, { account, key, input: {} }),
     ]
     await gate.reached

@@ -75,10 +75,10 @@ describe('what a client that met an owner is told', () => {
       const once = shop.open()
       const call = { ...makeCall(), leaseMs: LEASE_MS }
       const gate = makeGate()
-      const working = once.handler(call, () => gate.pass())
+      const working = once.execute(call, () => gate.pass())
       await gate.reached
       await age(call.key, ms, left)
-      const met = await shop.open().handler(call, async () => undefined)
+      const met = await shop.open().execute(call, async () => undefined)
       gate.open()
       await working
       if (met.outcome !== 'in_progress') throw new Error(`It met ${met.outcome}.`)
@@ -101,7 +101,7 @@ describe('what a client that met an owner is told', () => {
     )
     for (const met of [
       await once.transaction(call, async () => 1),
-      await once.handler(call, async () => 1),
+      await once.execute(call, async () => 1),
       await once.run(payWith(makeTill(), { name: call.operation }), {
         account: call.account,
         key: call.key,
@@ -123,7 +123,7 @@ describe('what a client that met a doubt is told', () => {
     )
 
   test('when the next look comes, by the caller whose call it was and by every retry', async () => {
-    const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'away' })
+    const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'away' })
     const pay = payWith(till, { name: 'payments.told_when' })
     const once = shop.open({ reconcileAfterMs: [40_000, 90_000] })
     const call = payment()
@@ -140,7 +140,7 @@ describe('what a client that met a doubt is told', () => {
   })
 
   test('over HTTP in seconds, and never more than an hour', async () => {
-    const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'away' })
+    const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'away' })
     const pay = payWith(till, { name: 'payments.told_seconds' })
     const once = shop.open({ reconcileAfterMs: [40_000] })
     const POST = idempotent(once, { account: () => 'acct_1', operation: pay }, unreachable)

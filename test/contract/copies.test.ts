@@ -67,10 +67,10 @@ describe('errors', () => {
     })
     cleanUpLater(() => inner.close())
     const work = () =>
-      inner.handler(makeCall(), async () => {
+      inner.execute(makeCall(), async () => {
         throw there.notExecuted()
       })
-    expect(await catchError(foreign.handler(makeCall(), work))).toMatchObject({ code: 'handler_failed' })
+    expect(await catchError(foreign.execute(makeCall(), work))).toMatchObject({ code: 'handler_failed' })
   })
 
   test('say to either copy that nothing was executed', async () => {
@@ -78,8 +78,8 @@ describe('errors', () => {
     const refuse = async () => {
       throw there.notExecuted()
     }
-    expect(await catchError(foreign.handler(call, refuse))).toMatchObject({ code: 'not_executed' })
-    expect(await foreign.handler(call, async () => 1)).toMatchObject({ outcome: 'executed' })
+    expect(await catchError(foreign.execute(call, refuse))).toMatchObject({ code: 'not_executed' })
+    expect(await foreign.execute(call, async () => 1)).toMatchObject({ outcome: 'executed' })
   })
 
   test('of an invalid request are answered by either', async () => {
@@ -94,7 +94,7 @@ describe('errors', () => {
 
 test('a reply of one ends an operation that the other runs', async () => {
   const pay = there.operation(`copies.${randomUUID().slice(0, 8)}`, async (op) =>
-    op.atomic('done', async () => there.reply(201, { paid: true })),
+    op.transaction('done', async () => there.reply(201, { paid: true })),
   )
   const run = { account: 'acct_1', key: randomUUID(), input: null }
   expect(await foreign.run(pay as never, run as never)).toMatchObject({ value: { paid: true } })

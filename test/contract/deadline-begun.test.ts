@@ -56,9 +56,9 @@ describe('what has begun when the deadline of the client passes', () => {
     })
     const { send } = serve(
       payment(async (op) => {
-        await op.foreign('debited', call('debit'))
+        await op.call('debited', call('debit'))
         op.compensate('undone', call('undo'))
-        await op.foreign('credited', call('credit', 5_000))
+        await op.call('credited', call('credit', 5_000))
         return {}
       }),
     )
@@ -71,7 +71,7 @@ describe('what has begun when the deadline of the client passes', () => {
     const done: string[] = []
     const { send } = serve(
       payment(async (op) => {
-        await op.foreign('debited', { call: async () => done.push('debit') })
+        await op.call('debited', { call: async () => done.push('debit') })
         op.compensate('undone', { call: async () => done.push('undo') })
         await until(deadline)
         throw new Error('the account is closed')
@@ -88,15 +88,15 @@ describe('what has begun when the deadline of the client passes', () => {
     let calls = 0
     const { send, stateOf } = serve(
       payment(async (op) => {
-        const charge = await op.foreign('charged', {
-          dedupes: false,
+        const charge = await op.call('charged', {
+          idempotent: false,
           async call() {
             calls += 1
             await until(deadline)
             return `ch_${calls}`
           },
         })
-        return await op.atomic('settled', async (tx) => {
+        return await op.transaction('settled', async (tx) => {
           await leaveEffect(tx, op.key)
           return { charge }
         })
@@ -151,7 +151,7 @@ describe('what has not begun when the deadline of the client passes', () => {
     const { send } = serve(
       payment(async (op) => {
         await until(deadline)
-        return await op.atomic('reserved', async (tx) => {
+        return await op.transaction('reserved', async (tx) => {
           await leaveEffect(tx, op.key)
           return {}
         })
@@ -171,14 +171,14 @@ describe('what has not begun when the deadline of the client passes', () => {
     const done: string[] = []
     const { send, stateOf } = serve(
       payment(async (op) => {
-        await op.foreign('debited', {
+        await op.call('debited', {
           async call() {
             done.push('debit')
             await until(deadline)
             return 1
           },
         })
-        return await op.foreign('credited', { call: async () => done.push('credit') })
+        return await op.call('credited', { call: async () => done.push('credit') })
       }),
     )
     const key = randomUUID()

@@ -19,14 +19,14 @@ const refused = () => {
 function chargeWith(name: string, answers: (call: number) => unknown, options: { row?: boolean } = {}) {
   let calls = 0
   return operation(name, async (op) => {
-    if (options.row) await op.atomic('row', (tx) => leaveEffect(tx, op.key))
-    const charge = await op.foreign('charged', {
+    if (options.row) await op.transaction('row', (tx) => leaveEffect(tx, op.key))
+    const charge = await op.call('charged', {
       call: async () => {
         calls += 1
         return answers(calls)
       },
     })
-    return op.atomic('settled', async (tx) => {
+    return op.transaction('settled', async (tx) => {
       await leaveEffect(tx, `${op.key} settled`)
       return reply(201, { charge })
     })
@@ -41,7 +41,7 @@ function idOf(name: string) {
 /** The record of a handler that is in doubt. */
 async function leaveUnknown(name: string, kind = 'h') {
   const id = idOf(name)
-  await shop.open().handler({ ...id, input: {} }, async () => 1)
+  await shop.open().execute({ ...id, input: {} }, async () => 1)
   await shop.observer.query(
     `UPDATE onlyonce.records SET state = 'unknown', error_code = 'owner_vanished', expires_at = NULL, reply_status = NULL,
        look_at = now(), looks = 0, kind = $2 WHERE key = $1`,
@@ -87,9 +87,9 @@ describe('explain', () => {
   test('takes no record for no proof, and names the operations of this account that have the key', async () => {
     const once = shop.open()
     const call = makeCall({ operation: 'POST /charges' })
-    await once.handler(call, async () => 1)
-    await once.handler({ ...call, operation: 'POST /refunds' }, async () => 1)
-    await once.handler({ ...call, account: 'acct_2', operation: 'POST /secrets' }, async () => 1)
+    await once.execute(call, async () => 1)
+    await once.execute({ ...call, operation: 'POST /refunds' }, async () => 1)
+    await once.execute({ ...call, account: 'acct_2', operation: 'POST /secrets' }, async () => 1)
     const told = await once.explain({ account: call.account, operation: 'charges', key: call.key })
     expect(told).toMatchObject({ state: 'none', elsewhere: ['POST /charges', 'POST /refunds'] })
     expect(told.why).toContain('no proof that nothing happened')
@@ -121,7 +121,7 @@ describe('where nobody observes', () => {
     const [parked, handled] = [idOf('warned.operation'), await leaveUnknown('warned.handler')]
     const charge = chargeWith('warned.operation', lost)
     await once.run(charge, { account: parked.account, key: parked.key, input: {} })
-    expect(await once.handler({ ...handled, input: {} }, async () => 2)).toMatchObject({ outcome: 'parked' })
+    expect(await once.execute({ ...handled, input: {} }, async () => 2)).toMatchObject({ outcome: 'parked' })
     // Warnings are told in the next turn.
     await new Promise((resolve) => setImmediate(resolve))
     process.off('warning', note)
@@ -140,11 +140,11 @@ describe('the list of one key', () => {
     const once = shop.open()
     const desk = operator(once)
     const call = makeCall({ operation: 'list.a' })
-    await once.handler(call, async () => 1)
+    await once.execute(call, async () => 1)
     await catchError(
-      once.handler({ ...call, operation: 'list.b' }, async () => Promise.reject(notExecuted())),
+      once.execute({ ...call, operation: 'list.b' }, async () => Promise.reject(notExecuted())),
     )
-    await once.handler({ ...call, account: 'acct_2' }, async () => 1)
+    await once.execute({ ...call, account: 'acct_2' }, async () => 1)
     const { records, cursor } = await desk.list({ account: call.account, key: call.key })
     expect(records.map(({ operation, state }) => [operation, state])).toEqual([
       ['list.a', 'completed'],
@@ -171,7 +171,7 @@ describe('who settled it', () => {
     const byOperator = await leaveUnknown('settle.operator')
     await operator(once).resolve(byOperator, { ...signed, reply: { status: 201 } })
     const byRecover = await leaveUnknown('settle.recover', 'c')
-    expect(await once.handler({ ...byRecover, input: {} }, async () => 2)).toMatchObject({ value: 1 })
+    expect(await once.execute({ ...byRecover, input: {} }, async () => 2)).toMatchObject({ value: 1 })
     const told = await Promise.all([once.explain(byOperator), once.explain(byRecover)])
     expect(told.map(({ settledBy }) => settledBy)).toEqual(['operator', 'recover'])
     expect(told[0]!.why).toContain('An operator settled it')
@@ -192,7 +192,7 @@ describe('who settled it', () => {
     const once = shop.open()
     const desk = operator(once)
     const id = idOf('settle.given-up')
-    await catchError(once.handler({ ...id, input: {} }, async () => Promise.reject(notExecuted())))
+    await catchError(once.execute({ ...id, input: {} }, async () => Promise.reject(notExecuted())))
     const refusal = await catchError(desk.resolve(id, { ...signed, allowRetry: true }))
     expect(refusal.message).toContain('use giveUp')
     await desk.giveUp(id, { ...signed, reply: { status: 410 } })

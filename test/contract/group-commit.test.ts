@@ -38,7 +38,7 @@ async function countCommits(calls: readonly { key: string }[]): Promise<number> 
 }
 
 function handleAll(once: Onlyonce<PostgresTx>, calls: readonly ReturnType<typeof makeCall>[]) {
-  return Promise.all(calls.map((call) => once.handler(call, async () => call.key)))
+  return Promise.all(calls.map((call) => once.execute(call, async () => call.key)))
 }
 
 const manyCalls = (count = CALLERS) => Array.from({ length: count }, () => makeCall())
@@ -53,7 +53,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     let claims = 0
     const results = await Promise.all(
       calls.map((call, i) =>
-        once.handler(call, async () => {
+        once.execute(call, async () => {
           arrived += 1
           if (i === 0) {
             await waitUntil('all are claimed', () => arrived === CALLERS)
@@ -83,13 +83,13 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     const holder = await beginOutside(shop)
     expect((await shop.open().within(holder, held, async () => 'held')).outcome).toBe('executed')
     const ends: string[] = []
-    const blocked = once.handler(held, async () => 'twice').then((result) => ends.push(result.outcome))
+    const blocked = once.execute(held, async () => 'twice').then((result) => ends.push(result.outcome))
     await settleWithin(SOON_MS, handleAll(once, manyCalls()))
     ends.push('the others')
     await holder.query('COMMIT')
     await blocked
     expect(ends).toEqual(['the others', 'replayed'])
-    expect(await once.handler(held, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'held' })
+    expect(await once.execute(held, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'held' })
   })
 
   test('waits for nobody but its own: a record that somebody has locked', async () => {
@@ -101,7 +101,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     const ends: string[] = []
     const all = calls.map((call) =>
       once
-        .handler(call, async () => {
+        .execute(call, async () => {
           if (call === locked) {
             await holder.query('SELECT 1 FROM onlyonce.records WHERE key = $1 FOR UPDATE', [locked.key])
           }
@@ -128,7 +128,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     const run = (once: Onlyonce<PostgresTx>) =>
       Promise.all(
         calls.map((call) =>
-          once.handler(call, async () => {
+          once.execute(call, async () => {
             await leaveEffect(shop.observer, call.key)
           }),
         ),
@@ -177,7 +177,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     const everybodyIsAtWork = makeBarrier(calls.length)
     const ends = await Promise.allSettled(
       calls.map((call) =>
-        once.handler(call, async () => {
+        once.execute(call, async () => {
           if (stolen.includes(call)) {
             // What a lease that has run out looks like.
             await shop.observer.query(
@@ -186,7 +186,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
             )
             const atWork = makeGate()
             newcomers.push(
-              other.handler(call, async () => {
+              other.execute(call, async () => {
                 await atWork.pass()
                 await oldOnesAreDone
                 return 'new'
@@ -207,7 +207,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
       if (i < 3) expect(end).toMatchObject({ status: 'rejected', reason: { code: 'lease_lost' } })
       else expect(end).toMatchObject({ value: { outcome: 'executed', value: 'old' } })
       const value = i < 3 ? 'new' : 'old'
-      expect(await other.handler(calls[i]!, async () => 'again')).toEqual({ outcome: 'replayed', value })
+      expect(await other.execute(calls[i]!, async () => 'again')).toEqual({ outcome: 'replayed', value })
     }
   })
 
@@ -218,7 +218,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     const calls = manyCalls()
     const everybodyIsAtWork = makeBarrier(CALLERS)
     const all = calls.map((call) =>
-      once.handler(call, async () => {
+      once.execute(call, async () => {
         await leaveEffect(shop.observer, call.key)
         await everybodyIsAtWork()
         // The next thing on the wire is the group that completes them: it is carried out, and nobody hears of it.
@@ -240,7 +240,7 @@ describe.each(POOLERS)('what many callers write at once, with pooler %s', (poole
     proxy.setFault({ kind: 'black_hole' })
     let told = false
     const late = once
-      .handler(makeCall(), async () => 'late')
+      .execute(makeCall(), async () => 'late')
       .finally(() => {
         told = true
       })

@@ -33,14 +33,14 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
       const [outer, nested] = [makeCall(), makeCall()]
       const work = async () => {
         await effectOf(outer.key)
-        await once[inner](nested, () => Promise.reject(notExecuted()))
+        await once[inner === 'handler' ? 'execute' : inner](nested, () => Promise.reject(notExecuted()))
       }
-      expect(await catchError(once.handler(outer, work))).toMatchObject({
+      expect(await catchError(once.execute(outer, work))).toMatchObject({
         code: 'handler_failed',
         executed: 'unknown',
         cause: { code: 'not_executed', executed: 'no' },
       })
-      expect(await catchError(once.handler(outer, work))).toMatchObject({ code: 'handler_failed' })
+      expect(await catchError(once.execute(outer, work))).toMatchObject({ code: 'handler_failed' })
       expect(await shop.countEffects(outer.key)).toBe(1)
     }
   })
@@ -48,15 +48,15 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
   test('that never ends keeps nobody in its own process waiting for ever', async () => {
     const once = shop.open({ store: { pooler } })
     const call = { ...makeCall(), leaseMs: 200, inProgressMaxMs: 400 }
-    const first = catchError(once.handler(call, () => new Promise(() => {})))
+    const first = catchError(once.execute(call, () => new Promise(() => {})))
     const joined = await settleWithin(
       SOON_MS,
-      once.handler({ ...call, deadlineMs: 50 }, async () => 1),
+      once.execute({ ...call, deadlineMs: 50 }, async () => 1),
     )
     expect(joined.outcome).toBe('in_progress')
     await waitUntil('the key is told of', async () => {
       // One that waits for the first in this process hears the same as the first.
-      const told = await once.handler({ ...call, deadlineMs: 50 }, async () => 1).catch(() => null)
+      const told = await once.execute({ ...call, deadlineMs: 50 }, async () => 1).catch(() => null)
       return told?.outcome === 'unknown'
     })
     expect(await settleWithin(SOON_MS, first)).toMatchObject({ code: 'outcome_unknown', executed: 'unknown' })
@@ -66,7 +66,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     const once = shop.open({ store: { pooler } })
     const call = { ...makeCall(), leaseMs: 60_000, inProgressMaxMs: 300 }
     const error = await catchError(
-      once.handler(call, ({ signal }) => {
+      once.execute(call, ({ signal }) => {
         return settleWithin(
           SOON_MS,
           new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
@@ -86,14 +86,14 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     proxy.setFault({ kind: 'delay', delayMs: 1_500, direction: 'to_client' })
     let ran = false
     const told = catchError(
-      late.handler(call, async () => {
+      late.execute(call, async () => {
         ran = true
       }),
     )
     await waitUntil('it is claimed', async () => (await other.explain(call)).state === 'in_progress')
     let taken: unknown
     await waitUntil('the lease is over', async () => {
-      taken = await other.handler(call, async () => 'other')
+      taken = await other.execute(call, async () => 'other')
       return (taken as { outcome: string }).outcome === 'executed'
     })
     expect(await told).toMatchObject({ code: 'lease_lost' })
@@ -108,7 +108,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     const call = { ...makeCall(), leaseMs: 1_500 }
     const result = await settleWithin(
       SOON_MS,
-      once.handler(call, async () => {
+      once.execute(call, async () => {
         const first = (await other.explain(call)).leaseUntil!
         // The connection that is idle now carries the next sign of life; new ones are sound.
         proxy.setFault({ kind: 'black_hole' })
@@ -118,7 +118,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
           'the lease was extended twice',
           async () => (await other.explain(call)).leaseUntil! > first + 1_600,
         )
-        return (await other.handler(call, async () => 'stolen')).outcome
+        return (await other.execute(call, async () => 'stolen')).outcome
       }),
     )
     expect(result).toEqual({ outcome: 'executed', value: 'in_progress' })
@@ -131,7 +131,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
       const gates = calls.map(() => makeGate())
       const olds = calls.map((call, i) =>
         catchError(
-          one.handler(call, async () => {
+          one.execute(call, async () => {
             await gates[i]!.pass()
             return 'old'
           }),
@@ -142,7 +142,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
         calls.map(({ key }) => key),
       ])
       const news = calls.map((call, i) =>
-        other.handler(call, async () => {
+        other.execute(call, async () => {
           gates[i]!.open()
           expect(await olds[i]).toMatchObject({ code: 'lease_lost' })
           return 'new'
@@ -151,7 +151,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
       for (const result of await Promise.all(news))
         expect(result).toEqual({ outcome: 'executed', value: 'new' })
       for (const call of calls) {
-        expect(await other.handler(call, async () => '')).toEqual({ outcome: 'replayed', value: 'new' })
+        expect(await other.execute(call, async () => '')).toEqual({ outcome: 'replayed', value: 'new' })
       }
     }
   })
@@ -165,10 +165,10 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     const held = Array.from({ length: size }, () => makeCall())
     const holder = await beginOutside(shop)
     for (const call of held) await shop.open().within(holder, call, async () => 'held')
-    const blocked = held.map((call) => once.handler(call, async () => 'twice'))
+    const blocked = held.map((call) => once.execute(call, async () => 'twice'))
     await settleWithin(
       SOON_MS,
-      once.handler(makeCall(), async () => 'free'),
+      once.execute(makeCall(), async () => 'free'),
     )
     await holder.query('COMMIT')
     for (const end of await Promise.all(blocked)) expect(['in_progress', 'replayed']).toContain(end.outcome)
@@ -180,7 +180,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     await once.start()
     const calls = Array.from({ length: 20 }, () => makeCall())
     proxy.setFault({ kind: 'black_hole', direction: 'to_client' })
-    const all = calls.map((call) => once.handler(call, async () => call.key))
+    const all = calls.map((call) => once.execute(call, async () => call.key))
     await waitUntil('they are claimed', async () => {
       const { rows } = await shop.observer.query('SELECT 1 FROM onlyonce.records WHERE key = ANY ($1)', [
         calls.map(({ key }) => key),
@@ -200,12 +200,12 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     await once.start()
     const call = makeCall()
     proxy.setFault({ kind: 'black_hole', direction: 'to_client' })
-    const error = await catchError(once.handler(call, async () => effectOf(call.key)))
+    const error = await catchError(once.execute(call, async () => effectOf(call.key)))
     expect(error).toMatchObject({ status: 503 })
     expect((await other.explain(call)).state).toBe('in_progress')
     proxy.setFault(null)
     await waitUntil('it is given back', async () => (await other.explain(call)).state === 'retryable')
-    expect((await other.handler(call, async () => 'now')).outcome).toBe('executed')
+    expect((await other.execute(call, async () => 'now')).outcome).toBe('executed')
     expect(await shop.countEffects(call.key)).toBe(0)
   })
 
@@ -214,8 +214,8 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     const notices: unknown[] = []
     pool.on('connect', (client) => client.on('notice', (notice) => notices.push(notice)))
     const once = shop.open({ pool, store: { pooler } })
-    await once.handler(makeCall(), async () => 1)
-    await catchError(once.handler(makeCall(), () => Promise.reject(notExecuted())))
+    await once.execute(makeCall(), async () => 1)
+    await catchError(once.execute(makeCall(), () => Promise.reject(notExecuted())))
     expect(notices).toEqual([])
   })
 
@@ -224,7 +224,7 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
     const once = shop.open({ store: { pooler } })
     const call = makeCall()
     const gate = makeGate()
-    const first = once.handler(call, () => gate.pass())
+    const first = once.execute(call, () => gate.pass())
     await gate.reached
     await endLease(call.key)
     const holder = await beginOutside(shop)
@@ -233,12 +233,12 @@ describe.each(POOLERS)('a handler, with pooler %s', (pooler) => {
       (
         await settleWithin(
           SOON_MS,
-          other.handler(call, async () => 1),
+          other.execute(call, async () => 1),
         )
       ).outcome,
     ).toBe('in_progress')
     await holder.query('COMMIT')
-    expect((await other.handler(call, async () => 1)).outcome).toBe('unknown')
+    expect((await other.execute(call, async () => 1)).outcome).toBe('unknown')
     gate.open()
     expect(await first).toMatchObject({ outcome: 'executed' })
   })

@@ -29,13 +29,13 @@ describe.each(POOLERS)('a handler in trouble, with pooler %s', (pooler) => {
     const [one, other] = [shop.open({ store: { pooler } }), shop.open({ store: { pooler } })]
     const call = makeCall()
     const gate = makeGate()
-    const first = one.handler(call, async () => {
+    const first = one.execute(call, async () => {
       await gate.pass()
       return 'done'
     })
     await gate.reached
     shiftClock(DAY_MS)
-    expect((await other.handler(call, async () => 'robbed')).outcome).toBe('in_progress')
+    expect((await other.execute(call, async () => 'robbed')).outcome).toBe('in_progress')
     gate.open()
     expect(await first).toEqual({ outcome: 'executed', value: 'done' })
   })
@@ -46,7 +46,7 @@ describe.each(POOLERS)('a handler in trouble, with pooler %s', (pooler) => {
     shiftClock(DAY_MS)
     const gate = makeGate()
     const first = catchError(
-      one.handler(call, async () => {
+      one.execute(call, async () => {
         await gate.pass()
       }),
     )
@@ -57,7 +57,7 @@ describe.each(POOLERS)('a handler in trouble, with pooler %s', (pooler) => {
     await shop.observer.query('UPDATE onlyonce.records SET lease_until = clock_timestamp() WHERE key = $1', [
       call.key,
     ])
-    expect(await other.handler(call, async () => 'next')).toEqual({ outcome: 'executed', value: 'next' })
+    expect(await other.execute(call, async () => 'next')).toEqual({ outcome: 'executed', value: 'next' })
     gate.open()
     expect(await first).toMatchObject({ code: 'lease_lost' })
   })
@@ -69,7 +69,7 @@ describe.each(POOLERS)('a handler in trouble, with pooler %s', (pooler) => {
     await once.start()
     const call = makeCall()
     proxy.setFault({ kind: 'reset' })
-    const error = await catchError(once.handler(call, async () => leaveEffect(shop.observer, call.key)))
+    const error = await catchError(once.execute(call, async () => leaveEffect(shop.observer, call.key)))
     expect(error).toMatchObject({ status: 503, retryable: true })
     expect(['store_unavailable', 'pool_exhausted']).toContain(error.code)
     proxy.setFault(null)

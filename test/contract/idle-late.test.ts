@@ -114,8 +114,8 @@ describe.each(Object.entries(NEXT))('work that was idle too long, and sends %s n
     const late = openLate()
     const { account, key } = makeCall()
     const saga = operation('idle.late', async (op) => {
-      if (which === 'second') await op.atomic('reserved', (tx) => leaveEffect(tx, `${key}-first`))
-      return await op.atomic('paid', async (tx) => {
+      if (which === 'second') await op.transaction('reserved', (tx) => leaveEffect(tx, `${key}-first`))
+      return await op.transaction('paid', async (tx) => {
         await leaveEffect(tx, key)
         await late.idle(tx)
         await next(late, tx)

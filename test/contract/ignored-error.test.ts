@@ -96,7 +96,10 @@ test.each(['transaction', 'handler', 'within'] as const)(
     const once = shop.open()
     const call = makeCall()
     const none = undefined as never
-    const ran = name === 'within' ? once.within(shop.observer, call, none) : once[name](call, none)
+    const ran =
+      name === 'within'
+        ? once.within(shop.observer, call, none)
+        : once[name === 'handler' ? 'execute' : name](call, none)
     expect(await catchError(ran)).toMatchObject({ code: 'option_invalid' })
     expect((await once.explain(call)).state).toBe('none')
   },

@@ -37,7 +37,7 @@ type Once = Onlyonce<PostgresTx>
 
 /** Every kind of protection, with work that is told what to do. */
 const KINDS: Record<string, (once: Once, call: Call, work: () => Promise<unknown>) => Promise<unknown>> = {
-  handler: (once, call, work) => once.handler(call, work),
+  handler: (once, call, work) => once.execute(call, work),
   transaction: (once, call, work) => once.transaction(call, work),
   operation: (once, { operation: name, ...call }, work) => {
     works.set(name, work)
@@ -97,7 +97,7 @@ describe.each(Object.entries(KINDS))('%s: a request that is called invalid', (_,
     const call = callOf()
     const inner = async () => {
       await leaveEffect(shop.observer, call.key)
-      await once.handler(makeCall({ operation: 'inner' }), () => Promise.reject(invalid()))
+      await once.execute(makeCall({ operation: 'inner' }), () => Promise.reject(invalid()))
     }
     const error = await catchError(run(once, call, inner))
     expect(error).not.toMatchObject({ code: 'request_invalid' })
@@ -140,14 +140,14 @@ test('a duplicate in another process is told to come back, and then runs with it
   const [once, other] = [shop.open(), shop.open()]
   const call = makeCall()
   const gate = makeGate()
-  const first = catchError(once.handler(call, () => gate.pass().then(() => Promise.reject(invalid()))))
+  const first = catchError(once.execute(call, () => gate.pass().then(() => Promise.reject(invalid()))))
   await gate.reached
-  expect(await other.handler(call, async () => 1)).toMatchObject({ outcome: 'in_progress' })
+  expect(await other.execute(call, async () => 1)).toMatchObject({ outcome: 'in_progress' })
   const corrected = { ...call, input: 'other' }
-  expect(await other.handler(corrected, async () => 1)).toMatchObject({ outcome: 'key_reused' })
+  expect(await other.execute(corrected, async () => 1)).toMatchObject({ outcome: 'key_reused' })
   gate.open()
   expect(await first).toMatchObject({ code: 'request_invalid' })
-  expect(await other.handler(corrected, async () => 1)).toMatchObject({ outcome: 'executed' })
+  expect(await other.execute(corrected, async () => 1)).toMatchObject({ outcome: 'executed' })
 })
 
 test('an operation frees no key behind a step', async () => {
@@ -155,7 +155,7 @@ test('an operation frees no key behind a step', async () => {
   const call = callOf()
   let wrong = true
   const durable = operation(call.account, async (op) => {
-    await op.atomic('one', async (tx) => {
+    await op.transaction('one', async (tx) => {
       await tx.query('INSERT INTO effects (note) VALUES ($1)', [call.key])
     })
     if (wrong) throw invalid()
@@ -179,12 +179,12 @@ test('an operation frees no key in whose first step a call may have been made be
   const durable = operation(call.account, async (op) => {
     runs += 1
     if (runs > 1) throw invalid()
-    await op.foreign('call', {
+    await op.call('call', {
       call: () => Promise.reject(new Error('The line is dead.')),
       find: async () => ({ status: 'pending' }),
-      dedupes: true,
+      idempotent: true,
       timeoutMs: 1_000,
-      settleMs: 60_000,
+      visibleWithinMs: 60_000,
       keyLifetimeMs: 86_400_000,
     })
     return reply(201, 'done')
@@ -217,7 +217,7 @@ test('a handler whose record was given up meanwhile leaves it retryable', async 
   const once = shop.open()
   const call = makeCall()
   const error = await catchError(
-    once.handler(call, async () => {
+    once.execute(call, async () => {
       await shop.observer.query(
         `UPDATE onlyonce.records SET state = 'unknown', lease_until = NULL, error_code = 'owner_vanished',
            error_message = '', look_at = now(), looks = 0 WHERE key = $1`,
@@ -240,7 +240,7 @@ test.each(['before', 'after'] as const)(
     ])
     const once = onlyonce({ secret: SECRET, background: false, store })
     const call = makeCall()
-    const told = await catchError(once.handler(call, () => Promise.reject(invalid())))
+    const told = await catchError(once.execute(call, () => Promise.reject(invalid())))
     expect(told).toMatchObject({ code: 'request_invalid' })
     expect(await records(call)).toEqual([])
   },
@@ -249,7 +249,7 @@ test.each(['before', 'after'] as const)(
 test('an error that only has the same code frees nothing', async () => {
   const once = shop.open()
   const call = makeCall()
-  await catchError(once.handler(call, () => Promise.reject(new OnlyonceError('request_invalid'))))
+  await catchError(once.execute(call, () => Promise.reject(new OnlyonceError('request_invalid'))))
   expect(await records(call)).toMatchObject([{ state: 'completed' }])
 })
 

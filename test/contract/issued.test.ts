@@ -43,7 +43,7 @@ const KINDS: readonly (readonly [name: string, run: Run])[] = [
   [
     'handler',
     (once, call, work, at = shop) =>
-      once.handler(call, async () => {
+      once.execute(call, async () => {
         await leaveEffect(at.observer, call.key)
         return await work?.()
       }),

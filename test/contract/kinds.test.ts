@@ -15,9 +15,9 @@ beforeAll(async () => {
 /** The same name of an operation, as the next deploy may have it. */
 const NEXT = {
   'a plain handler': (once: Onlyonce<never>, call: object, ran: () => void) =>
-    once.handler(call as never, async () => ran()),
+    once.execute(call as never, async () => ran()),
   'a handler that may run again': (once: Onlyonce<never>, call: object, ran: () => void) =>
-    once.handler({ ...call, rerunnable: true } as never, async () => ran()),
+    once.execute({ ...call, rerunnable: true } as never, async () => ran()),
   'a transaction': (once: Onlyonce<never>, call: object, ran: () => void) =>
     once.transaction(call as never, async () => ran()),
 } as const
@@ -29,7 +29,7 @@ const asOperation = (
 ) =>
   once.run(
     operation(name, async (op) => {
-      await op.foreign('charged', { call: async () => ran() })
+      await op.call('charged', { call: async () => ran() })
     }),
     call as never,
   )
@@ -70,7 +70,7 @@ test('a handler that follows an operation is looked after as a handler, and no w
   // A call that is claimed gives the record a version, by which workers find operations. No step is durable.
   const before = operation(name, async (op) => {
     runs += 1
-    await op.foreign('charged', {
+    await op.call('charged', {
       call: async () => {
         throw notExecuted()
       },
@@ -119,13 +119,13 @@ describe('an operation that is retryable behind a durable step', () => {
     )
     for (const _ of [1, 2]) {
       const error = await catchError(
-        once.handler(call, async () => {
+        once.execute(call, async () => {
           throw notExecuted()
         }),
       )
       expect(error).toMatchObject({ code: expect.stringMatching(/not_executed|not_applied/) })
     }
-    expect(await once.handler(call, async () => 1)).toMatchObject({ outcome: 'executed' })
+    expect(await once.execute(call, async () => 1)).toMatchObject({ outcome: 'executed' })
   })
 })
 
@@ -135,7 +135,7 @@ async function stopBehindStep() {
   const { operation: name, ...given } = call
   let broken = true
   const pay = operation(name, async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, call.key))
+    await op.transaction('noted', (tx) => leaveEffect(tx, call.key))
     if (broken) throw new Error('stopped behind it')
     return reply(201, {})
   })
@@ -152,7 +152,7 @@ async function vanish(here: World, more: object, call = makeCall({ operation: 'o
   const gate = makeGate()
   here
     .open()
-    .handler({ ...call, ...more, leaseMs: LEASE_MS } as never, async () => {
+    .execute({ ...call, ...more, leaseMs: LEASE_MS } as never, async () => {
       await leaveEffect(shop.observer, call.key)
       await gate.pass()
     })

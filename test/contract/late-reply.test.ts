@@ -41,7 +41,7 @@ async function stalled(end: () => Promise<unknown> = async () => 'late', rerunna
   const call = { ...makeCall(), leaseMs: 60_000, rerunnable }
   const gate = makeGate()
   const told = once
-    .handler(call, async () => {
+    .execute(call, async () => {
       await gate.pass()
       return await end()
     })
@@ -54,18 +54,18 @@ async function stalled(end: () => Promise<unknown> = async () => 'late', rerunna
 describe('the late reply of an owner', () => {
   test('completes a record that was given up as unknown', async () => {
     const { call, told, answer } = await stalled()
-    expect(await other.handler(call, async () => 'twice')).toMatchObject({ outcome: 'unknown' })
+    expect(await other.execute(call, async () => 'twice')).toMatchObject({ outcome: 'unknown' })
     answer()
     expect(await told).toEqual({ outcome: 'executed', value: 'late' })
-    expect(await other.handler(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'late' })
+    expect(await other.execute(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'late' })
   })
 
   test('that nothing happened frees a record that was given up', async () => {
     const { call, told, answer } = await stalled(() => Promise.reject(notExecuted()))
-    expect(await other.handler(call, async () => 'twice')).toMatchObject({ outcome: 'unknown' })
+    expect(await other.execute(call, async () => 'twice')).toMatchObject({ outcome: 'unknown' })
     answer()
     expect(await told).toMatchObject({ code: 'not_executed' })
-    expect(await other.handler(call, async () => 'again')).toEqual({ outcome: 'executed', value: 'again' })
+    expect(await other.execute(call, async () => 'again')).toEqual({ outcome: 'executed', value: 'again' })
   })
 
   test.each([
@@ -185,7 +185,7 @@ describe('the late reply of an owner', () => {
 
   test('is refused when another has taken the record', async () => {
     const { call, told, answer } = await stalled(undefined, true)
-    expect(await other.handler(call, async () => 'next')).toEqual({ outcome: 'executed', value: 'next' })
+    expect(await other.execute(call, async () => 'next')).toEqual({ outcome: 'executed', value: 'next' })
     answer()
     expect(await told).toEqual({ code: 'lease_lost' })
   })
@@ -195,7 +195,7 @@ describe('an operator', () => {
   test('decides nothing while the lease lives', async () => {
     const call = makeCall()
     const gate = makeGate()
-    const told = once.handler(call, () => gate.pass())
+    const told = once.execute(call, () => gate.pass())
     await gate.reached
     for (const decide of [
       () => operator(other).resolve(call, { ...SIGNED, reply: REPLY }),

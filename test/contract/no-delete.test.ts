@@ -71,9 +71,9 @@ test('a role that may not delete is told so once, and everything but pruning goe
   await once.start()
   await waitUntil('it is told', () => heard.of('worker_failed').length > 0)
   const call = makeCall()
-  expect((await once.handler(call, async () => 1)).outcome).toBe('executed')
+  expect((await once.execute(call, async () => 1)).outcome).toBe('executed')
   expect((await once.transaction(makeCall(), async () => 1)).outcome).toBe('executed')
-  expect((await once.handler(call, async () => 2)).outcome).toBe('replayed')
+  expect((await once.execute(call, async () => 2)).outcome).toBe('replayed')
   await once.close()
   expect(heard.of('worker_failed')).toMatchObject([{ worker: 'background.reaper', code: '42501' }])
   expect(await isThere(key)).toBe(true)
@@ -86,12 +86,12 @@ test('a role that may not delete is told so once, and everything but pruning goe
 test('a request that is called invalid leaves its record retryable, where it cannot be deleted', async () => {
   const once = await openAs(await roleWithoutDelete())
   const call = makeCall()
-  const error = await catchError(once.handler(call, () => Promise.reject(invalid())))
+  const error = await catchError(once.execute(call, () => Promise.reject(invalid())))
   expect(error).toMatchObject({ code: 'request_invalid_kept' })
   // There was no earlier request, and the sentence must not say that there was.
   expect(error.message).not.toMatch(/An earlier request with this key has/)
   expect((await once.explain(call)).state).toBe('retryable')
-  expect((await once.handler(call, async () => 1)).outcome).toBe('executed')
+  expect((await once.execute(call, async () => 1)).outcome).toBe('executed')
 })
 
 test('a start with a key of its own does not fail for one that is listed and used no more', async () => {
@@ -100,7 +100,7 @@ test('a start with a key of its own does not fail for one that is listed and use
   )
   const once = await openAs(await roleWithoutDelete())
   await once.start()
-  expect((await once.handler(makeCall(), async () => 1)).outcome).toBe('executed')
+  expect((await once.execute(makeCall(), async () => 1)).outcome).toBe('executed')
 })
 
 test('a start with other bytes under the id of a key that no record needs is remembered, and may be made again', async () => {
@@ -135,7 +135,7 @@ test.each([
   expect(error).toMatchObject({ code: 'store_misconfigured', message: expect.stringContaining(missing) })
   expect(error.message).toContain('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA onlyonce')
   let runs = 0
-  await catchError(once.handler(makeCall(), async () => ++runs))
+  await catchError(once.execute(makeCall(), async () => ++runs))
   expect(runs).toBe(0)
 })
 

@@ -65,13 +65,13 @@ test.each(SPELLINGS)('a card number is in nothing that can be seen: %s', async (
 
   for (const kind of ['transaction', 'handler'] as const) {
     const first = call()
-    await once[kind](first, reply)
-    await once[kind](first, reply)
-    await once[kind]({ ...first, input: spelling.repeat(2) }, reply)
+    await once[kind === 'handler' ? 'execute' : kind](first, reply)
+    await once[kind === 'handler' ? 'execute' : kind](first, reply)
+    await once[kind === 'handler' ? 'execute' : kind]({ ...first, input: spelling.repeat(2) }, reply)
     for (const error of errors) {
       const failing = call()
-      await catchError(once[kind](failing, throwing(error)))
-      await once[kind](failing, reply).catch(() => {})
+      await catchError(once[kind === 'handler' ? 'execute' : kind](failing, throwing(error)))
+      await once[kind === 'handler' ? 'execute' : kind](failing, reply).catch(() => {})
     }
   }
   const client = await beginCaller(shop)
@@ -98,7 +98,7 @@ test('no whole key, no account in metrics and spans, no input and no reply', asy
   const call = makeCall({ account: 'the-account-name', input: { secret: 'the-input' } })
   for (const _ of [1, 2]) {
     await once.transaction(call, async () => 'the-reply')
-    await once.handler({ ...call, operation: 'orders.create' }, async () => 'the-reply')
+    await once.execute({ ...call, operation: 'orders.create' }, async () => 'the-reply')
   }
   await once.transaction({ ...call, input: 'the-input too' }, async () => 'the-reply')
   const { rows } = await shop.observer.query(

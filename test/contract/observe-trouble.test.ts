@@ -25,11 +25,11 @@ test('a lost lease is told once, by whoever notices first', async () => {
   const [heard, otherHeard] = [makeRecorder(), makeRecorder()]
   const [one, other] = [shop.open({ observe: heard }), shop.open({ observe: otherHeard })]
   const call = { ...makeCall(), leaseMs: 150, rerunnable: true }
-  const first = one.handler(call, async ({ signal }) => {
+  const first = one.execute(call, async ({ signal }) => {
     // A beat may come between the end of the lease and the claim: then once more.
     await waitUntil('it was taken over', async () => {
       await shop.observer.query('UPDATE onlyonce.records SET lease_until = now() WHERE key = $1', [call.key])
-      return (await other.handler(call, async () => 'in time')).outcome === 'executed'
+      return (await other.execute(call, async () => 'in time')).outcome === 'executed'
     })
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
     return 'late'
@@ -70,7 +70,7 @@ test('a heartbeat that meets our own completed record is no lost lease', async (
   })
   const once = onlyonce({ store: slow, secret: SECRET, observe: heard })
   const call = { ...makeCall(), leaseMs: 3 }
-  expect(await once.handler(call, async () => 1)).toEqual({ outcome: 'executed', value: 1 })
+  expect(await once.execute(call, async () => 1)).toEqual({ outcome: 'executed', value: 1 })
   expect(heard.story(call.key)).toEqual(['call_started', 'reserved created', 'call_ended executed'])
 })
 
@@ -88,7 +88,7 @@ test('a replayed failure is a replay and an error', async () => {
   const heard = makeRecorder()
   const once = shop.open({ observe: heard })
   const call = makeCall()
-  for (const _ of [1, 2]) await catchError(once.handler(call, () => Promise.reject(new Error('no'))))
+  for (const _ of [1, 2]) await catchError(once.execute(call, () => Promise.reject(new Error('no'))))
   expect(heard.story(call.key).slice(4)).toEqual([
     'call_started',
     'reserved replay',
@@ -134,7 +134,7 @@ test('a store that is away is told by step and code, also where it was tried aga
   const [looked, claimed, saved] = [makeCall(), makeCall(), makeCall()]
   const deadlineMs = 300
   await catchError(
-    once.handler({ ...saved, deadlineMs }, async () => {
+    once.execute({ ...saved, deadlineMs }, async () => {
       proxy.setFault({ kind: 'black_hole' })
     }),
   )
@@ -150,7 +150,7 @@ test('a store that is away is told by step and code, also where it was tried aga
     expect.stringMatching(/^store_error look /),
     expect.stringMatching(/^call_ended failed (?:store_unavailable|pool_exhausted)$/),
   ])
-  await catchError(once.handler({ ...claimed, deadlineMs }, async () => 1))
+  await catchError(once.execute({ ...claimed, deadlineMs }, async () => 1))
   expect(heard.story(claimed.key)[1]).toMatch(/^store_error claim /)
   expect(heard.story(claimed.key)).not.toContain('reserved created')
 })
@@ -188,7 +188,7 @@ test('calls under way are told when they start', async () => {
   const once = shop.open({ observe: heard })
   const call = makeCall()
   let finish = () => {}
-  const running = once.handler(call, () => new Promise<void>((resolve) => (finish = resolve)))
+  const running = once.execute(call, () => new Promise<void>((resolve) => (finish = resolve)))
   await waitUntil('it runs', () => heard.story(call.key).length === 2)
   // A handler's claim is told when it is made, not when its work is done.
   expect(heard.story(call.key)).toEqual(['call_started', 'reserved created'])

@@ -20,7 +20,7 @@ const PROTECTIONS: Readonly<Record<'transaction' | 'within' | 'handler', Run>> =
       await tx.query('SELECT 1')
       return await work()
     }),
-  handler: (once, call, work) => once.handler(call, work),
+  handler: (once, call, work) => once.execute(call, work),
   within: async (once, call, work) => {
     const client = await beginCaller(shop)
     try {
@@ -89,7 +89,7 @@ describe.each(Object.entries(PROTECTIONS))('%s tells', (protection, run) => {
     const { once, heard } = open()
     const call = makeCall()
     const outside = makeRecorder()
-    await catchError(shop.open({ observe: outside }).handler(call, () => Promise.reject(notExecuted())))
+    await catchError(shop.open({ observe: outside }).execute(call, () => Promise.reject(notExecuted())))
     expect(outside.story(call.key).at(-1)).toBe('call_ended failed not_executed')
     await run(once, call, async () => 1)
     expect(heard.story(call.key)).toEqual(['call_started', 'reserved failed_retry', 'call_ended executed'])
@@ -117,7 +117,7 @@ describe.each(Object.entries(PROTECTIONS))('%s tells', (protection, run) => {
     const { once, heard } = open()
     const call = makeCall()
     const gate = makeGate()
-    const other = shop.open().handler(call, () => gate.pass())
+    const other = shop.open().execute(call, () => gate.pass())
     await gate.reached
     expect((await run(once, call, async () => 2)).outcome).toBe('in_progress')
     gate.open()

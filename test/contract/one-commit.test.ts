@@ -109,9 +109,9 @@ describe.each(POOLERS)('commits, with pooler %s', (pooler) => {
   test('an operation that writes, calls and writes is two, as it is without protection', async () => {
     const { once } = await openOnce(pooler)
     const pay = operation('payments.commits', async (op, _: null) => {
-      await op.atomic('created', (tx) => leaveEffect(tx, 'created'))
-      const charge = await op.foreign('charged', { call: async ({ key }) => key })
-      return op.atomic('settled', async (tx) => {
+      await op.transaction('created', (tx) => leaveEffect(tx, 'created'))
+      const charge = await op.call('charged', { call: async ({ key }) => key })
+      return op.transaction('settled', async (tx) => {
         await leaveEffect(tx, 'settled')
         return reply(201, { charge })
       })

@@ -33,7 +33,7 @@ describe('a span', () => {
         await tx.query('SELECT 1')
         await inner()
       })
-      await once.handler(makeCall(), inner)
+      await once.execute(makeCall(), inner)
       const client = await beginCaller(shop)
       await once.within(client, makeCall(), inner)
       span.end()
@@ -65,7 +65,7 @@ describe('a span', () => {
       const { telemetry, once } = open()
       const call = makeCall()
       const run = async () => {
-        if (kind !== 'within') return await once[kind](call, async () => 1)
+        if (kind !== 'within') return await once[kind === 'handler' ? 'execute' : kind](call, async () => 1)
         const client = await beginCaller(shop)
         const result = await once.within(client, call, async () => 1)
         await client.query('COMMIT')
@@ -88,7 +88,7 @@ describe('a span', () => {
     const { telemetry, once } = open()
     const call = makeCall()
     const gate = makeGate()
-    const both = [1, 2].map(() => once.handler(call, () => gate.pass()))
+    const both = [1, 2].map(() => once.execute(call, () => gate.pass()))
     await gate.reached
     gate.open()
     await Promise.all(both)
@@ -116,9 +116,9 @@ describe('a span', () => {
   test('is an error exactly where the caller got one', async () => {
     const { telemetry, once } = open()
     const call = makeCall()
-    await catchError(once.handler(call, () => Promise.reject(new TypeError('card 4242424242424242'))))
-    await catchError(once.handler(call, async () => 1))
-    expect((await once.handler({ ...call, input: 'other' }, async () => 1)).outcome).toBe('key_reused')
+    await catchError(once.execute(call, () => Promise.reject(new TypeError('card 4242424242424242'))))
+    await catchError(once.execute(call, async () => 1))
+    expect((await once.execute({ ...call, input: 'other' }, async () => 1)).outcome).toBe('key_reused')
     const [failed, replayed, reused] = spansNamed(telemetry, 'onlyonce handler')
     expect(failed?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'TypeError: card [card number]' })
     expect(failed?.attributes).toMatchObject({

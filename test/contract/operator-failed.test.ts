@@ -32,7 +32,7 @@ describe('a handler that threw', () => {
     const heard = makeRecorder()
     const once = shop.open({ observe: heard })
     const call = makeCall({ operation: 'charges.create' })
-    await catchError(once.handler(call, async () => charged()))
+    await catchError(once.execute(call, async () => charged()))
     const told = await once.explain(call)
     expect(told).toMatchObject({ state: 'completed', replyStatus: 500, settledBy: null })
     expect(told.why).toMatch(/failed: EMAIL: the charge was made/)
@@ -50,9 +50,9 @@ describe('a handler that threw', () => {
     const once = shop.open()
     const calls = ['acct_1', 'acct_2', 'acct_3'].map((account) => makeCall({ account }))
     const [threw, good, decided] = calls as [(typeof calls)[0], (typeof calls)[0], (typeof calls)[0]]
-    await catchError(once.handler(threw, async () => charged()))
-    await once.handler(good, async () => 1)
-    await once.handler(decided, async () => 1)
+    await catchError(once.execute(threw, async () => charged()))
+    await once.execute(good, async () => 1)
+    await once.execute(decided, async () => 1)
     await shop.observer.query(
       `UPDATE onlyonce.records SET state = 'unknown', error_code = 'x', expires_at = NULL, reply_status = NULL WHERE key = $1`,
       [decided.key],
@@ -86,7 +86,7 @@ describe('a handler that threw', () => {
   test('and may run again is retryable, with what it did before in doubt', async () => {
     const once = shop.open()
     const call = { ...makeCall(), rerunnable: true }
-    await catchError(once.handler(call, async () => charged()))
+    await catchError(once.execute(call, async () => charged()))
     const { account, operation, key } = call
     const told = await once.explain({ account, operation, key })
     expect(told.state).toBe('retryable')
@@ -97,7 +97,7 @@ describe('a handler that threw', () => {
   // Last: from here on a process without the key is refused at its start, and may only look.
   test('is told without the key that its reply is sealed with', async () => {
     const call = makeCall()
-    await catchError(shop.open({ encryption: ENCRYPTION }).handler(call, async () => charged()))
+    await catchError(shop.open({ encryption: ENCRYPTION }).execute(call, async () => charged()))
     const told = await shop.open().explain(call)
     expect(told).toMatchObject({ state: 'completed', replyStatus: 500 })
     expect(told.why).toContain('handler_failed: The function threw.')

@@ -28,17 +28,17 @@ beforeAll(async () => {
 let away = true
 let calls = 0
 const hold = operation('things.hold', async (op, input: { note: string }) => {
-  await op.atomic('held', async (tx) => {
+  await op.transaction('held', async (tx) => {
     await tx.query('INSERT INTO effects (note) VALUES ($1)', [input.note])
   })
-  await op.foreign('called', {
+  await op.call('called', {
     call: async () => {
       calls += 1
       if (away) throw notExecuted()
       return {}
     },
   })
-  return op.atomic('done', async () => reply(200, { done: true }))
+  return op.transaction('done', async () => reply(200, { done: true }))
 })
 
 async function retryableCall(): Promise<Call> {
@@ -176,7 +176,7 @@ describe('giving up', () => {
       expect(await stateOf(call)).toBe(state)
     }
     const running = makeCall()
-    await once.handler(running, async () => {
+    await once.execute(running, async () => {
       const given = await desk.giveUp(running, { ...SIGNED, reply: REPLY })
       expect(given).toEqual({ givenUp: false, state: 'in_progress' })
       return 'done'

@@ -39,7 +39,7 @@ async function rowOf({ account, key }: Call) {
   return rows[0]
 }
 
-const retry = (call: Call) => once.handler(call, async () => 'ran again')
+const retry = (call: Call) => once.execute(call, async () => 'ran again')
 
 describe('resolving', () => {
   test.each(['unknown', 'parked'])('%s with a reply: every retry gets it', async (state) => {
@@ -133,7 +133,7 @@ describe('resolving', () => {
   test('is refused for what is in progress, finished or not there, and says what to do', async () => {
     const running = makeCall()
     let refused: unknown
-    await once.handler(running, async () => {
+    await once.execute(running, async () => {
       refused = await catchError(operator(once).resolve(running, { ...SIGNED, reply: REPLY }))
       return 'done'
     })

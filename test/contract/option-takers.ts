@@ -129,7 +129,7 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
     {
       transaction: () => once.transaction(any({ ...call, ...STRAY }), async () => 1),
       within: () => once.within(any(pool), any({ ...call, ...STRAY }), async () => 1),
-      handler: () => once.handler(any({ ...call, ...STRAY }), async () => 1),
+      execute: () => once.execute(any({ ...call, ...STRAY }), async () => 1),
       run: () => {
         const { operation: _, ...named } = call
         const nothing = root.operation('nothing', async () => 1)

@@ -25,8 +25,8 @@ test.each(['OO001', 'OO002', 'OO003', 'OO004'])(
     })
     expect(runs).toBe(1)
     const own = operation(`own.${code}`, async (op) => {
-      await op.atomic('first', async (tx) => void (await tx.query('SELECT 1')))
-      await op.atomic('second', work)
+      await op.transaction('first', async (tx) => void (await tx.query('SELECT 1')))
+      await op.transaction('second', work)
       return reply(201, 1)
     })
     const { operation: _, ...call } = makeCall()

@@ -59,7 +59,7 @@ describe.each(VERSIONS)('pg $version', ({ Pool }) => {
     const fresh = await pool.connect()
     await fresh.query("BEGIN; INSERT INTO forgotten VALUES ('uncommitted')")
     fresh.release()
-    expect(await once.handler(makeCall(), async () => 1)).toMatchObject({ outcome: 'executed' })
+    expect(await once.execute(makeCall(), async () => 1)).toMatchObject({ outcome: 'executed' })
     expect((await known.query('SELECT * FROM forgotten')).rows).toEqual([])
     known.release()
   })

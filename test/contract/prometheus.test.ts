@@ -41,9 +41,9 @@ test('the text of the registry after known calls', async () => {
   )
 
   const handler = makeCall({ operation: 'orders.create' })
-  await catchError(once.handler(handler, () => Promise.reject(notExecuted())))
+  await catchError(once.execute(handler, () => Promise.reject(notExecuted())))
   const gate = makeGate()
-  const all = [1, 2, 3].map(() => once.handler(handler, () => gate.pass()))
+  const all = [1, 2, 3].map(() => once.execute(handler, () => gate.pass()))
   await gate.reached
   expect(await linesOf(registry, 'calls_in_flight')).toEqual([
     'api_idempotency_calls_in_flight{protection="transaction"} 0',

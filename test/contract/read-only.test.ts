@@ -11,11 +11,11 @@ const READ_ONLY = { options: '-c default_transaction_read_only=on' }
 const AWAY = { code: 'store_unavailable', status: 503, retryable: true }
 
 const note = operation('notes.write', async (op, input: { readonly note: string }) => {
-  await op.atomic('noted', (tx) => leaveEffect(tx, input.note))
+  await op.transaction('noted', (tx) => leaveEffect(tx, input.note))
   return reply(201, { done: true })
 })
 const ask = operation('notes.ask', async (op, _: { readonly note: string }) => {
-  await op.foreign('asked', { call: async ({ key }) => ({ key }), dedupes: true })
+  await op.call('asked', { call: async ({ key }) => ({ key }), idempotent: true })
   return reply(201, { done: true })
 })
 
@@ -51,7 +51,7 @@ describe('on a database that only reads', () => {
     const work = async () => {
       runs += 1
     }
-    expect(await catchError(once.handler(makeCall(), work))).toMatchObject(AWAY)
+    expect(await catchError(once.execute(makeCall(), work))).toMatchObject(AWAY)
     expect(runs).toBe(0)
   })
 
@@ -67,7 +67,7 @@ describe('on a database that only reads', () => {
     let away = true
     const take = operation('notes.take', async (op) => {
       if (away) throw notExecuted()
-      return await op.atomic('done', async () => reply(201, 'done'))
+      return await op.transaction('done', async () => reply(201, 'done'))
     })
     const writes = shop.open()
     await catchError(writes.run(take, call))

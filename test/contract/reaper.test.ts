@@ -100,7 +100,7 @@ describe('the reaper', () => {
     )
     expect(rows).toHaveLength(1)
     expect(Object.values(rows[0]).filter((value) => value !== null)).toEqual([])
-    expect(await once.handler({ ...ids[0]!, input: 'another' }, async () => 1)).toEqual({
+    expect(await once.execute({ ...ids[0]!, input: 'another' }, async () => 1)).toEqual({
       outcome: 'executed',
       value: 1,
     })
@@ -213,7 +213,7 @@ describe('the reaper', () => {
     const once = shop.open({ observe: heard })
     startWorkers(once, { workers: [reaper(once, { mode: 'delete', everyMs: 5 })] })
     const call = makeCall()
-    await once.handler({ ...call, retentionMs: 1 }, async () => 1)
+    await once.execute({ ...call, retentionMs: 1 }, async () => 1)
     const [due] = await fill('completed', 1)
     await waitUntil('the due one is gone', async () => (await statesOf([due!])).completed === undefined)
     expect(await statesOf([call])).toEqual({ completed: 1 })
@@ -226,7 +226,7 @@ describe('the reaper', () => {
     let now = 1_000_000
     const once = onlyonce({ store: memory({ clock: () => now }), secret: SECRET })
     const call = { ...makeCall(), retentionMs: 5 }
-    await once.handler(call, async () => 1)
+    await once.execute(call, async () => 1)
     const worker = reaper(once, { mode: 'delete' })
     now += LIMITS.finishedKeptMinMs - 1
     expect(await worker.runOnce()).toEqual({ done: 0, more: false })

@@ -25,7 +25,7 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     const worker = here.open({ observe: heard })
     await recoverer(worker).runOnce()
     expect(heard.of('parked')).toMatchObject([{ id: { key: call.key }, failure: { code: 'owner_vanished' } }])
-    expect(await worker.handler(call, async () => 'twice')).toMatchObject({ outcome: 'parked' })
+    expect(await worker.execute(call, async () => 'twice')).toMatchObject({ outcome: 'parked' })
     const { state, next } = await worker.explain(call)
     expect({ state, next }).toEqual({ state: 'parked', next: expect.stringContaining('operator') })
   })
@@ -34,11 +34,11 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     const here = world()
     const { call } = await crash(here)
     const patient = here.open({ graceMs: 3_600_000 })
-    const met = await patient.handler(call, async () => 'twice')
+    const met = await patient.execute(call, async () => 'twice')
     if (met.outcome !== 'unknown') throw new Error(`It met ${met.outcome}.`)
     expect(met.retryAfterMs).toBeGreaterThan(3_000_000)
     await here.hurry(call.key)
-    expect(await patient.handler(call, async () => 'twice')).toMatchObject({ outcome: 'parked' })
+    expect(await patient.execute(call, async () => 'twice')).toMatchObject({ outcome: 'parked' })
   })
 
   test.each([
@@ -54,7 +54,7 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     const { call, told, answer, derivedKey } = await crash(here, { recover: { 'orders.create': recover } })
     const other = here.open({ recover: { 'orders.create': recover } })
     await look(other)
-    const retry = await other.handler(call, async () => 'twice')
+    const retry = await other.execute(call, async () => 'twice')
     expect(retry).toEqual({ outcome: 'replayed', value: { id: 'order_1' } })
     const { account, operation, key } = call
     expect(asked).toEqual([{ account, operation, key, derivedKey }])
@@ -76,13 +76,13 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     })
     for (let looks = 1; looks <= 2; looks += 1) {
       await recoverer(other).runOnce()
-      const met = await other.handler(call, async () => 'twice')
+      const met = await other.execute(call, async () => 'twice')
       if (met.outcome !== 'unknown') throw new Error(`It met ${met.outcome}.`)
       expect(met.retryAfterMs).toBeGreaterThan(40_000)
       expect((await other.explain(call)).lookAt).not.toBeNull()
       await here.hurry(call.key)
     }
-    expect(await other.handler(call, async () => 'again')).toEqual({ outcome: 'executed', value: 'again' })
+    expect(await other.execute(call, async () => 'again')).toEqual({ outcome: 'executed', value: 'again' })
     expect(heard.of('reconcile_failed').map(({ failure }) => failure.code)).toEqual([
       'recover_cannot_tell',
       'recover_pending',
@@ -111,7 +111,7 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
       await here.hurry(call.key)
     }
     expect(heard.of('parked')).toMatchObject([{ failure: { code: 'recover_exhausted' } }])
-    expect(await other.handler(call, async () => 'twice')).toMatchObject({ outcome: 'parked' })
+    expect(await other.execute(call, async () => 'twice')).toMatchObject({ outcome: 'parked' })
   })
 
   test('is left to the processes that have its recover', async () => {
@@ -120,9 +120,9 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     const { call } = await crash(here, { recover: { 'orders.create': recover } })
     const without = here.open()
     await recoverer(without).runOnce()
-    expect(await without.handler(call, async () => 'twice')).toMatchObject({ outcome: 'unknown' })
+    expect(await without.execute(call, async () => 'twice')).toMatchObject({ outcome: 'unknown' })
     await recoverer(here.open({ recover: { 'orders.create': recover } })).runOnce()
-    expect(await without.handler(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'found' })
+    expect(await without.execute(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'found' })
   })
 
   test('is asked about by one process at a time', async () => {
@@ -142,13 +142,13 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     const looking = recoverer(one).runOnce()
     await gate.reached
     await recoverer(two).runOnce()
-    const met = await two.handler(call, async () => 'twice')
+    const met = await two.execute(call, async () => 'twice')
     if (met.outcome !== 'unknown') throw new Error(`It met ${met.outcome}.`)
     expect(met.retryAfterMs).toBeGreaterThan(LIMITS.recoverMaxMs)
     gate.open()
     await looking
     expect(asked).toBe(1)
-    expect(await two.handler(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 1 })
+    expect(await two.execute(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 1 })
   })
 
   test('keeps the reply of its owner that comes while recover is asked, or after it was parked', async () => {
@@ -166,7 +166,7 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     expect(await told).toEqual({ outcome: 'executed', value: 'late' })
     gate.open()
     await looking
-    expect(await other.handler(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'late' })
+    expect(await other.execute(call, async () => 'twice')).toEqual({ outcome: 'replayed', value: 'late' })
 
     const parked = await crash(here)
     await recoverer(here.open()).runOnce()
@@ -179,13 +179,13 @@ describe.each(Object.keys(WORLDS))('a handler that gave no outcome, in %s', (nam
     const owner = here.open()
     const call = { ...makeCall(), leaseMs: LEASE_MS, rerunnable: true }
     const gate = makeGate()
-    const told = owner.handler(call, () => gate.pass()).catch((error) => error.code)
+    const told = owner.execute(call, () => gate.pass()).catch((error) => error.code)
     await gate.reached
     await here.endLease(call.key)
     const other = here.open()
     await recoverer(other).runOnce()
     expect((await other.explain(call)).state).toBe('retryable')
-    expect(await other.handler(call, async () => 'again')).toEqual({ outcome: 'executed', value: 'again' })
+    expect(await other.execute(call, async () => 'again')).toEqual({ outcome: 'executed', value: 'again' })
     gate.open()
     expect(await told).toBe('lease_lost')
   })
@@ -258,7 +258,7 @@ describe('recover', () => {
     const other = here.open({ recover: { 'orders.create': recover } })
     const met = await settleWithin(
       LIMITS.recoverMaxMs * 3,
-      other.handler(call, async () => 'twice'),
+      other.execute(call, async () => 'twice'),
     )
     expect(met).toMatchObject({ outcome: 'unknown' })
     expect(aborted).toBe(true)

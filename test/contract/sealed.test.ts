@@ -44,12 +44,12 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
     expect(await once.transaction(calls[0], async () => VALUE)).toEqual(executed)
     expect(await once.within(client, calls[1], async () => VALUE)).toEqual(executed)
     await client.query('COMMIT')
-    expect(await once.handler(calls[2], async () => VALUE)).toEqual(executed)
+    expect(await once.execute(calls[2], async () => VALUE)).toEqual(executed)
     for (const call of calls) {
       expect(await keyOf(call)).toBe('a')
       const replayed = { outcome: 'replayed', value: VALUE }
       expect(await once.transaction(call, async () => 0)).toEqual(replayed)
-      expect(await once.handler(call, async () => 0)).toEqual(replayed)
+      expect(await once.execute(call, async () => 0)).toEqual(replayed)
       await client.query('BEGIN')
       expect(await once.within(client, call, async () => 0)).toEqual(replayed)
       await client.query('COMMIT')
@@ -65,9 +65,9 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
     const work = async () => {
       throw thrown
     }
-    expect(await catchError(once.handler(failing, work))).toBe(thrown)
+    expect(await catchError(once.execute(failing, work))).toBe(thrown)
     expect(await keyOf(failing)).toBe('a')
-    const again = await catchError(once.handler(failing, work))
+    const again = await catchError(once.execute(failing, work))
     expect(again).toMatchObject({
       code: 'handler_failed',
       cause: { message: expect.stringContaining('no stock') },
@@ -142,7 +142,7 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
     expect(await catchError(once.within(client, call, effect))).toMatchObject(broken)
     await client.query('COMMIT')
     let runs = 0
-    expect(await catchError(once.handler(call, async () => ++runs))).toMatchObject(broken)
+    expect(await catchError(once.execute(call, async () => ++runs))).toMatchObject(broken)
     expect([runs, await shop.countEffects(call.key)]).toEqual([0, 0])
     await expectKnown(once, call)
   }
@@ -153,7 +153,7 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
     await blind.start()
     await shop.open({ store, encryption: ONLY_A }).transaction(call, async () => 'by a')
     let runs = 0
-    for (const run of [blind.transaction, blind.handler]) {
+    for (const run of [blind.transaction, blind.execute]) {
       const error = await catchError(run.call(blind, call, async () => ++runs))
       expect(error).toMatchObject({ code: 'seal_key_unknown', status: 503, retryable: true })
     }
@@ -166,7 +166,7 @@ describe.each(POOLERS)('encryption, with pooler %s', (pooler) => {
     expect((await once.explain(call)).state).toBe('completed')
     const reused = { outcome: 'key_reused' }
     expect(await once.transaction({ ...call, input: 'other' }, async () => '')).toEqual(reused)
-    expect(await once.handler({ ...call, input: 'other' }, async () => '')).toEqual(reused)
+    expect(await once.execute({ ...call, input: 'other' }, async () => '')).toEqual(reused)
   }
 
   test('a lost answer to COMMIT is settled to the plain value', async () => {

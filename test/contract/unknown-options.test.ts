@@ -128,8 +128,8 @@ describe('the steps of an operation', () => {
   }
 
   const STEPS: Readonly<Record<string, ((op: Op) => unknown) | typeof NO_OPTIONS>> = {
-    atomic: (op) => op.atomic('one', async () => 1, any(STRAY)),
-    foreign: (op) => op.foreign('one', any({ call: async () => 1, ...STRAY })),
+    transaction: (op) => op.transaction('one', async () => 1, any(STRAY)),
+    call: (op) => op.call('one', any({ call: async () => 1, ...STRAY })),
     compensate: (op) => op.compensate('one', any({ call: async () => 1, ...STRAY })),
     undo: NO_OPTIONS,
     emit: (op) => op.emit(any(pool), 'a', {}, any(STRAY)),

@@ -24,8 +24,8 @@ const within = { query: async () => ({ rows: [] }) }
 
 const CALLS: Readonly<Record<string, [string, (once: Door) => Promise<unknown>]>> = {
   'exclusive of a handler': [
-    'once.handler(): exclusive concerns transactions',
-    (once) => once.handler({ ...makeCall(), exclusive: true } as never, work),
+    'once.execute(): exclusive concerns transactions',
+    (once) => once.execute({ ...makeCall(), exclusive: true } as never, work),
   ],
   'leaseMs of a transaction': [
     'once.transaction(): leaseMs concerns handlers and durable operations',
@@ -40,8 +40,8 @@ const CALLS: Readonly<Record<string, [string, (once: Door) => Promise<unknown>]>
     (once) => once.run(pay, { ...named, rerunnable: true } as never),
   ],
   'a name that no option has': [
-    'once.handler() has no option exclusiv. ',
-    (once) => once.handler({ ...makeCall(), exclusiv: true } as never, work),
+    'once.execute() has no option exclusiv. ',
+    (once) => once.execute({ ...makeCall(), exclusiv: true } as never, work),
   ],
 }
 

@@ -60,7 +60,7 @@ export async function crash(world: World, options: Given = {}) {
   const gate = makeGate()
   let derivedKey = ''
   const told = owner
-    .handler(call, async (context) => {
+    .execute(call, async (context) => {
       derivedKey = context.derivedKey
       await gate.pass()
       return 'late'

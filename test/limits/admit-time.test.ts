@@ -98,7 +98,7 @@ it.each(['asked about', 'read'])('what is still being %s when the end begins doe
   const route = await openRoute(shop, what === 'read' ? {} : { admit }, once)
   const call = { account: 'acct_1:test', operation: 'slow', key: randomUUID(), input: 1 }
   // Something that runs, and is waited for: meanwhile the store is open.
-  const running = once.handler(call, async () => {
+  const running = once.execute(call, async () => {
     await work.pass()
     return 1
   })

@@ -38,7 +38,11 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
     name: 'operation: call again where the other side does not dedupe',
     file: FOREIGN,
     edits: [
-      { from: `      if (!dedupes) return doubtful('call_in_doubt', describe(known, last))\n`, to: `` },
+      {
+        from: `      if (!idempotent) return doubtful('call_in_doubt', describe(known, last))
+`,
+        to: ``,
+      },
     ],
     tests: ['test/operations/basics.test.ts'],
     only: 'never charged twice',
@@ -124,7 +128,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'operation: take "not found" for a proof before the settle window is over',
     file: FOREIGN,
-    edits: [{ from: `sentAgeMs !== null && sentAgeMs >= settleMs`, to: `sentAgeMs !== null` }],
+    edits: [{ from: `sentAgeMs !== null && sentAgeMs >= visibleWithinMs`, to: `sentAgeMs !== null` }],
     tests: [WORKERS],
     only: 'begins no call after the deadline',
   },

@@ -10,13 +10,13 @@ describe('startWorkers', () => {
     const abandoned = payWith(till, { name: 'payments.all', between: abandonAt('created') })
     const first = { ...payment(), ...SHORT }
     await catchError(shop.open().run(abandoned, first))
-    const doubtful = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'not_found' })
+    const doubtful = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'not_found' })
     const unsure = payWith(doubtful, { name: 'payments.unsure' })
     const second = payment()
     const once = shop.open({ reconcileAfterMs: Array.from({ length: 500 }, () => 5) })
     expect(await once.run(unsure, second)).toMatchObject({ outcome: 'unknown' })
     const telling = operation('payments.telling_all', (op, _: { amount: number }) =>
-      op.atomic('told', async (tx) => {
+      op.transaction('told', async (tx) => {
         await op.emit(tx, 'told', {})
         return reply(201)
       }),

@@ -38,14 +38,14 @@ const callOf = (changes: Partial<{ key: string }> = {}) => {
 describe('an operation that writes, calls and writes', () => {
   const processor = makeProcessor()
   const pay = operation('payments.create', async (op, input: { amount: number }) => {
-    const payment = await op.atomic('payment_created', async (tx) => {
+    const payment = await op.transaction('payment_created', async (tx) => {
       await leaveEffect(tx, `${op.key} created`)
       return { id: op.key, at: new Date(0) }
     })
-    const charge = await op.foreign('charged', {
+    const charge = await op.call('charged', {
       call: ({ key }) => processor.charge(input.amount, key),
     })
-    return op.atomic('settled', async (tx) => {
+    return op.transaction('settled', async (tx) => {
       await leaveEffect(tx, `${op.key} settled`)
       return reply(201, { payment: payment.id, at: payment.at, charge: charge.id })
     })
@@ -84,8 +84,8 @@ test('a call that was not executed leaves it retryable, and a retry goes on', as
   let refusing = true
   let calls = 0
   const pay = operation('payments.refused', async (op, _: unknown) => {
-    await op.atomic('created', (tx) => leaveEffect(tx, `${op.key} created`))
-    const id = await op.foreign('charged', {
+    await op.transaction('created', (tx) => leaveEffect(tx, `${op.key} created`))
+    const id = await op.call('charged', {
       call: async () => {
         calls += 1
         if (refusing) throw notExecuted(new Error('busy'))
@@ -111,8 +111,8 @@ test('a lost answer is looked for, and never charged twice without deduplication
   let charges = 0
   let visible = false
   const pay = operation('payments.lost', async (op, _: unknown) => {
-    const id = await op.foreign('charged', {
-      dedupes: false,
+    const id = await op.call('charged', {
+      idempotent: false,
       call: async () => {
         charges += 1
         throw new Error('socket hang up')
@@ -133,7 +133,7 @@ test('a reply that says not now rolls its step back and may run again', async ()
   const once = shop.open()
   let ready = false
   const pay = operation('payments.notnow', (op, _: unknown) =>
-    op.atomic('created', async (tx) => {
+    op.transaction('created', async (tx) => {
       await leaveEffect(tx, `${op.key} created`)
       return ready ? reply(201, { ok: true }) : reply(429, { ok: false })
     }),
@@ -151,9 +151,9 @@ test('a saga that throws undoes what it did, in reverse, and keeps its answer', 
   const once = shop.open()
   const done: string[] = []
   const transfer = operation('transfers.saga', async (op, _: unknown) => {
-    await op.foreign('debited', { call: async () => done.push('debit') })
+    await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', { call: async () => done.push('undo debit') })
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     op.compensate('note_undone', async (tx) => {
       await tx.query('DELETE FROM effects WHERE note = $1', [`${op.key} noted`])
     })
@@ -175,7 +175,7 @@ test.each(['unknown', 'parked', 'retryable'] as const)(
     const once = shop.open()
     const step = {
       keyLifetimeMs: 72 * HOUR_MS,
-      dedupes: false,
+      idempotent: false,
       async call() {
         throw state === 'retryable'
           ? notExecuted()
@@ -185,8 +185,8 @@ test.each(['unknown', 'parked', 'retryable'] as const)(
       },
     }
     const pay = operation(`payments.${state}`, async (op) => {
-      if (state !== 'retryable') await op.atomic('created', async () => 1)
-      return reply(201, await op.foreign('charged', step))
+      if (state !== 'retryable') await op.transaction('created', async () => 1)
+      return reply(201, await op.call('charged', step))
     })
     const call = { ...callOf(), input: 1 }
     await once.run(pay, call).catch(() => {})
@@ -211,8 +211,8 @@ test('a completed record is kept at least as long as the other side remembers ke
     return rows[0].hours
   }
   const pay = operation('payments.kept', async (op, days: number) => {
-    await op.foreign('charged', { call: async () => 'ch_1', keyLifetimeMs: days * 24 * 3_600_000 })
-    return op.atomic('settled', async () => reply(201))
+    await op.call('charged', { call: async () => 'ch_1', keyLifetimeMs: days * 24 * 3_600_000 })
+    return op.transaction('settled', async () => reply(201))
   })
   for (const [days, kept] of [
     [3, 72],

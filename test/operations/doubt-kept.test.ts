@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import {
   addEvidence,
+  type CallStep,
   completer,
   derivedKey,
-  type ForeignStep,
   OnlyonceError,
   type Op,
   operation,
@@ -21,7 +21,7 @@ beforeAll(async () => {
   shop = await openShop()
 })
 
-type Body = (op: Op, charge: ForeignStep<string>) => Promise<unknown>
+type Body = (op: Op, charge: CallStep<string>) => Promise<unknown>
 
 /** What the code does with the payment that it finds, in place of coming to the call first. */
 const LOOKS_ASIDE: Readonly<Record<string, { readonly body: Body; readonly why: string }>> = {
@@ -31,40 +31,40 @@ const LOOKS_ASIDE: Readonly<Record<string, { readonly body: Body; readonly why: 
   },
   'answers "not now" before the call': {
     body: async (op) => {
-      await op.atomic('created', async () => 1)
+      await op.transaction('created', async () => 1)
       return reply(503, 'later')
     },
     why: 'http_503',
   },
   'has another step where the durable one was': {
-    body: (op) => op.atomic('made', async () => 1),
+    body: (op) => op.transaction('made', async () => 1),
     why: 'The step created (atomic) is durable, and the code asks for made (atomic) in its place.',
   },
   'has an atomic step in place of the call': {
     body: async (op, charge) => {
-      await op.atomic('created', async () => 1)
-      await op.atomic('checked', async () => 1)
-      return await op.foreign('charged', charge)
+      await op.transaction('created', async () => 1)
+      await op.transaction('checked', async () => 1)
+      return await op.call('charged', charge)
     },
     why: 'operation_changed: The call of step charged is in doubt, and the code asks for checked in its place.',
   },
   'has another call in its place': {
     body: async (op, charge) => {
-      await op.atomic('created', async () => 1)
-      return await op.foreign('charged_anew', charge)
+      await op.transaction('created', async () => 1)
+      return await op.call('charged_anew', charge)
     },
     why: 'operation_changed: The call of step charged is in doubt, and the code asks for charged_anew in its place.',
   },
   'ends without the call': {
     body: async (op) => {
-      await op.atomic('created', async () => 1)
+      await op.transaction('created', async () => 1)
       return reply(201, 'done')
     },
     why: 'operation_changed: The call of step charged is in doubt, and the code never asks for it.',
   },
   'undoes what was done': {
     body: async (op) => {
-      await op.atomic('created', async () => 1)
+      await op.transaction('created', async () => 1)
       op.compensate('uncreated', async () => 1)
       return await op.undo(reply(409, 'undone'))
     },
@@ -79,8 +79,8 @@ async function paymentInDoubt(
   const name = `payments.${randomUUID()}`
   const charges: string[] = []
   const code: { body: Body; lost: boolean } = { body: soundly, lost: true }
-  const charge: ForeignStep<string> = {
-    dedupes: options.find === 'not_found',
+  const charge: CallStep<string> = {
+    idempotent: options.find === 'not_found',
     call: async ({ key }) => {
       charges.push(key)
       if (code.lost) throw new Error('socket hang up')
@@ -100,9 +100,9 @@ async function paymentInDoubt(
 type InDoubt = Awaited<ReturnType<typeof paymentInDoubt>>
 
 const soundly: Body = async (op, charge) => {
-  await op.atomic('created', async () => 1)
-  const charged = await op.foreign('charged', charge)
-  return await op.atomic('settled', async () => reply(201, { charged }))
+  await op.transaction('created', async () => 1)
+  const charged = await op.call('charged', charge)
+  return await op.transaction('settled', async () => reply(201, { charged }))
 }
 
 async function lookUntilParked({ once, id }: InDoubt): Promise<void> {
@@ -198,9 +198,9 @@ describe('a call in doubt stays known', () => {
       await addEvidence(once, { account: id.account, key: keyOf(0), result: 'ch_told' })
       if (how === 'and the operation goes on')
         code.body = async (op, charge) => {
-          await op.atomic('created', async () => 1)
-          await op.foreign('charged', charge)
-          await op.atomic('booked', async () => 1)
+          await op.transaction('created', async () => 1)
+          await op.call('charged', charge)
+          await op.transaction('booked', async () => 1)
           throw new OnlyonceError('lease_lost')
         }
       await reconciler(once).runOnce()

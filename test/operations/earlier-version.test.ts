@@ -116,7 +116,7 @@ describe('a record with a void call', () => {
       [call.key],
     )
     expect(await catchError(earlier.claim(shop.observer, id))).toMatchObject(REFUSED)
-    const run = once.handler({ ...call, operation: id.operation }, async () => 'done')
+    const run = once.execute({ ...call, operation: id.operation }, async () => 'done')
     expect(await run).toMatchObject({ outcome: 'executed' })
     expect(await rowOf(shop, call.key)).toMatchObject({ state: 'completed', void_calls: null })
   })
@@ -146,9 +146,9 @@ describe('any other record', () => {
     const fail = async () => {
       throw notExecuted(new Error('not now'))
     }
-    await catchError(once.handler({ ...call, rerunnable: true }, fail))
+    await catchError(once.execute({ ...call, rerunnable: true }, fail))
     expect(await kindNow()).toBe('handler_rerunnable')
-    await catchError(once.handler({ ...call, rerunnable: true }, fail))
+    await catchError(once.execute({ ...call, rerunnable: true }, fail))
     expect(await kindNow()).toBe('handler_rerunnable')
     expect(await earlier.claim(shop.observer, id)).toBe(1)
     expect(await rowOf(shop, call.key)).toMatchObject({ kind: 'r', state: 'in_progress' })
@@ -164,7 +164,7 @@ describe('any other record', () => {
     const call = makeCall()
     const id = { account: call.account, operation: call.operation, key: call.key }
     await catchError(
-      once.handler(call, async () => {
+      once.execute(call, async () => {
         throw notExecuted(new Error('not now'))
       }),
     )

@@ -16,7 +16,7 @@ const NOTED = { by: 'ann@example.com', why: expect.stringMatching(/^seen at the 
 async function paymentInDoubt() {
   const pay = operation(`evidence.${randomUUID()}`, async (op) => {
     const call = () => Promise.reject(new Error('socket hang up'))
-    return reply(201, await op.foreign('charged', { dedupes: false, call }))
+    return reply(201, await op.call('charged', { idempotent: false, call }))
   })
   const once = shop.open({ reconcileAfterMs: [600_000] })
   const call = { account: 'acct_1', key: randomUUID(), input: null }

@@ -10,7 +10,7 @@ const keysLeft = async (shop: Shop) => {
 
 test('old evidence is removed, but not what a record waits for', async () => {
   const shop = await openShop()
-  const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'pending' })
+  const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'pending' })
   const pay = payWith(till, { name: 'payments.waiting' })
   const call = payment()
   const once = shop.open()
@@ -40,7 +40,7 @@ test.each(['delete', 'expire'] as const)(
   async (mode) => {
     const shop = await openShop()
     const once = shop.open()
-    const till = makeTill({ dedupes: false })
+    const till = makeTill({ idempotent: false })
     const pay = payWith(till, { name: 'payments.again' })
     const call = payment()
     const key = derivedKey({ ...call, operation: 'payments.again', step: 'charged' })
@@ -65,7 +65,7 @@ test.each(['delete', 'expire'] as const)(
 test('evidence that came while the call was not answered yet takes the place of what an earlier life has left', async () => {
   const shop = await openShop()
   const once = shop.open()
-  const till = makeTill({ dedupes: false, lookup: 'pending' })
+  const till = makeTill({ idempotent: false, lookup: 'pending' })
   const pay = payWith(till, { name: 'payments.overtaken' })
   const call = payment()
   const key = derivedKey({ ...call, operation: 'payments.overtaken', step: 'charged' })

@@ -29,18 +29,18 @@ const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 const FORGOTTEN: Readonly<Record<string, (op: Op) => unknown>> = {
   'two atomic steps': (op) => {
-    op.atomic('first', async () => 1)
-    op.atomic('second', async () => 2)
+    op.transaction('first', async () => 1)
+    op.transaction('second', async () => 2)
   },
   'an atomic step that throws': (op) => {
-    op.atomic('first', async (tx) => {
+    op.transaction('first', async (tx) => {
       await tx.query('SELECT 1')
       throw new Error('the step fails')
     })
   },
   'a call that throws': (op) => {
-    op.foreign('called', {
-      dedupes: false,
+    op.call('called', {
+      idempotent: false,
       call: async () => {
         throw new Error('socket hang up')
       },
@@ -71,8 +71,8 @@ describe('a function that ends without awaiting', () => {
   test('its last call is parked after so many owners, and none of them ends', async () => {
     const once = shop.open()
     const forgetful = operation('forgotten.owners', async (op) => {
-      await op.atomic('noted', (tx) => leaveEffect(tx, op.key))
-      op.foreign('called', { call: async () => 1 })
+      await op.transaction('noted', (tx) => leaveEffect(tx, op.key))
+      op.call('called', { call: async () => 1 })
       return reply(201)
     })
     const call = callOf()
@@ -97,7 +97,7 @@ describe('a function that ends without awaiting', () => {
     const failed = new Error('the step fails')
     const gate = makeGate()
     const forgetful = operation('forgotten.threw', async (op) => {
-      op.atomic('first', async (tx) => {
+      op.transaction('first', async (tx) => {
         await leaveEffect(tx, op.key)
         gate.pass()
         throw failed
@@ -113,8 +113,8 @@ describe('a function that ends without awaiting', () => {
   test('a step that was refused is told why', async () => {
     const once = shop.open()
     const forgetful = operation('forgotten.refused', async (op) => {
-      await op.atomic('noted', async () => 1)
-      op.atomic('noted', async () => 2)
+      await op.transaction('noted', async () => 1)
+      op.transaction('noted', async () => 2)
       return reply(201)
     })
     expect(await catchError(once.run(forgetful, callOf()))).toMatchObject({ code: 'option_invalid' })
@@ -124,7 +124,7 @@ describe('a function that ends without awaiting', () => {
   test('an event of a step rolls the step back when the event cannot be written', async () => {
     const once = shop.open()
     const forgetful = operation('forgotten.event', async (op) => {
-      await op.atomic('noted', async (tx) => {
+      await op.transaction('noted', async (tx) => {
         await leaveEffect(tx, op.key)
         op.emit(tx, 'payment.created', { amount: 1n })
       })
@@ -141,7 +141,7 @@ test('a function that has caught what a step threw answers as it likes', async (
   const once = shop.open()
   const careful = operation('forgotten.caught', async (op) => {
     const refused = await op
-      .atomic('first', async () => {
+      .transaction('first', async () => {
         throw new Error('no')
       })
       .catch(() => true)

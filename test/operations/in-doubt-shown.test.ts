@@ -41,8 +41,8 @@ describe('what operators are shown of a call in doubt', () => {
   test('how find failed, and what stood behind the error of the call', async () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
     const pay = operation('payments.find_broken', (op) =>
-      op.foreign('charged', {
-        dedupes: false,
+      op.call('charged', {
+        idempotent: false,
         call: () => Promise.reject(new TypeError('fetch failed', { cause: refused })),
         find: () => Promise.reject(new TypeError('no client 4242424242424242')),
       }),
@@ -92,7 +92,7 @@ describe('what operators are shown of a call in doubt', () => {
 
   test('what happened, and not what a client is to do about it', async () => {
     const pay = operation('payments.silent', (op) =>
-      op.foreign('charged', { dedupes: false, timeoutMs: 1, call: () => new Promise(() => {}) }),
+      op.call('charged', { idempotent: false, timeoutMs: 1, call: () => new Promise(() => {}) }),
     )
     const call = { account: 'acct_1', key: randomUUID(), input: {} }
     const once = shop.open({ ...LOOKS, operations: [pay] })

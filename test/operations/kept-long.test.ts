@@ -15,8 +15,8 @@ beforeAll(async () => {
 /** A payment whose first step is a transaction, so that the record is there before its call is known. */
 function payThat(name: string, lifetimeH: number, call: () => Promise<unknown>) {
   return operation(name, async (op) => {
-    await op.atomic('created', async () => 1)
-    await op.foreign('charged', { keyLifetimeMs: lifetimeH * HOUR_MS, call })
+    await op.transaction('created', async () => 1)
+    await op.call('charged', { keyLifetimeMs: lifetimeH * HOUR_MS, call })
     return reply(201, {})
   })
 }
@@ -111,7 +111,7 @@ describe.each([
       const { once, call, id } = await vanishInCall(named(`retry_${state}`), lifetimeH, 24 * HOUR_MS)
       await letHoursPass(call.key, 10)
       const pay = operation(id.operation, async (op) => {
-        await op.atomic('created', async () => 1)
+        await op.transaction('created', async () => 1)
         throw new Error('not now')
       })
       const again = shop.open({ retentionMs: HOUR_MS, reconcileAfterMs })

@@ -15,7 +15,7 @@ const change = (key: string, set: string) =>
 describe('how often a record was looked at is told', () => {
   test('of an operation that is parked, with the last look', async () => {
     const lost = () => Promise.reject(new Error('socket hang up'))
-    const pay = operation('looks.operation', (op) => op.foreign('charged', { dedupes: false, call: lost }))
+    const pay = operation('looks.operation', (op) => op.call('charged', { idempotent: false, call: lost }))
     const once = shop.open({ reconcileAfterMs: [1, 1, 1], operations: [pay] })
     const call = { account: 'acct_1', key: randomUUID(), input: null }
     const id = { ...call, operation: pay.name }
@@ -32,7 +32,7 @@ describe('how often a record was looked at is told', () => {
     const call = makeCall({ operation: 'looks.handler' })
     const recover = { [call.operation]: () => ({ status: 'cannot_tell' as const }) }
     const once = shop.open({ recover, reconcileAfterMs: [1, 1] })
-    await catchError(once.handler({ ...call, inProgressMaxMs: 20 }, () => new Promise(() => {})))
+    await catchError(once.execute({ ...call, inProgressMaxMs: 20 }, () => new Promise(() => {})))
     await waitUntil('it is parked', async () => {
       await change(call.key, `look_at = now() - interval '1 minute'`)
       await recoverer(once).runOnce()
@@ -45,7 +45,7 @@ describe('how often a record was looked at is told', () => {
 describe('an attempt is told to have ended', () => {
   test('when its record was left, and not when the next attempt began', async () => {
     const pay = operation('ended.operation', (op) =>
-      op.foreign('charged', { dedupes: false, call: () => Promise.reject(new Error('socket hang up')) }),
+      op.call('charged', { idempotent: false, call: () => Promise.reject(new Error('socket hang up')) }),
     )
     const once = shop.open({ reconcileAfterMs: [1, 600_000], operations: [pay] })
     const call = { account: 'acct_1', key: randomUUID(), input: null }
@@ -63,7 +63,7 @@ describe('an attempt is told to have ended', () => {
   test('when its lease was over, where it was abandoned', async () => {
     let answers = false
     const pay = operation('ended.abandoned', (op) =>
-      op.foreign('charged', { call: async () => (answers ? 'ch_1' : new Promise<string>(() => {})) }),
+      op.call('charged', { call: async () => (answers ? 'ch_1' : new Promise<string>(() => {})) }),
     )
     const once = shop.open({ operations: [pay] })
     const call = { account: 'acct_1', key: randomUUID(), input: null }
@@ -83,9 +83,9 @@ describe('an attempt is told to have ended', () => {
     const once = shop.open()
     for (const how of ['handler', 'transaction'] as const) {
       const call = makeCall({ operation: `ended.${how}` })
-      await catchError(once[how](call, () => Promise.reject(notExecuted())))
+      await catchError(once[how === 'handler' ? 'execute' : how](call, () => Promise.reject(notExecuted())))
       await change(call.key, `changed_at = '2026-01-01T00:00:03Z', attempted_at = '2026-01-01'`)
-      await once[how](call, async () => 'done')
+      await once[how === 'handler' ? 'execute' : how](call, async () => 'done')
       const endedAt = Date.parse('2026-01-01T00:00:03Z')
       const { attempts } = await once.explain(call)
       expect(attempts).toMatchObject([{ outcome: 'retryable', endedAt }, { outcome: 'completed' }])

@@ -6,7 +6,7 @@ import { payment, SHORT } from './till.ts'
 test('a step that ends its own transaction is parked, and never run again', async () => {
   const shop = await openShop()
   const pay = operation('misuse.ends', async (op, _: { amount: number }) => {
-    await op.atomic('committed', async (tx) => {
+    await op.transaction('committed', async (tx) => {
       await tx.query(`INSERT INTO effects (note) VALUES ('${op.key}'); COMMIT; SELECT 1`)
     })
     return reply(201)
@@ -44,7 +44,7 @@ test('"not now" is no end for a worker either', async () => {
   const shop = await openShop()
   let first = true
   const pay = operation('misuse.not_now', async (op, _: { amount: number }) => {
-    await op.atomic('noted', async () => 1)
+    await op.transaction('noted', async () => 1)
     if (first) {
       first = false
       await new Promise(() => {})
@@ -61,22 +61,22 @@ test('"not now" is no end for a worker either', async () => {
 
 const call = async () => 1
 const WRONG: Readonly<Record<string, (op: Op) => unknown>> = {
-  'call is a function': (op) => op.foreign('a', {} as never),
-  'find is a function': (op) => op.foreign('a', { call, find: 1 as never }),
-  'dedupes is true or false': (op) => op.foreign('a', { call, dedupes: 'no' as never }),
-  'timeoutMs is a whole number': (op) => op.foreign('a', { call, timeoutMs: Number.NaN }),
-  'settleMs is a whole number': (op) => op.foreign('a', { call, settleMs: -1 }),
-  'keyLifetimeMs is a whole number': (op) => op.foreign('a', { call, keyLifetimeMs: '1d' as never }),
-  'isolation is one of': (op) => op.atomic('a', call, { isolation: 'dirty' as never }),
-  'has a function': (op) => op.atomic('a', undefined as never),
-  'control character': (op) => op.atomic('a\0b', call),
-  'only spaces': (op) => op.foreign('  ', { call }),
+  'call is a function': (op) => op.call('a', {} as never),
+  'find is a function': (op) => op.call('a', { call, find: 1 as never }),
+  'idempotent is true or false': (op) => op.call('a', { call, idempotent: 'no' as never }),
+  'timeoutMs is a whole number': (op) => op.call('a', { call, timeoutMs: Number.NaN }),
+  'visibleWithinMs is a whole number': (op) => op.call('a', { call, visibleWithinMs: -1 }),
+  'keyLifetimeMs is a whole number': (op) => op.call('a', { call, keyLifetimeMs: '1d' as never }),
+  'isolation is one of': (op) => op.transaction('a', call, { isolation: 'dirty' as never }),
+  'has a function': (op) => op.transaction('a', undefined as never),
+  'control character': (op) => op.transaction('a\0b', call),
+  'only spaces': (op) => op.call('  ', { call }),
   'Two steps are called': async (op) => {
-    await op.atomic('a', call)
-    await op.atomic('a', call)
+    await op.transaction('a', call)
+    await op.transaction('a', call)
   },
   'at most 200 steps': async (op) => {
-    for (let i = 0; i <= 200; i += 1) await op.atomic(`step ${i}`, call, { isolation: 'read committed' })
+    for (let i = 0; i <= 200; i += 1) await op.transaction(`step ${i}`, call, { isolation: 'read committed' })
   },
 }
 

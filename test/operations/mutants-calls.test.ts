@@ -13,8 +13,8 @@ const NOW = { graceMs: 1, leaseMs: 5_000, inProgressMaxMs: 5_000 }
 test('the result of a call is durable before the next is made', async () => {
   let progress = ''
   const pay = operation('calls.durable', async (op, _: unknown) => {
-    await op.foreign('authorized', { call: async () => 'auth_1' })
-    await op.foreign('captured', {
+    await op.call('authorized', { call: async () => 'auth_1' })
+    await op.call('captured', {
       call: async () => {
         const { rows } = await shop.observer.query(
           "SELECT convert_from(progress, 'UTF8') AS progress FROM onlyonce.records WHERE key = $1",
@@ -32,8 +32,8 @@ test('when an owner is gone in the middle of a call, it is not sent again where 
   const gate = makeGate()
   let calls = 0
   const pay = operation('calls.gone', async (op, _: unknown) => {
-    await op.foreign('charged', {
-      dedupes: false,
+    await op.call('charged', {
+      idempotent: false,
       call: async () => {
         calls += 1
         if (calls === 1) await gate.pass()
@@ -60,13 +60,13 @@ test.each(['returns it', 'gives it in a step'])(
   async (how) => {
     let calls = 0
     const pay = operation(`calls.declined ${how}`, async (op, _: unknown) => {
-      await op.foreign('charged', {
+      await op.call('charged', {
         call: async () => {
           calls += 1
         },
       })
       const declined = reply(409, { why: 'declined' })
-      return how === 'returns it' ? declined : op.atomic('noted', async () => declined)
+      return how === 'returns it' ? declined : op.transaction('noted', async () => declined)
     })
     const once = shop.open()
     const call = payment()
@@ -79,7 +79,7 @@ test.each(['returns it', 'gives it in a step'])(
 test('a call that was not executed says nothing about the one before', async () => {
   let calls = 0
   const pay = operation('calls.refused_later', async (op, _: unknown) => {
-    await op.foreign('charged', {
+    await op.call('charged', {
       call: async () => {
         calls += 1
         if (calls === 1) throw new Error('socket hang up')
@@ -93,9 +93,9 @@ test('a call that was not executed says nothing about the one before', async () 
 
 describe('after the deadline of the request', () => {
   /** What the completer makes of an operation that was left before its call, once `age` was done to its record. */
-  async function complete(name: string, lookup: 'away' | 'not_found', settleMs: number, age: string) {
+  async function complete(name: string, lookup: 'away' | 'not_found', visibleWithinMs: number, age: string) {
     const till = makeTill({ lookup })
-    const pay = payWith(till, { name, between: abandonAt('created'), settleMs })
+    const pay = payWith(till, { name, between: abandonAt('created'), visibleWithinMs })
     const call = { ...payment(), ...SHORT, deadlineMs: 60_000 }
     await catchError(shop.open().run(pay, call))
     await shop.observer.query(

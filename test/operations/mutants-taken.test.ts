@@ -76,11 +76,11 @@ test('a plain handler with the name of an operation is left alone by all who go 
   const { account, key } = payment()
   const call = { account, key, operation: 'taken.plain', input: null }
   const gate = makeGate()
-  const running = shop.open().handler(call, () => gate.pass())
+  const running = shop.open().execute(call, () => gate.pass())
   await gate.reached
   await setRow(key, `lease_until = clock_timestamp() - interval '1 hour'`)
   expect(await completer(once, { graceMs: 1 }).runOnce()).toMatchObject({ done: 0 })
-  expect(await once.handler(call, async () => ran.push(key))).toMatchObject({ outcome: 'parked' })
+  expect(await once.execute(call, async () => ran.push(key))).toMatchObject({ outcome: 'parked' })
   expect(await rowOf(key)).toEqual({ state: 'parked', fence: '1' })
   await setRow(key, `state = 'unknown', look_at = clock_timestamp() - interval '1 hour'`)
   expect(await reconciler(once).runOnce()).toMatchObject({ done: 0 })
@@ -94,8 +94,8 @@ test('a plain handler with the name of an operation is left alone by all who go 
 test('no signs of life wait for the row that a step of the owner holds', async () => {
   const gate = makeGate()
   const pay = operation('taken.quiet', async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
-    return op.atomic('settled', async (tx) => {
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    return op.transaction('settled', async (tx) => {
       await leaveEffect(tx, `${op.key} settled`)
       await gate.pass()
       return reply(201, {})

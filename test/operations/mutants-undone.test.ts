@@ -6,11 +6,11 @@ test('undos of calls and of writes are done in reverse', async () => {
   const shop = await openShop()
   const done: string[] = []
   const transfer = operation('undone.reverse', async (op, _: unknown) => {
-    await op.foreign('debited', { call: async () => done.push('debit') })
+    await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', { call: async () => done.push('debit undone') })
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     op.compensate('note_undone', async () => done.push('note undone'))
-    await op.foreign('credited', { call: async () => done.push('credit') })
+    await op.call('credited', { call: async () => done.push('credit') })
     op.compensate('credit_undone', { call: async () => done.push('credit undone') })
     return op.undo(reply(410, {}))
   })
@@ -27,11 +27,11 @@ test('nothing is undone by an attempt that throws before it comes to a call in d
   let broken = false
   let credited = false
   const transfer = operation('undone.doubt', async (op, _: unknown) => {
-    await op.foreign('debited', { call: async () => done.push('debit') })
+    await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', { call: async () => done.push('debit undone') })
     if (broken) throw new Error('no configuration today')
-    await op.foreign('credited', {
-      dedupes: false,
+    await op.call('credited', {
+      idempotent: false,
       call: async (): Promise<string> => {
         done.push('credit')
         throw new Error('socket hang up')

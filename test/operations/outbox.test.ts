@@ -7,7 +7,7 @@ test('events and jobs of a step leave with its commit, and not without', async (
   const shop = await openShop()
   let broken = true
   const pay = operation('payments.telling', (op, _: { amount: number }) =>
-    op.atomic('settled', async (tx) => {
+    op.transaction('settled', async (tx) => {
       await op.emit(tx, 'payment.captured', { id: op.key }, { aggregate: `payment:${op.key}` })
       await op.stage(tx, 'send_receipt', { id: op.key }, { key: op.key })
       if (broken) throw new Error('not yet')

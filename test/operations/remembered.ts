@@ -24,7 +24,7 @@ export interface Memory extends Till {
   during: (key: string) => Promise<void>
 }
 
-export function makeMemory(changes: Partial<Pick<Till, 'dedupes' | 'lookup'>> = {}): Memory {
+export function makeMemory(changes: Partial<Pick<Till, 'idempotent' | 'lookup'>> = {}): Memory {
   const till = makeTill(changes)
   const failed = new Set<string>()
   const memory: Memory = Object.assign(till, {

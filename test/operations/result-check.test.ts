@@ -31,8 +31,8 @@ async function inDoubt(name: string, result: ((value: unknown) => Charge) | type
   const call = payment()
   const sent: string[] = []
   const pay = operation(name, async (op) => {
-    const charge: Charge = await op.foreign('charged', {
-      dedupes: false,
+    const charge: Charge = await op.call('charged', {
+      idempotent: false,
       call: async ({ key }): Promise<Charge> => {
         sent.push(key)
         throw new Error('socket hang up')
@@ -51,7 +51,7 @@ async function inDoubt(name: string, result: ((value: unknown) => Charge) | type
 describe('evidence', () => {
   test('is told what became of it', async () => {
     const once = shop.open()
-    const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'pending' })
+    const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'pending' })
     const pay = payWith(till, { name: 'payments.told_back' })
     const call = payment()
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
@@ -95,8 +95,8 @@ test.each(['call', 'find'] as const)(
     const wrong = { id: 'ch_1' } as Charge
     const name = `payments.wrong_${which}`
     const pay = operation(name, async (op) => {
-      await op.foreign('charged', {
-        dedupes: false,
+      await op.call('charged', {
+        idempotent: false,
         call: async () => {
           if (which === 'call') return wrong
           throw new Error('socket hang up')
@@ -127,7 +127,7 @@ test('evidence of the wrong form about a void call is not refused: no new call i
 
 test('a check that is none is refused', async () => {
   const pay = operation('payments.no_check', async (op) => {
-    await op.foreign('charged', { call: async () => 1, result: 'a number' as never })
+    await op.call('charged', { call: async () => 1, result: 'a number' as never })
     return reply(201)
   })
   expect(await catchError(shop.open().run(pay, payment()))).toMatchObject({ code: 'option_invalid' })
@@ -137,7 +137,7 @@ test('an operator is shown the results of steps and the evidence, where it is as
   // Records that are sealed keep processes without the key out of their database.
   const own = await openShop()
   const once = own.open({ encryption: { current: 'a', keys: { a: Buffer.alloc(32, 7) } } })
-  const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'pending' })
+  const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'pending' })
   const call = payment()
   await once.run(payWith(till, { name: 'payments.inside' }), call)
   const id = { account: call.account, operation: 'payments.inside', key: call.key }

@@ -25,8 +25,8 @@ test('what a call brought is kept when the function throws behind it', async () 
   let calls = 0
   let broken = true
   const pay = operation('review.throws_after_call', async (op, _: unknown) => {
-    const id = await op.foreign('charged', {
-      dedupes: false,
+    const id = await op.call('charged', {
+      idempotent: false,
       call: async () => {
         calls += 1
         return 'ch_1'
@@ -49,8 +49,8 @@ test('what a call brought is kept when the step behind it answers 503', async ()
   const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let ready = false
   const pay = operation('review.answers_503', async (op, _: unknown) => {
-    const id = await op.foreign('charged', { dedupes: false, call: async () => 'ch_1' })
-    return op.atomic('settled', async () => (ready ? reply(201, { id }) : reply(503, {})))
+    const id = await op.call('charged', { idempotent: false, call: async () => 'ch_1' })
+    return op.transaction('settled', async () => (ready ? reply(201, { id }) : reply(503, {})))
   })
   const call = callOf()
   await once.run(pay, call)
@@ -72,7 +72,7 @@ test('a store that fails to tell its evidence proves nothing about a call that w
     },
   })
   const pay = operation('review.evidence_fails', async (op, _: unknown) => {
-    await op.foreign('charged', {
+    await op.call('charged', {
       call: async () => {
         throw new Error('socket hang up')
       },
@@ -93,8 +93,8 @@ test('a worker that cannot ask leaves what is in doubt in doubt', async () => {
     },
   })
   const pay = operation('review.worker_cannot_ask', async (op, _: unknown) => {
-    await op.foreign('charged', {
-      dedupes: false,
+    await op.call('charged', {
+      idempotent: false,
       call: async () => {
         throw new Error('socket hang up')
       },
@@ -114,8 +114,8 @@ test('an attempt that throws before it comes to a call that was sent does not ma
   let broken = false
   const pay = operation('review.throws_before_call', async (op, _: unknown) => {
     if (broken) throw new Error('no configuration today')
-    await op.foreign('charged', {
-      dedupes: false,
+    await op.call('charged', {
+      idempotent: false,
       call: async () => {
         throw new Error('socket hang up')
       },
@@ -134,8 +134,8 @@ test('not found proves nothing when this very attempt has just sent the call', a
   const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1] })
   const charges: string[] = []
   const pay = operation('review.own_call_settles', async (op, _: unknown) => {
-    await op.foreign('charged', {
-      settleMs: 60_000,
+    await op.call('charged', {
+      visibleWithinMs: 60_000,
       timeoutMs: 5_000,
       call: async () => {
         charges.push('charge')
@@ -173,13 +173,13 @@ test('after the deadline a worker finishes what it finds', async () => {
   const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1] })
   let visible = false
   const pay = operation('review.finishes_late', async (op, _: unknown) => {
-    const id = await op.foreign('charged', {
+    const id = await op.call('charged', {
       call: async () => {
         throw new Error('socket hang up')
       },
       find: async () => (visible ? { status: 'found', result: 'ch_1' } : { status: 'pending' }),
     })
-    return op.atomic('settled', async (tx) => {
+    return op.transaction('settled', async (tx) => {
       await tx.query('SELECT pg_sleep(0.05)')
       await leaveEffect(tx, `${op.key} settled`)
       return reply(201, { id })
@@ -201,8 +201,8 @@ test('what was proved not executed may be sent by a retry, also where the other 
   const once = shop.open()
   let refusing = true
   const pay = operation('review.retry_undeduped', async (op, _: unknown) => {
-    const id = await op.foreign('charged', {
-      dedupes: false,
+    const id = await op.call('charged', {
+      idempotent: false,
       call: async () => {
         if (refusing) throw notExecuted(new Error('connection refused'))
         return 'ch_1'
@@ -221,7 +221,7 @@ test('a second retry that is proved not executed too is retryable too', async ()
   const shop = await openShop()
   const once = shop.open()
   const pay = operation('review.refused_twice', async (op, _: unknown) => {
-    await op.foreign('charged', {
+    await op.call('charged', {
       call: async () => {
         throw notExecuted(new Error('connection refused'))
       },
@@ -238,9 +238,9 @@ test('a worker with a shorter lease than the call needs does not undo what was s
   const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   const done: string[] = []
   const pay = operation('review.short_lease', async (op, _: unknown) => {
-    await op.foreign('debited', { call: async () => done.push('debit') })
+    await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', { call: async () => done.push('undo debit') })
-    await op.foreign('credited', {
+    await op.call('credited', {
       timeoutMs: 5_000,
       call: async () => {
         done.push('credit')
@@ -261,7 +261,7 @@ test('looks at one call are not counted against the next', async () => {
   const once = shop.open({ reconcileAfterMs: [1, 1] })
   const found = new Set<string>()
   const unanswered = (name: string) => ({
-    dedupes: false,
+    idempotent: false,
     call: async (): Promise<string> => {
       throw new Error('socket hang up')
     },
@@ -269,8 +269,8 @@ test('looks at one call are not counted against the next', async () => {
       found.has(name) ? ({ status: 'found', result: name } as const) : ({ status: 'not_found' } as const),
   })
   const pay = operation('review.looks', async (op, _: unknown) => {
-    await op.foreign('first', unanswered('first'))
-    await op.foreign('second', unanswered('second'))
+    await op.call('first', unanswered('first'))
+    await op.call('second', unanswered('second'))
   })
   const call = callOf()
   const look = async () => {
@@ -290,8 +290,8 @@ test('with encryption the first caller is given what a replay gives', async () =
   const shop = await openShop()
   const once = shop.open({ encryption: 'an-encryption-key-for-the-review-tests-012345' })
   const pay = operation('review.sealed', async (op, _: unknown) => {
-    await op.atomic('noted', async () => ({ id: 'p_1' }))
-    return op.atomic('settled', async () => reply(201, { id: 'p_1' }))
+    await op.transaction('noted', async () => ({ id: 'p_1' }))
+    return op.transaction('settled', async () => reply(201, { id: 'p_1' }))
   })
   const call = callOf()
   expect(await once.run(pay, call)).toEqual({ outcome: 'executed', status: 201, value: { id: 'p_1' } })
@@ -303,8 +303,8 @@ test('evidence that comes before the doubt settles it', async () => {
   const once = shop.open({ encryption: 'an-encryption-key-for-the-review-tests-012345' })
   let sent = ''
   const pay = operation('review.evidence', async (op, _: unknown) => {
-    const id = await op.foreign('charged', {
-      dedupes: false,
+    const id = await op.call('charged', {
+      idempotent: false,
       call: async ({ key }): Promise<string> => {
         sent = key
         await addEvidence(once, { account: op.account, key, result: 'ch_7' })
@@ -325,14 +325,14 @@ test('a branch that was taken because a step failed is not forgotten with the ca
   const order = operation('review.branch', async (op, _: unknown) => {
     let from = 'stock'
     try {
-      await op.atomic('reserved', async () => {
+      await op.transaction('reserved', async () => {
         if (stock === 0) throw new Error('nothing in stock')
         return 1
       })
     } catch {
       from = 'supplier'
     }
-    await op.foreign(`ordered_from_${from}`, {
+    await op.call(`ordered_from_${from}`, {
       call: async () => {
         sent.push(from)
         // The first owner is gone before it is answered.

@@ -9,16 +9,16 @@ test('operations on connections that are cut at COMMIT take effect once, and tel
   const { proxy, pool } = await openProxy(shop, { seed: 23, poolOptions: { max: 10 } })
   const charges = new Map<string, number>()
   const pay = operation('review.cut', async (op, _: unknown) => {
-    await op.atomic('created', (tx) => leaveEffect(tx, `${op.key} created`))
-    const first = await op.foreign('charged', {
+    await op.transaction('created', (tx) => leaveEffect(tx, `${op.key} created`))
+    const first = await op.call('charged', {
       call: async ({ key }) => {
         charges.set(key, (charges.get(key) ?? 0) + 1)
         return key
       },
     })
-    const second = await op.foreign('captured', { call: async ({ key }) => key })
-    await op.atomic('nothing', async () => null)
-    return op.atomic('settled', async (tx) => {
+    const second = await op.call('captured', { call: async ({ key }) => key })
+    await op.transaction('nothing', async () => null)
+    return op.transaction('settled', async (tx) => {
       await leaveEffect(tx, `${op.key} settled`)
       return reply(201, { first, second })
     })

@@ -29,12 +29,12 @@ test('operations whose sessions are ended at random take effect once, and no err
   const shop = await openShop()
   const undone: string[] = []
   const pay = operation('review.killed', async (op, _: unknown) => {
-    await op.atomic('created', (tx) => leaveEffect(tx, `${op.key} created`))
-    const charge = await op.foreign('charged', { call: async ({ key }) => key })
+    await op.transaction('created', (tx) => leaveEffect(tx, `${op.key} created`))
+    const charge = await op.call('charged', { call: async ({ key }) => key })
     op.compensate('charge_undone', { call: async () => undone.push(op.key) })
-    await op.foreign('captured', { call: async ({ key }) => key })
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
-    return op.atomic('settled', async (tx) => {
+    await op.call('captured', { call: async ({ key }) => key })
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    return op.transaction('settled', async (tx) => {
       await leaveEffect(tx, `${op.key} settled`)
       return reply(201, { charge })
     })

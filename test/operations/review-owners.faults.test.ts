@@ -25,11 +25,11 @@ test('an owner that knows that its record is lost sends nothing', async () => {
   const once = shop.open()
   let sent = 0
   const pay = operation('review.known_lost', async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     const { signal } = op
     await shop.observer.query('UPDATE onlyonce.records SET fence = fence + 1 WHERE key = $1', [op.key])
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
-    await op.foreign('charged', {
+    await op.call('charged', {
       timeoutMs: 100,
       call: async () => {
         sent += 1
@@ -46,9 +46,9 @@ test('an owner whose lease was handed over by close() sends nothing', async () =
   const gate = makeGate()
   let sent = 0
   const pay = operation('review.handed_over', async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     await gate.pass()
-    await op.foreign('charged', {
+    await op.call('charged', {
       call: async () => {
         sent += 1
       },
@@ -67,7 +67,7 @@ test('a client that asks often while the answer is "not now" does not wear the r
   const once = shop.open()
   let ready = false
   const pay = operation('review.often', (op, _: unknown) =>
-    op.atomic('created', async () => (ready ? reply(201, {}) : reply(429, {}))),
+    op.transaction('created', async () => (ready ? reply(201, {}) : reply(429, {}))),
   )
   const call = callOf()
   for (let i = 0; i < LIMITS.ownersMax + 2; i += 1) await once.run(pay, call)
@@ -81,7 +81,7 @@ test('owners that ended well do not wear a record out that one owner then leaves
   const gate = makeGate()
   let now: 'refuse' | 'vanish' | 'end' = 'refuse'
   const pay = operation('review.one_vanished', async (op, _: unknown) => {
-    const created = await op.atomic('created', async () => (now === 'refuse' ? reply(429, {}) : 1))
+    const created = await op.transaction('created', async () => (now === 'refuse' ? reply(429, {}) : 1))
     if (now === 'vanish') await gate.pass()
     return created
   })
@@ -103,7 +103,7 @@ test('owners that ended well do not wear a record out that one owner then leaves
 test('a process without the code of a record does not wear it out', async () => {
   const shop = await openShop()
   const v1 = operation('review.versions', async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     throw new Error('not today')
   })
   const v2 = operation('review.versions@2', async () => reply(201, {}))
@@ -123,7 +123,7 @@ test('an expired record starts over with the new request, and not with the input
   const once = shop.open()
   let broken = true
   const pay = operation('review.expired', async (op, input: { amount: number }) => {
-    const noted = await op.atomic('noted', async () => input.amount)
+    const noted = await op.transaction('noted', async () => input.amount)
     if (broken) throw new Error('not today')
     return { amount: input.amount, noted }
   })
@@ -145,8 +145,8 @@ test('an expired record of a finished operation runs the version that is asked f
   let calls = 0
   const make = (name: string) =>
     operation(name, async (op, _: unknown) => {
-      await op.foreign('charged', {
-        dedupes: false,
+      await op.call('charged', {
+        idempotent: false,
         call: async () => {
           calls += 1
         },
@@ -171,8 +171,8 @@ test('a retry that meets an open step whose lease has run out is told that it is
   const shop = await openShop()
   const gate = makeGate()
   const pay = operation('review.open_step', async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
-    return op.atomic('settled', async (tx) => {
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    return op.transaction('settled', async (tx) => {
       await leaveEffect(tx, `${op.key} settled`)
       await gate.pass()
       return reply(201, {})
@@ -207,7 +207,7 @@ test('a lease is not believed to be longer than it is when the first answer to a
   })
   let leftMs = 0
   const pay = operation('review.lease_overrated', async (op, _: unknown) => {
-    await op.foreign('charged', {
+    await op.call('charged', {
       timeoutMs: 900,
       call: async () => {
         const { rows } = await shop.observer.query(
@@ -229,10 +229,10 @@ test('a write of results that comes late takes no later ones back', async () => 
   const gate = makeGate()
   let late: { progress: Buffer; points: number; recoveryPoint: string } | undefined
   const pay = operation('review.late_write', async (op, _: unknown) => {
-    await op.foreign('first', { call: async () => 1 })
-    await op.foreign('second', { call: async () => 2 })
+    await op.call('first', { call: async () => 1 })
+    await op.call('second', { call: async () => 2 })
     late = await rowOf(shop, op.key)
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     await gate.pass()
     return {}
   })
@@ -256,7 +256,7 @@ test('the lifetime of a key is counted from the commit before the first attempt,
   const shop = await openShop()
   let calls = 0
   const pay = operation('review.lifetime', async (op, _: unknown) => {
-    await op.foreign('charged', {
+    await op.call('charged', {
       keyLifetimeMs: 60_000,
       call: async () => {
         calls += 1
@@ -285,9 +285,9 @@ test('a lost record, deleted and made again, is not the record of its old owner'
   const shop = await openShop()
   const gate = makeGate()
   const pay = operation('review.remade', async (op, input: string) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} ${input} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} ${input} noted`))
     if (input === 'old') await gate.pass()
-    return op.atomic('settled', (tx) => leaveEffect(tx, `${op.key} ${input} settled`))
+    return op.transaction('settled', (tx) => leaveEffect(tx, `${op.key} ${input} settled`))
   })
   const { account, key } = callOf()
   const running = shop
@@ -305,10 +305,10 @@ test('a lost record, deleted and made again, is not the record of its old owner'
 test('a moved record is found by its key, and VACUUM harms no step', async () => {
   const shop = await openShop()
   const pay = operation('review.moved', async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     await shop.observer.query('UPDATE onlyonce.records SET trace = $2 WHERE key = $1', [op.key, randomUUID()])
     await shop.observer.query('VACUUM FULL onlyonce.records')
-    return op.atomic('settled', (tx) => leaveEffect(tx, `${op.key} settled`))
+    return op.transaction('settled', (tx) => leaveEffect(tx, `${op.key} settled`))
   })
   const call = callOf()
   expect(await shop.open().run(pay, call)).toMatchObject({ outcome: 'executed' })
@@ -319,9 +319,9 @@ test('an abandoned step is finished once by two completers', async () => {
   const shop = await openShop()
   const gate = makeGate()
   const pay = operation('review.two_completers', async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     if ((await rowOf(shop, op.key)).fence === '1') await gate.pass()
-    return op.atomic('settled', (tx) => leaveEffect(tx, `${op.key} settled`))
+    return op.transaction('settled', (tx) => leaveEffect(tx, `${op.key} settled`))
   })
   const call = callOf()
   const running = shop

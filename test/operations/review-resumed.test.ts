@@ -32,7 +32,7 @@ test('an attempt that throws on its way back forgets no undo', async () => {
   let answering = false
   const transfer = operation('review.back_throws', async (op, _: unknown) => {
     if (broken) throw new Error('no configuration today')
-    await op.foreign('debited', { call: async () => done.push('debit') })
+    await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', {
       call: async () => (answering ? done.push('undo debit') : unanswered()),
     })
@@ -58,8 +58,8 @@ test('an attempt that throws before it comes to what is durable has not changed 
   let ready = false
   const pay = operation('review.forth_throws', async (op, _: unknown) => {
     if (broken) throw new Error('no configuration today')
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
-    return op.atomic('settled', async () => {
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    return op.transaction('settled', async () => {
       if (!ready) throw new Error('not yet')
       return reply(201, {})
     })
@@ -79,9 +79,9 @@ test('an undo that was renamed in flight is parked, and not done twice', async (
   const done: string[] = []
   const make = (name: string) =>
     operation('review.undo_renamed', async (op, _: unknown) => {
-      await op.foreign('debited', { call: async () => 1 })
-      op.compensate('debit_undone', { dedupes: false, call: unanswered })
-      await op.foreign('credited', { call: async () => 2 })
+      await op.call('debited', { call: async () => 1 })
+      op.compensate('debit_undone', { idempotent: false, call: unanswered })
+      await op.call('credited', { call: async () => 2 })
       op.compensate(name, { call: async () => done.push(name) })
       return op.undo(reply(410, {}))
     })
@@ -99,9 +99,9 @@ test('an undo that is gone from the code is parked, and not forgotten', async ()
   const shop = await openShop()
   const make = (withUndo: boolean) =>
     operation('review.undo_gone', async (op, _: unknown) => {
-      await op.foreign('debited', { call: async () => 1 })
-      op.compensate('debit_undone', { dedupes: false, call: unanswered })
-      await op.foreign('credited', { call: async () => 2 })
+      await op.call('debited', { call: async () => 1 })
+      op.compensate('debit_undone', { idempotent: false, call: unanswered })
+      await op.call('credited', { call: async () => 2 })
       if (withUndo) op.compensate('credit_undone', { call: async () => 3 })
       return op.undo(reply(410, {}))
     })
@@ -119,7 +119,7 @@ test('a worker whose time is over while a call is in flight does not leave it re
   const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let calls = 0
   const pay = operation('review.time_over', async (op, _: unknown) => {
-    await op.foreign('charged', {
+    await op.call('charged', {
       timeoutMs: 300,
       call: async () => {
         calls += 1
@@ -139,8 +139,8 @@ test('a worker whose time is over while a call is in flight does not leave it re
 test.each([
   [
     'renamed',
-    (op: { atomic: (name: string, work: () => Promise<unknown>) => Promise<unknown> }) =>
-      op.atomic('noted_otherwise', async () => 1),
+    (op: { transaction: (name: string, work: () => Promise<unknown>) => Promise<unknown> }) =>
+      op.transaction('noted_otherwise', async () => 1),
   ],
   ['dropped', async () => {}],
 ])('a forward step that was %s is parked, and nothing runs', async (_, change) => {
@@ -149,8 +149,8 @@ test.each([
   const make = (changed: boolean) =>
     operation('review.forward_changed', async (op, _: unknown) => {
       if (changed) await change(op)
-      else await op.atomic('noted', async () => 1)
-      return op.atomic('settled', async () => {
+      else await op.transaction('noted', async () => 1)
+      return op.transaction('settled', async () => {
         ran.push('settled')
         if (!changed) throw new Error('not yet')
         return 2
@@ -171,7 +171,7 @@ test('a process that cannot open what it takes over does not wear the record out
   const b = 'an-encryption-key-for-the-review-tests-b12345'
   let ready = false
   const pay = operation('review.other_ring', async (op, _: unknown) => {
-    await op.atomic('noted', async () => 1)
+    await op.transaction('noted', async () => 1)
     if (!ready) await new Promise(() => {})
     return reply(201, {})
   })

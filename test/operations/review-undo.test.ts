@@ -12,7 +12,7 @@ test('an undo may be called undo, and is done', async () => {
   const once = shop.open()
   const done: string[] = []
   const transfer = operation('review.undo_named_undo', async (op, _: unknown) => {
-    await op.foreign('debited', { call: async () => done.push('debit') })
+    await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('undo', { call: async () => done.push('undo debit') })
     return op.undo(reply(410, {}))
   })
@@ -26,7 +26,7 @@ test('of two undos with one name none is forgotten: the operation does not end a
   const undone: number[] = []
   const transfer = operation('review.undo_twice_named', async (op, _: unknown) => {
     for (const leg of [1, 2]) {
-      await op.foreign(`debited_${leg}`, { call: async () => leg })
+      await op.call(`debited_${leg}`, { call: async () => leg })
       op.compensate('debit_undone', { call: async () => undone.push(leg) })
     }
     return op.undo(reply(410, {}))
@@ -45,7 +45,7 @@ test('the undo of a call never carries the key of that call', async () => {
   const keys: string[] = []
   const call = async ({ key }: { key: string }) => keys.push(key)
   const transfer = operation('review.undo_key', async (op, _: unknown) => {
-    await op.foreign('debit', { call })
+    await op.call('debit', { call })
     op.compensate('debit', { call })
     return op.undo(reply(410, {}))
   })
@@ -58,9 +58,9 @@ test('an undo that is not awaited is not done twice', async () => {
   const once = shop.open()
   const undone: string[] = []
   const transfer = operation('review.undo_unawaited', async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     op.compensate('note_undone', {
-      dedupes: false,
+      idempotent: false,
       call: async () => {
         undone.push('undone')
         await new Promise((resolve) => setTimeout(resolve, 200))
@@ -79,7 +79,7 @@ test('an undo whose call was not executed is not left to a client that never com
   let refusing = true
   const done: string[] = []
   const transfer = operation('review.undo_refused', async (op, _: unknown) => {
-    await op.atomic('reserved', (tx) => leaveEffect(tx, `${op.key} reserved`))
+    await op.transaction('reserved', (tx) => leaveEffect(tx, `${op.key} reserved`))
     op.compensate('released', {
       call: async () => {
         if (refusing) throw notExecuted(new Error('busy'))
@@ -103,9 +103,9 @@ test('a call whose result cannot be kept is not undone around: what was done sta
   const once = shop.open()
   const done: string[] = []
   const transfer = operation('review.unkept_result', async (op, _: unknown) => {
-    await op.foreign('debited', { call: async () => done.push('debit') })
+    await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', { call: async () => done.push('undo debit') })
-    await op.foreign('credited', {
+    await op.call('credited', {
       call: async () => {
         done.push('credit')
         return { amount: 5n }
@@ -125,7 +125,7 @@ test('a call whose result cannot be kept does not leave the record retryable', a
   const shop = await openShop()
   const once = shop.open()
   const pay = operation('review.unkept_alone', async (op, _: unknown) => {
-    await op.foreign('charged', { call: async () => ({ text: 'x'.repeat(70_000) }) })
+    await op.call('charged', { call: async () => ({ text: 'x'.repeat(70_000) }) })
     return reply(201, {})
   })
   const call = callOf()
@@ -144,10 +144,10 @@ test('steps of what goes on behind the end of the function send nothing any more
   const sent: string[] = []
   const goOn = async (op: Op) => {
     await waiting
-    await op.foreign('charged', { call: async () => sent.push('charge') })
+    await op.call('charged', { call: async () => sent.push('charge') })
   }
   const pay = operation('review.after_the_end', async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     late = goOn(op).catch(() => {})
     throw new Error('the other half failed')
   })
@@ -170,7 +170,7 @@ test('a step that overlaps a call in flight does not leave the record retryable'
     const inFlight = new Promise<void>((resolve) => {
       sent = resolve
     })
-    const slow = op.foreign('first', {
+    const slow = op.call('first', {
       call: () => {
         sent()
         return waiting.then(() => 'done')
@@ -178,7 +178,7 @@ test('a step that overlaps a call in flight does not leave the record retryable'
     })
     slow.catch(() => {})
     const late = inFlight.then(() => Promise.reject(new Error('too slow')))
-    return Promise.race([slow, late]).catch(() => op.foreign('second', { call: async () => 'other' }))
+    return Promise.race([slow, late]).catch(() => op.call('second', { call: async () => 'other' }))
   })
   const call = callOf()
   await once.run(pay, call).catch(() => {})
@@ -191,7 +191,7 @@ test('a call that was refused for good while undoing is parked', async () => {
   const shop = await openShop()
   const once = shop.open()
   const transfer = operation('review.undo_for_good', async (op, _: unknown) => {
-    await op.foreign('debited', { call: async () => 1 })
+    await op.call('debited', { call: async () => 1 })
     op.compensate('debit_undone', {
       call: async () => {
         throw callRefused(new Error('never'))

@@ -44,9 +44,9 @@ function makeBank(): Bank {
 /** Takes from one account, gives to another, and takes back what it took when it cannot give. */
 function transferWith(bank: Bank, name: string, end: (op: Op) => Promise<unknown>) {
   return operation(name, async (op, _: { amount: number }) => {
-    await op.foreign('debited', { call: ({ key }) => bank.move('debit', key) })
+    await op.call('debited', { call: ({ key }) => bank.move('debit', key) })
     op.compensate('debit_undone', { call: ({ key }) => bank.move('credit back', key) })
-    await op.atomic('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
+    await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     op.compensate('note_undone', async (tx) => {
       await tx.query('DELETE FROM effects WHERE note = $1', [`${op.key} noted`])
       await leaveEffect(tx, `${op.key} undone`)
@@ -83,7 +83,7 @@ describe('a saga that cannot go on', () => {
     const bank = makeBank()
     let busy = true
     const transfer = transferWith(bank, 'saga.busy', (op) =>
-      op.foreign('credited', {
+      op.call('credited', {
         call: async ({ key }) => {
           if (busy) throw notExecuted(new Error('429'))
           return await bank.move('credit', key)
@@ -107,7 +107,7 @@ describe('a saga that cannot go on', () => {
     const transfer = transferWith(bank, 'saga.gone', async (op) => {
       ends += 1
       // By the second time it could go on; but what was begun to be undone stays undone.
-      if (ends > 1) return await op.foreign('credited', { call: ({ key }) => bank.move('credit', key) })
+      if (ends > 1) return await op.call('credited', { call: ({ key }) => bank.move('credit', key) })
       return await op.undo(reply(409, { why: 'closed' }))
     })
     let stuck = true
@@ -140,13 +140,13 @@ describe('a saga that cannot go on', () => {
     const transfer = transferWith(bank, 'saga.unasked', async (op) => {
       attempts += 1
       if (attempts > 1) throw new Error('a setting is missing in this process')
-      return await op.foreign('credited', {
+      return await op.call('credited', {
         call: async ({ key }) => {
           await bank.move('credit', key)
           return await new Promise<string>(() => {})
         },
         timeoutMs: 100,
-        dedupes: false,
+        idempotent: false,
       })
     })
     const call = { ...payment(), leaseMs: 5_000, inProgressMaxMs: 5_000 }

@@ -42,7 +42,7 @@ test('a processor that fails for two seconds and a half does not keep its key bu
 
 describe('the looks at a doubt', () => {
   test('come when the schedule says, by the clock of the database, and then it is parked', async () => {
-    const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'away' })
+    const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'away' })
     const pay = payWith(till, { name: 'payments.by_schedule' })
     const once = shop.open()
     const call = payment()
@@ -62,7 +62,7 @@ describe('the looks at a doubt', () => {
 
   test('that come early take "not found" for no proof until the settle window is over', async () => {
     const till = makeTill({ behaviour: 'lose', lookup: 'not_found' })
-    const pay = payWith(till, { name: 'payments.early_looks', settleMs: 600_000 })
+    const pay = payWith(till, { name: 'payments.early_looks', visibleWithinMs: 600_000 })
     const once = shop.open()
     const call = { ...payment(), deadlineMs: 60_000 }
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })

@@ -15,27 +15,27 @@ export interface Till {
   readonly charges: { readonly key: string; readonly id: string }[]
   calls: number
   looks: number
-  dedupes: boolean
+  idempotent: boolean
   behaviour: Behaviour
   lookup: 'truth' | 'not_found' | 'pending' | 'away'
   charge(amount: number, key: string): Promise<Charge>
   find(key: string): Promise<Found<Charge>>
 }
 
-export function makeTill(changes: Partial<Pick<Till, 'dedupes' | 'behaviour' | 'lookup'>> = {}): Till {
+export function makeTill(changes: Partial<Pick<Till, 'idempotent' | 'behaviour' | 'lookup'>> = {}): Till {
   const charges: Till['charges'] = []
   return {
     charges,
     calls: 0,
     looks: 0,
-    dedupes: true,
+    idempotent: true,
     behaviour: 'answer',
     lookup: 'truth',
     ...changes,
     async charge(amount, key) {
       this.calls += 1
       if (this.behaviour === 'refuse') throw new Error('it refused, but nobody knows why')
-      const known = this.dedupes ? charges.find((charge) => charge.key === key) : undefined
+      const known = this.idempotent ? charges.find((charge) => charge.key === key) : undefined
       const id = known?.id ?? `ch_${charges.length + 1}`
       if (known === undefined) charges.push({ key, id })
       if (this.behaviour === 'lose') throw new Error('socket hang up')
@@ -56,7 +56,7 @@ export function makeTill(changes: Partial<Pick<Till, 'dedupes' | 'behaviour' | '
 
 export interface PayOptions {
   readonly name?: string
-  readonly settleMs?: number
+  readonly visibleWithinMs?: number
   readonly keyLifetimeMs?: number
   readonly timeoutMs?: number
   /** Called between the steps. */
@@ -72,19 +72,19 @@ export function payWith(
 ): Operation<{ amount: number }, { id: string; charge: string }> {
   const { name = 'payments.create', between = async () => {}, settling = () => {}, ...limits } = options
   return operation(name, async (op, input: { amount: number }) => {
-    const payment = await op.atomic('payment_created', async (tx) => {
+    const payment = await op.transaction('payment_created', async (tx) => {
       await leaveEffect(tx, `${op.key} created`)
       return { id: `pay_${op.key}` }
     })
     await between(op, 'created')
-    const charge = await op.foreign('charged', {
-      dedupes: till.dedupes,
+    const charge = await op.call('charged', {
+      idempotent: till.idempotent,
       ...limits,
       call: ({ key }) => till.charge(input.amount, key),
       find: ({ key }) => till.find(key),
     })
     await between(op, 'charged')
-    return op.atomic('settled', async (tx) => {
+    return op.transaction('settled', async (tx) => {
       await leaveEffect(tx, `${op.key} settled`)
       settling()
       return reply(201, { id: payment.id, charge: charge.id })

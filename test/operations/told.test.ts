@@ -20,7 +20,7 @@ describe('what observers hear of operations', () => {
     const heard = makeRecorder()
     const once = shop.open({ observe: heard })
     const pay = operation('told.doubt', async (op: Op) =>
-      op.foreign('charged', { dedupes: false, call: lost }),
+      op.call('charged', { idempotent: false, call: lost }),
     )
     const call = { account: 'acct_1', key: randomUUID(), input: null }
     expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
@@ -34,7 +34,7 @@ describe('what observers hear of operations', () => {
     const once = shop.open({ observe: heard })
     let owners = 0
     const pay = operation('told.abandoned', async (op: Op) => {
-      await op.atomic('created', async () => 1)
+      await op.transaction('created', async () => 1)
       owners += 1
       if (owners === 1) await new Promise(() => {})
       return reply(201)
@@ -56,8 +56,10 @@ describe('an operation that stops', () => {
     const heard = makeRecorder()
     const once = shop.open({ observe: heard })
     const pay = operation('told.refused', async (op: Op) => {
-      await op.atomic('created', async () => 1)
-      await op.atomic('booked', (tx) => tx.query('INSERT INTO told_no_such_table VALUES (4242424242424242)'))
+      await op.transaction('created', async () => 1)
+      await op.transaction('booked', (tx) =>
+        tx.query('INSERT INTO told_no_such_table VALUES (4242424242424242)'),
+      )
     })
     const asked = call()
     const error = await catchError(once.run(pay, asked))
@@ -72,7 +74,7 @@ describe('an operation that stops', () => {
     const once = shop.open({ observe: heard })
     const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
     const pay = operation('told.not_executed', (op: Op) =>
-      op.foreign('charged', { call: () => Promise.reject(notExecuted(refused)) }),
+      op.call('charged', { call: () => Promise.reject(notExecuted(refused)) }),
     )
     await catchError(once.run(pay, { ...call(), deadlineMs: 300 }))
     expect(heard.of('operation_failed')).toMatchObject([{ step: 'charged' }])

@@ -25,10 +25,10 @@ const change = (key: string, set: string) =>
 function makePayment(name: string) {
   const steps = { calls: 0, broken: true }
   const pay = operation(name, async (op, _: unknown) => {
-    await op.atomic('noted', (tx) => leaveEffect(tx, op.key))
+    await op.transaction('noted', (tx) => leaveEffect(tx, op.key))
     if (steps.broken) throw new Error('not today')
-    await op.foreign('charged', {
-      dedupes: false,
+    await op.call('charged', {
+      idempotent: false,
       call: async () => {
         steps.calls += 1
         throw new Error('socket hang up')

@@ -15,8 +15,8 @@ const NOW = { graceMs: 1, leaseMs: 5_000, inProgressMaxMs: 5_000 }
 async function abandon(name: string) {
   const call = { ...payment(), ...SHORT }
   const first = operation(name, async (op: Op, _: { amount: number }) => {
-    await op.atomic('one', (tx) => leaveEffect(tx, `${op.key} one`))
-    await op.atomic('two', (tx) => leaveEffect(tx, `${op.key} two`))
+    await op.transaction('one', (tx) => leaveEffect(tx, `${op.key} one`))
+    await op.transaction('two', (tx) => leaveEffect(tx, `${op.key} two`))
     await new Promise(() => {})
     return reply(201, {})
   })
@@ -25,7 +25,7 @@ async function abandon(name: string) {
 }
 
 type Body = (op: Op) => Promise<unknown>
-const note = (op: Op, name: string) => op.atomic(name, (tx) => leaveEffect(tx, `${op.key} ${name}`))
+const note = (op: Op, name: string) => op.transaction(name, (tx) => leaveEffect(tx, `${op.key} ${name}`))
 
 const CHANGED: Readonly<Record<string, Body>> = {
   'a step renamed': async (op) => {
@@ -41,7 +41,7 @@ const CHANGED: Readonly<Record<string, Body>> = {
     await note(op, 'one')
   },
   'a step of another kind': async (op) => {
-    await op.foreign('one', { call: async () => 1 })
+    await op.call('one', { call: async () => 1 })
     await note(op, 'two')
     await note(op, 'three')
   },

@@ -117,7 +117,7 @@ describe('the new call', () => {
     'is not made while the other side does not tell about the earlier one: %s',
     async (lookup) => {
       // Without dedupe: nothing that may have been sent is sent again, and the new call was not.
-      const till = makeMemory({ dedupes: false })
+      const till = makeMemory({ idempotent: false })
       const stuck = await parkedPayment(shop, `payments.untold.${lookup}`, till)
       const { pay, call, id, keyOf } = stuck
       const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1], operations: [pay] })
@@ -158,7 +158,7 @@ describe('the new call', () => {
     let failing = true
     const find = async (): Promise<Found<Charge>> => ({ status: 'not_found' })
     const transfer = operation('transfers.void_undo', async (op) => {
-      await op.foreign('debited', { call: async () => ({ id: 'd_1' }) })
+      await op.call('debited', { call: async () => ({ id: 'd_1' }) })
       op.compensate('debit_undone', {
         call: async ({ key }) => {
           if (

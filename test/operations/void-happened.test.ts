@@ -115,14 +115,14 @@ describe('a call that was declared void and happened', () => {
     const call = payment()
     const id = { account: call.account, operation: 'payments.two_calls', key: call.key }
     const pay = operation('payments.two_calls', async (op) => {
-      await op.foreign('charged', {
+      await op.call('charged', {
         call: ({ key }) => till.charge(5, key),
         find: ({ key }) => till.find(key),
       })
       const lost = async () => {
         throw new Error('socket hang up')
       }
-      await op.foreign('captured', { call: lost, dedupes: false })
+      await op.call('captured', { call: lost, idempotent: false })
       return reply(201)
     })
     const once = shop.open({ ...LOOKS, operations: [pay] })

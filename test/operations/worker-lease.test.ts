@@ -13,12 +13,12 @@ beforeAll(async () => {
 function transferThat(name: string, between: () => Promise<void>) {
   const done: string[] = []
   const transfer = operation(name, async (op) => {
-    await op.foreign('debited', { call: async () => done.push('debit') })
+    await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', { call: async () => done.push('undo') })
-    await op.atomic('noted', async () => 1)
+    await op.transaction('noted', async () => 1)
     await between()
-    await op.atomic('checked', async () => 1)
-    await op.foreign('credited', { timeoutMs: 5_000, call: async () => done.push('credit') })
+    await op.transaction('checked', async () => 1)
+    await op.call('credited', { timeoutMs: 5_000, call: async () => done.push('credit') })
     return reply(201, {})
   })
   return { transfer, done }

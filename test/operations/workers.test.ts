@@ -58,7 +58,11 @@ describe('the completer', () => {
 
   test('begins no call after the deadline of the request', async () => {
     const till = makeTill()
-    const pay = payWith(till, { name: 'payments.late', between: abandonAt('created'), settleMs: 600_000 })
+    const pay = payWith(till, {
+      name: 'payments.late',
+      between: abandonAt('created'),
+      visibleWithinMs: 600_000,
+    })
     const call = { ...payment(), ...SHORT, deadlineMs: 60_000 }
     await catchError(shop.open().run(pay, call))
     await passDeadline(call.key)
@@ -72,7 +76,7 @@ describe('the completer', () => {
 
   test('knows that nothing was sent when the settle window is over', async () => {
     const till = makeTill()
-    const pay = payWith(till, { name: 'payments.settled', between: abandonAt('created'), settleMs: 1 })
+    const pay = payWith(till, { name: 'payments.settled', between: abandonAt('created'), visibleWithinMs: 1 })
     const call = { ...payment(), ...SHORT, deadlineMs: 60_000 }
     await catchError(shop.open().run(pay, call))
     await passDeadline(call.key)
@@ -92,7 +96,7 @@ describe('the reconciler', () => {
   const options = { reconcileAfterMs: [1, 1, 1] }
 
   test('finds a charge that showed late, and never charges again where nobody dedupes', async () => {
-    const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'not_found' })
+    const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'not_found' })
     const pay = payWith(till, { name: 'payments.lagging' })
     const call = payment()
     const once = shop.open(options)
@@ -108,7 +112,7 @@ describe('the reconciler', () => {
     'parks what stays in doubt (%s) after the last look, and says so',
     async (lookup) => {
       const heard = makeRecorder()
-      const till = makeTill({ dedupes: false, behaviour: 'lose', lookup })
+      const till = makeTill({ idempotent: false, behaviour: 'lose', lookup })
       const pay = payWith(till, { name: `payments.stays.${lookup}` })
       const call = payment()
       const once = shop.open({ ...options, observe: heard })
@@ -123,7 +127,7 @@ describe('the reconciler', () => {
   )
 
   test('goes on with what others told, without asking', async () => {
-    const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'away' })
+    const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'away' })
     const pay = payWith(till, { name: 'payments.told' })
     const call = payment()
     const once = shop.open({ reconcileAfterMs: [3_600_000] })
@@ -138,7 +142,7 @@ describe('the reconciler', () => {
   })
 
   test('is not needed where the word came before the answer, which was then lost', async () => {
-    const till = makeTill({ dedupes: false, behaviour: 'lose', lookup: 'away' })
+    const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'away' })
     const call = payment()
     const once = shop.open()
     const told = { ...till, charge: till.charge, find: till.find }

@@ -25,7 +25,7 @@ for (const rerunnable of [true, false]) {
     rerunnable,
   }
   const run = () =>
-    once.handler(call, async () => {
+    once.execute(call, async () => {
       await pool.query('INSERT INTO effects (key) VALUES ($1)', [key])
     })
   while ((await run()).outcome === 'in_progress') await sleep(20)

@@ -64,14 +64,14 @@ async function untilSignOfLife(key: string): Promise<void> {
 /** Write, call, write; with something in between that takes longer than a part of the lease. */
 const pay = operation('crash.pay', async (op, payment: Payment) => {
   const reference = referenceOf(payment.name)
-  await op.atomic('created', (tx) => note(tx, `${reference} created`))
+  await op.transaction('created', (tx) => note(tx, `${reference} created`))
   if (payment.name === 'slow') await untilSignOfLife(reference)
   if (payment.name === 'abandoned' && MODE !== 'work' && !abandoned) {
     abandoned = true
     await new Promise(() => {})
   }
-  const charge = await op.foreign('charged', charging(payment))
-  return op.atomic('settled', async (tx) => {
+  const charge = await op.call('charged', charging(payment))
+  return op.transaction('settled', async (tx) => {
     await note(tx, `${reference} settled`)
     await op.emit(tx, 'payment.captured', { reference }, { aggregate: reference })
     return reply(201, { charge: charge.id })
@@ -81,19 +81,19 @@ let abandoned = false
 
 /** A call first, and then another: each result is durable before the next call. */
 const payEarly = operation('crash.early', async (op, payment: Payment) => {
-  const charge = await op.foreign('charged', charging(payment))
-  const again = await op.foreign('looked_up', { call: async () => gateway.findByKey('nobody') })
+  const charge = await op.call('charged', charging(payment))
+  const again = await op.call('looked_up', { call: async () => gateway.findByKey('nobody') })
   return reply(201, { charge: charge.id, again: again.status })
 })
 
 /** Charges, and gives it back because it cannot go on. */
 const payAndUndo = operation('crash.saga', async (op, payment: Payment) => {
-  const charge = await op.foreign('charged', charging(payment))
+  const charge = await op.call('charged', charging(payment))
   op.compensate('refunded', {
     call: ({ key, signal }) => gateway.refund({ charge: charge.id }, { key, signal }),
     find: ({ key, signal }: CallContext) => gateway.findByKey(key, { signal }),
   })
-  await op.atomic('noted', (tx) => note(tx, `${referenceOf(payment.name)} noted`))
+  await op.transaction('noted', (tx) => note(tx, `${referenceOf(payment.name)} noted`))
   op.compensate('note_undone', (tx) => note(tx, `${referenceOf(payment.name)} undone`))
   return op.undo(reply(409, { why: 'out of stock' }))
 })

@@ -30,7 +30,7 @@ for (const operation of ['orders.found', 'orders.void', 'orders.lost', 'orders.p
   if (rows.length > 0) continue
   await new Promise<void>((begun) => {
     void owners
-      .handler({ account: 'acct_1', operation, key, input: 1, leaseMs: 600_000 }, async ({ derivedKey }) => {
+      .execute({ account: 'acct_1', operation, key, input: 1, leaseMs: 600_000 }, async ({ derivedKey }) => {
         const reference = operation === 'orders.lost' ? `unseen-${key}` : derivedKey
         await pool.query('INSERT INTO effects (key, note) VALUES ($1, $2)', [reference, key])
         begun()

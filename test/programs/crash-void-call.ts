@@ -31,10 +31,10 @@ const id = { account: 'acct_1', operation: 'crash.void', key: `void-${RUN}` }
 const remembered = derivedKey({ ...id, step: 'charged' })
 
 const pay = operation('crash.void', async (op) => {
-  await op.atomic('created', async (tx) => {
+  await op.transaction('created', async (tx) => {
     await tx.query('INSERT INTO effects (key) VALUES ($1)', [`${id.key} created`])
   })
-  const charge = await op.foreign('charged', {
+  const charge = await op.call('charged', {
     call: async ({ key, signal }: CallContext) => {
       // For good, so that the first time that anything is asked is behind the decision.
       if (key === remembered) throw callRefused(new Error('500, as before'))
@@ -43,7 +43,7 @@ const pay = operation('crash.void', async (op) => {
     find: async ({ key, signal }: CallContext) =>
       (await gateway.findByKey(key, { signal })) as Found<ChargeResult>,
   })
-  return op.atomic('settled', async (tx) => {
+  return op.transaction('settled', async (tx) => {
     await tx.query('INSERT INTO effects (key) VALUES ($1)', [`${id.key} settled`])
     return reply(201, { charge: charge.id })
   })

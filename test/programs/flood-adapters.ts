@@ -10,9 +10,9 @@ import { BOUNDS, type FloodRoute, POOL_SIZE } from '../flood/bounds.ts'
 import { pooler } from './pooler.ts'
 
 const noteOrder = operation('flood.order', async (op, input: { readonly note: string }) => {
-  await op.atomic('noted', (tx) => insert(tx, input.note))
-  const charge = await op.foreign('charged', { call: async ({ key }) => ({ key }), dedupes: true })
-  return await op.atomic('settled', async (tx) => {
+  await op.transaction('noted', (tx) => insert(tx, input.note))
+  const charge = await op.call('charged', { call: async ({ key }) => ({ key }), idempotent: true })
+  return await op.transaction('settled', async (tx) => {
     await insert(tx, charge.key)
     return reply(201, { done: true })
   })

@@ -12,7 +12,7 @@ pool.on('error', () => {})
 const once = onlyonce({ store: postgres({ pool, pooler }), secret: 'a secret that all processes share.' })
 const call = { account: 'acct_1', operation: 'orders.create', key: KEY!, input: 1 }
 try {
-  const result = await once.handler(
+  const result = await once.execute(
     { ...call, leaseMs: Number(LEASE_MS), rerunnable: RERUNNABLE === 'yes' },
     async ({ fence }) => {
       say({ working: fence })

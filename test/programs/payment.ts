@@ -38,8 +38,8 @@ pool.on('error', () => {})
 const pay = payAt(
   { ...gateway, charge },
   {
-    dedupes: DEDUPES !== 'no',
-    ...(SETTLE_MS !== undefined && { settleMs: Number(SETTLE_MS) }),
+    idempotent: DEDUPES !== 'no',
+    ...(SETTLE_MS !== undefined && { visibleWithinMs: Number(SETTLE_MS) }),
   },
 )
 /** The release after: other steps, other keys for everything, and the code of the one before beside it. */

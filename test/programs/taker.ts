@@ -15,8 +15,8 @@ pool.on('error', () => {})
 let tried = 0
 /** Where it is taken over, this is what comes behind the first step. */
 const taken = operation(OPERATION!, async (op, _: Payment) => {
-  await op.atomic('created', (tx) => note(tx, `${op.key} created`))
-  return op.atomic('slow', async (tx) => {
+  await op.transaction('created', (tx) => note(tx, `${op.key} created`))
+  return op.transaction('slow', async (tx) => {
     await note(tx, `${op.key} taken`)
     return reply(201, { by: 'the taker' })
   })

@@ -26,7 +26,7 @@ async function scene(rerunnable: boolean) {
   const owner = new Talker(PROGRAM, env)
   expect(await owner.hear()).toEqual({ working: 1 })
   const retry = () =>
-    once.handler({ ...call, leaseMs: LEASE_MS, rerunnable }, async ({ fence }) => `by fence ${fence}`)
+    once.execute({ ...call, leaseMs: LEASE_MS, rerunnable }, async ({ fence }) => `by fence ${fence}`)
   return { pool, once, call, owner, retry }
 }
 

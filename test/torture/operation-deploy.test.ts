@@ -94,14 +94,14 @@ const LOOKS = 3
 /** A payment whose last step fails whenever it is run. */
 function failing(gateway: GatewayClient, compensated: boolean) {
   return operation(PAY, async (op, payment: Payment) => {
-    const charge = await op.foreign('charged', charging(gateway, op, payment))
+    const charge = await op.call('charged', charging(gateway, op, payment))
     if (compensated) {
       op.compensate('refunded', {
         call: ({ key, signal }: CallContext) => gateway.refund({ charge: charge.id }, { key, signal }),
         find: ({ key, signal }: CallContext) => gateway.findByKey(key, { signal }),
       })
     }
-    return op.atomic('settled', async (tx) => {
+    return op.transaction('settled', async (tx) => {
       await note(tx, `${op.key} settled`)
       await tx.query('SELECT 1 / 0')
       return reply(201, { charge: charge.id })

@@ -35,7 +35,7 @@ async function scene(options: GatewayOptions = {}, lookEveryMs = 1) {
   cleanUpLater(() => gateway.stop())
   const client = gatewayClient(gateway.url)
   cleanUpLater(async () => client.close())
-  const pay = payAt(client, { dedupes: false })
+  const pay = payAt(client, { idempotent: false })
   const once = onlyonce({
     store: postgres({ pool: database.pool({ max: 6 }), pooler: POOLER }),
     secret: OLD_SECRET,

@@ -90,7 +90,7 @@ const BETWEEN: Readonly<Record<string, (scene: Scene, op: Op) => Promise<unknown
   'after a sign of life, with the next one due in the middle': ({ untilBeat }) => untilBeat(),
   'after a call that had to renew the lease': async ({ untilBeat, points }, op) => {
     await untilBeat()
-    await op.foreign('called', { call: async ({ key }) => key })
+    await op.call('called', { call: async ({ key }) => key })
     expect(points.points()).toContainEqual({ point: 'operation.extend.after', count: 1 })
   },
 }
@@ -110,9 +110,9 @@ async function runSlow(
   let entered = 0
   let taker: Awaited<ReturnType<typeof startTaker>>
   const slow = operation(OPERATION, async (op, _: Payment) => {
-    await op.atomic('created', (tx) => note(tx, `${op.key} created`))
+    await op.transaction('created', (tx) => note(tx, `${op.key} created`))
     await between(here, op)
-    return op.atomic('slow', async (tx) => {
+    return op.transaction('slow', async (tx) => {
       entered += 1
       await beSlow(tx, async () => {
         taker ??= await here.startTaker()

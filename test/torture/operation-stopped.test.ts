@@ -25,7 +25,7 @@ const LEASE_MS = 500
 const SETTLE_MS = 300
 
 interface SceneOptions {
-  readonly dedupes: boolean
+  readonly idempotent: boolean
   /** How often the workers look at what is in doubt. */
   readonly looks?: number
   readonly deadlineMs?: number
@@ -34,11 +34,11 @@ interface SceneOptions {
 }
 
 /** An owner that has stopped just before it sends, and whose lease is over. */
-async function scene({ dedupes, looks = 1_000, deadlineMs, listens = false }: SceneOptions) {
+async function scene({ idempotent, looks = 1_000, deadlineMs, listens = false }: SceneOptions) {
   const database = await freshDatabase()
   const pool = database.direct({ max: 2 })
   await createEffects(pool)
-  const gateway = await startGateway({ dedupe: dedupes })
+  const gateway = await startGateway({ dedupe: idempotent })
   cleanUpLater(() => gateway.stop())
   const client = gatewayClient(gateway.url)
   cleanUpLater(async () => client.close())
@@ -48,7 +48,7 @@ async function scene({ dedupes, looks = 1_000, deadlineMs, listens = false }: Sc
     GATEWAY_URL: gateway.url,
     LEASE_MS: `${LEASE_MS}`,
     SETTLE_MS: `${SETTLE_MS}`,
-    DEDUPES: dedupes ? 'yes' : 'no',
+    DEDUPES: idempotent ? 'yes' : 'no',
     LOOKS: `${looks}`,
   }
   const own = {
@@ -58,7 +58,7 @@ async function scene({ dedupes, looks = 1_000, deadlineMs, listens = false }: Sc
   const owner = new Talker(PROGRAM, { ...env, ...own, KEY: key, STOP: 'yes' })
   expect(await owner.hear()).toEqual({ stopping: true })
   await untilLapsed(pool, key)
-  const pay = payAt(client, { dedupes, settleMs: SETTLE_MS })
+  const pay = payAt(client, { idempotent, visibleWithinMs: SETTLE_MS })
   const once = onlyonce({
     store: postgres({ pool: database.pool({ max: 4 }), pooler: POOLER }),
     secret: OLD_SECRET,
@@ -93,7 +93,7 @@ describe('a process that is stopped just before it sends, and goes on when all i
     'sends what was done already, where a key is done once (listens: %s)',
     async (listens) => {
       const { pool, key, owner, startWorkers, charges, received, retry } = await scene({
-        dedupes: true,
+        idempotent: true,
         listens,
       })
       expect((await received()).charge).toBe(0)
@@ -114,7 +114,7 @@ describe('a process that is stopped just before it sends, and goes on when all i
   )
 
   it('makes the only call where nobody dedupes, and the record is in doubt until it is found', async () => {
-    const { pool, key, owner, startWorkers, charges, received, retry } = await scene({ dedupes: false })
+    const { pool, key, owner, startWorkers, charges, received, retry } = await scene({ idempotent: false })
     startWorkers()
     await untilState(pool, key, 'unknown')
     await untilSettled(pool, key)
@@ -136,7 +136,7 @@ describe('a process that is stopped just before it sends, and goes on when all i
 
   it('leaves it to the operator where it was parked before, and the record claims nothing', async () => {
     const { pool, key, owner, id, once, startWorkers, charges, received, retry } = await scene({
-      dedupes: false,
+      idempotent: false,
       looks: 3,
     })
     startWorkers()
@@ -155,7 +155,7 @@ describe('a process that is stopped just before it sends, and goes on when all i
 
   it('charges once also where it was given up after its deadline, and the client retries', async () => {
     const { pool, key, owner, startWorkers, charges, retry } = await scene({
-      dedupes: true,
+      idempotent: true,
       deadlineMs: 400,
     })
     startWorkers()

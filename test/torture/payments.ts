@@ -50,12 +50,12 @@ export function charging(
 /** Write, call, write. */
 export function payAt(
   gateway: GatewayClient,
-  options: { readonly dedupes?: boolean; readonly settleMs?: number } = {},
+  options: { readonly idempotent?: boolean; readonly visibleWithinMs?: number } = {},
 ): Operation<Payment, { charge: string }> {
   return operation(PAY, async (op, payment: Payment) => {
-    await op.atomic('created', (tx) => note(tx, `${op.key} created`))
-    const charge = await op.foreign('charged', { ...options, ...charging(gateway, op, payment) })
-    return op.atomic('settled', async (tx) => {
+    await op.transaction('created', (tx) => note(tx, `${op.key} created`))
+    const charge = await op.call('charged', { ...options, ...charging(gateway, op, payment) })
+    return op.transaction('settled', async (tx) => {
       await note(tx, `${op.key} settled`)
       return reply(201, { charge: charge.id })
     })

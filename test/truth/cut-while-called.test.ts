@@ -14,8 +14,9 @@ test.each(['behind a step', 'first'] as const)(
     const { proxy, pool } = await openProxy(shop)
     const charges: string[] = []
     const pay = operation(`truth.cut_${place.replaceAll(' ', '_')}`, async (op, _: unknown) => {
-      if (place === 'behind a step') await op.atomic('created', (tx) => leaveEffect(tx, `${op.key} created`))
-      const charge = await op.foreign('charged', {
+      if (place === 'behind a step')
+        await op.transaction('created', (tx) => leaveEffect(tx, `${op.key} created`))
+      const charge = await op.call('charged', {
         call: async ({ key }) => {
           proxy.setFault({ kind: 'reset' })
           await proxy.waitFor(({ connectionsOpen }) => connectionsOpen === 0)
@@ -24,7 +25,7 @@ test.each(['behind a step', 'first'] as const)(
           return key
         },
       })
-      return op.atomic('settled', async (tx) => {
+      return op.transaction('settled', async (tx) => {
         await leaveEffect(tx, `${op.key} settled`)
         return reply(201, { charge })
       })

@@ -39,9 +39,9 @@ function transferOf(name: string, settle: (tx: Tx, failing: boolean) => Promise<
   const bank: string[] = []
   const state = { failing: true, bank }
   const transfer = operation(`truth.${name}`, async (op, _: unknown) => {
-    await op.foreign('debited', { call: async () => bank.push('debit') })
+    await op.call('debited', { call: async () => bank.push('debit') })
     op.compensate('debit_undone', { call: async () => bank.push('debit undone') })
-    return await op.atomic('settled', async (tx) => {
+    return await op.transaction('settled', async (tx) => {
       await leaveEffect(tx, op.key)
       await settle(tx, state.failing)
       return reply(201, { done: true })
@@ -123,7 +123,7 @@ describe('in a step behind a call', () => {
     const once = shop.open()
     const bank: string[] = []
     const transfer = operation('truth.outer', async (op, _: unknown) => {
-      await op.foreign('debited', { call: async () => bank.push('debit') })
+      await op.call('debited', { call: async () => bank.push('debit') })
       op.compensate('debit_undone', { call: async () => bank.push('debit undone') })
       return await once.transaction(makeCall(), (tx) => failWith(tx, '53100'))
     })
@@ -164,7 +164,7 @@ describe('in a step before any call', () => {
   test.each(['53100', '57014', '42P01'])('%s leaves the key to the next request', async (code) => {
     let failing = true
     const create = operation(`truth.first_${code}`, async (op, _: unknown) =>
-      op.atomic('created', async (tx) => {
+      op.transaction('created', async (tx) => {
         await leaveEffect(tx, op.key)
         if (failing) await failWith(tx, code)
         return reply(201, { done: true })
@@ -187,7 +187,7 @@ describe('in an undo', () => {
     let failing = true
     const undone: string[] = []
     const pay = operation('truth.undo', async (op, _: unknown) => {
-      await op.atomic('created', (tx) => leaveEffect(tx, op.key))
+      await op.transaction('created', (tx) => leaveEffect(tx, op.key))
       op.compensate('creation_undone', async (tx) => {
         if (failing) await failWith(tx, '53200')
         undone.push(op.key)
@@ -258,9 +258,9 @@ describe('in a handler', () => {
   test("an error of the user's own pool is the handler's throw, and its text is told to nobody", async () => {
     const once = shop.open()
     const asked = makeCall()
-    const thrown = await catchError(once.handler(asked, () => failWith(shop.observer, '53100')))
+    const thrown = await catchError(once.execute(asked, () => failWith(shop.observer, '53100')))
     expect(thrown).toMatchObject({ code: '53100' })
-    const again = await catchError(once.handler(asked, async () => 1))
+    const again = await catchError(once.execute(asked, async () => 1))
     expect(again).toMatchObject({ code: 'handler_failed', executed: 'unknown' })
     expect(again.message).not.toMatch(LEAK)
     expect(again.cause.message).toContain(TEXT)
@@ -273,12 +273,12 @@ test('a database that is read-only is a store that is away, whatever is asked of
   await observer.query(`ALTER DATABASE ${database.name} SET default_transaction_read_only = on`)
   const once = own.open({ pool: database.direct({ max: 4 }) })
   const pay = operation('truth.read_only', async (op, _: unknown) => {
-    await op.foreign('charged', { call: async () => 'never' })
+    await op.call('charged', { call: async () => 'never' })
     return reply(201)
   })
   const away = { code: 'store_unavailable', retryable: true }
   expect(await catchError(once.transaction(makeCall(), (tx) => leaveEffect(tx, 'never')))).toMatchObject(away)
-  expect(await catchError(once.handler(makeCall(), async () => 1))).toMatchObject(away)
+  expect(await catchError(once.execute(makeCall(), async () => 1))).toMatchObject(away)
   const told = await catchError(once.run(pay, { ...call(), deadlineMs: 500 }))
   expect(['store_unavailable', 'outcome_unknown']).toContain(told.code)
 })

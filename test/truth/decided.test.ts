@@ -22,7 +22,7 @@ async function decidedPayment(decision: (typeof DECISIONS)[keyof typeof DECISION
   const name = `truth.decided_${randomUUID()}`
   const pay = operation(name, async (op) => {
     if (till.now === 'vanishes') throw new OnlyonceError('lease_lost')
-    const charge = await op.foreign('charged', {
+    const charge = await op.call('charged', {
       call: () => (till.now === 'loses' ? Promise.reject(new Error('socket hang up')) : saysNotExecuted()),
     })
     return reply(201, { charge })
@@ -58,7 +58,7 @@ describe('an operator who decides what no program knows proves nothing:', () => 
         `UPDATE onlyonce.records SET lease_until = clock_timestamp() - interval '1 minute' WHERE key = $1`,
         [asked.key],
       )
-      const early = operation(pay.name, (op) => op.atomic('refused', saysNotExecuted))
+      const early = operation(pay.name, (op) => op.transaction('refused', saysNotExecuted))
       const other = shop.open()
       // The first takes the record from the owner that vanished, the second what the first has left.
       for (const _ of [1, 2]) expect(await catchError(other.run(early, asked))).toMatchObject(NOT_PROVED)
@@ -67,7 +67,9 @@ describe('an operator who decides what no program knows proves nothing:', () => 
     test.each(['handler', 'transaction'] as const)('by a %s of the same name', async (how) => {
       const { once, call } = await decidedPayment(decision)
       for (const _ of [1, 2])
-        expect(await catchError(once[how](call, saysNotExecuted))).toMatchObject(NOT_PROVED)
+        expect(
+          await catchError(once[how === 'handler' ? 'execute' : how](call, saysNotExecuted)),
+        ).toMatchObject(NOT_PROVED)
     })
   })
 
@@ -81,11 +83,11 @@ describe('an operator who decides what no program knows proves nothing:', () => 
   test('of a handler that vanished', async () => {
     const call = makeCall({ operation: 'truth.decided_handler' })
     const once = shop.open()
-    const stalls = once.handler({ ...call, inProgressMaxMs: 50 }, () => new Promise(() => {}))
+    const stalls = once.execute({ ...call, inProgressMaxMs: 50 }, () => new Promise(() => {}))
     expect(await catchError(stalls)).toMatchObject({ code: 'outcome_unknown' })
     await waitUntil('it is in doubt', async () => (await once.explain(call)).state === 'unknown')
     await operator(once).resolve(call, RETRY)
     for (const _ of [1, 2])
-      expect(await catchError(once.handler(call, saysNotExecuted))).toMatchObject(NOT_PROVED)
+      expect(await catchError(once.execute(call, saysNotExecuted))).toMatchObject(NOT_PROVED)
   })
 })

@@ -25,9 +25,9 @@ function sagaOf(name: string, settle: string, values: unknown[]) {
   const done: string[] = []
   const state = { failing: true }
   const saga = operation(`driver.${name}`, async (op, _: unknown) => {
-    await op.foreign('charged', { call: async () => done.push('charged') })
+    await op.call('charged', { call: async () => done.push('charged') })
     op.compensate('refunded', { call: async () => done.push('refunded') })
-    return await op.atomic('settled', async (tx) => {
+    return await op.transaction('settled', async (tx) => {
       if (state.failing) await tx.query(settle, values)
       await leaveEffect(tx, op.key)
       return reply(201, {})
@@ -88,7 +88,7 @@ test('a statement with too few values is no word that the store is away', async 
 describe('a record that the server refuses is told to the client of an operation without a word of the driver', () => {
   const POST = () => {
     const pay = operation('driver.refused', async (op) => {
-      await op.foreign('charged', { call: async () => 1 })
+      await op.call('charged', { call: async () => 1 })
       return reply(201, {})
     })
     return idempotent(shop.open(), { account, operation: pay }, () => new Response())

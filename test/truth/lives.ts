@@ -178,17 +178,17 @@ function payOf(kind: 'plain' | 'atomic_first') {
   return operation(`truth.${kind}`, async (op, _: unknown) => {
     const { key } = op
     if (kind === 'atomic_first') {
-      await op.atomic('created', (tx) => leaveEffect(tx, key))
-      await op.atomic('reserved', (tx) => leaveEffect(tx, key))
+      await op.transaction('created', (tx) => leaveEffect(tx, key))
+      await op.transaction('reserved', (tx) => leaveEffect(tx, key))
     }
     if (behaviours.get(key)?.given !== 'says_not_executed') await behave(key, 'first')
-    const charge = await op.foreign('charged', {
-      dedupes: behaviours.get(key)?.given !== 'call_in_doubt',
+    const charge = await op.call('charged', {
+      idempotent: behaviours.get(key)?.given !== 'call_in_doubt',
       call: async () => await call(key),
     })
-    await op.foreign('captured', { call: async () => charge })
+    await op.call('captured', { call: async () => charge })
     await behave(key, 'last')
-    return await op.atomic('settled', async (tx) => {
+    return await op.transaction('settled', async (tx) => {
       await leaveEffect(tx, key)
       return reply(201, { charge })
     })

@@ -26,11 +26,13 @@ describe('that nothing was executed is said of a key', () => {
     const once = shop.open()
     for (const protect of ['handler', 'transaction'] as const) {
       const call = makeCall()
-      const error = await catchError(once[protect](call, saysNotExecuted))
+      const error = await catchError(once[protect === 'handler' ? 'execute' : protect](call, saysNotExecuted))
       expect(error).toMatchObject({ code: 'not_executed', executed: 'no' })
       expect((await once.explain(call)).state).toBe('retryable')
       // Of what was left like that, it is still proved.
-      expect(await catchError(once[protect](call, saysNotExecuted))).toMatchObject({ executed: 'no' })
+      expect(
+        await catchError(once[protect === 'handler' ? 'execute' : protect](call, saysNotExecuted)),
+      ).toMatchObject({ executed: 'no' })
     }
   })
 
@@ -39,7 +41,7 @@ describe('that nothing was executed is said of a key', () => {
     const frozen = Object.freeze(notExecuted(new Error('out of stock')))
     for (const protect of ['handler', 'transaction'] as const) {
       const error = await catchError(
-        once[protect](makeCall(), async () => {
+        once[protect === 'handler' ? 'execute' : protect](makeCall(), async () => {
           throw frozen
         }),
       )
@@ -51,7 +53,7 @@ describe('that nothing was executed is said of a key', () => {
     const once = shop.open()
     const call = makeCall()
     const errors = await Promise.all(
-      Array.from({ length: 5 }, () => catchError(once.handler(call, saysNotExecuted))),
+      Array.from({ length: 5 }, () => catchError(once.execute(call, saysNotExecuted))),
     )
     for (const error of errors) expect(error).toMatchObject({ code: 'not_executed', executed: 'no' })
   })
@@ -62,12 +64,12 @@ describe('it is not said of a key', () => {
     const once = shop.open()
     const call = { ...makeCall(), rerunnable: true }
     const threw = new Error('after its effect')
-    const first = once.handler(call, async () => {
+    const first = once.execute(call, async () => {
       await effectOf(call.key)
       throw threw
     })
     expect(await catchError(first)).toBe(threw)
-    const error = await catchError(once.handler(call, saysNotExecuted))
+    const error = await catchError(once.execute(call, saysNotExecuted))
     expect(error).toMatchObject({ code: 'not_applied', executed: 'not_by_this_request' })
     expect(await shop.countEffects(call.key)).toBe(1)
   })
@@ -80,8 +82,12 @@ describe('it is not said of a key', () => {
       const { operation: name, ...asked } = call
       const refuse = operation(name, async () => saysNotExecuted())
       const retry = () =>
-        catchError(how === 'an operation' ? once.run(refuse, asked) : once[how](call, saysNotExecuted))
-      const first = once.handler({ ...call, rerunnable: true }, async () => {
+        catchError(
+          how === 'an operation'
+            ? once.run(refuse, asked)
+            : once[how === 'handler' ? 'execute' : how](call, saysNotExecuted),
+        )
+      const first = once.execute({ ...call, rerunnable: true }, async () => {
         await effectOf(call.key)
         throw new Error('after its effect')
       })
@@ -106,10 +112,10 @@ describe('it is not said of a key', () => {
       const refuse = operation(name, async (op) => {
         runs += 1
         if (runs === 1) await gate.pass()
-        return await op.atomic('refused', saysNotExecuted)
+        return await op.transaction('refused', saysNotExecuted)
       })
       const [one, two] = [shop.open({ operations: [refuse] }), shop.open({ operations: [refuse] })]
-      const first = one.handler({ ...call, rerunnable: true }, async () => {
+      const first = one.execute({ ...call, rerunnable: true }, async () => {
         await effectOf(call.key)
         throw new Error('after its effect')
       })
@@ -170,7 +176,7 @@ describe('it is not said of a key', () => {
     let other: Promise<unknown> = Promise.resolve()
     const error = await catchError(
       one.transaction(call, async () => {
-        other = two.handler(call, async () => {
+        other = two.execute(call, async () => {
           await effectOf(call.key)
           await gate.pass()
         })
@@ -191,7 +197,7 @@ describe('it is not said of a key', () => {
       const asked = { account: 'acct_1', key: makeCall().key, input: null }
       let other: (() => Promise<unknown>) | null = null
       const pay = operation(`truth.duplicate_${how.replaceAll(' ', '_')}`, async (op, _: unknown) =>
-        op.atomic('created', async (tx) => {
+        op.transaction('created', async (tx) => {
           const first = other
           other = null
           if (first === null) {
@@ -223,11 +229,11 @@ describe('it is not said of a key', () => {
     const [outer, inner] = [makeCall(), makeCall()]
     const work = async () => {
       await effectOf(outer.key)
-      await once.handler(inner, saysNotExecuted)
+      await once.execute(inner, saysNotExecuted)
     }
     for (const rerunnable of [true, false]) {
       const call = { ...outer, rerunnable, key: `${outer.key}-${rerunnable}` }
-      const error = await catchError(once.handler(call, work))
+      const error = await catchError(once.execute(call, work))
       expect(error).toMatchObject({ code: rerunnable ? 'unfinished' : 'handler_failed', executed: 'unknown' })
     }
   })
@@ -238,9 +244,9 @@ describe('it is not said of a key', () => {
     const call = makeCall()
     const work = async () => {
       await effectOf(call.key)
-      await closed.handler(makeCall(), async () => 1)
+      await closed.execute(makeCall(), async () => 1)
     }
-    expect(await catchError(once.handler(call, work))).toMatchObject({
+    expect(await catchError(once.execute(call, work))).toMatchObject({
       code: 'handler_failed',
       executed: 'unknown',
       cause: { code: 'closed' },

@@ -52,8 +52,8 @@ describe.each(Object.entries(UNREADABLE))('%s', (name, make) => {
     const once = shop.open()
     let calls = 0
     const pay = operation(`unreadable.${Object.keys(UNREADABLE).indexOf(name)}`, async (op, _: unknown) => {
-      await op.foreign('charged', {
-        dedupes: false,
+      await op.call('charged', {
+        idempotent: false,
         call: async () => {
           calls += 1
           throw make()
@@ -81,11 +81,11 @@ describe.each(Object.entries(UNREADABLE))('%s', (name, make) => {
     expect((await thrownBy(once.transaction(transaction!, throwing))).thrown === thrown).toBe(true)
     expect((await once.explain(transaction!)).state).toBe('retryable')
     const { operation: _, ...asked } = step!
-    const stepping = operation('unreadable.step', (op, _: unknown) => op.atomic('noted', throwing))
+    const stepping = operation('unreadable.step', (op, _: unknown) => op.transaction('noted', throwing))
     expect((await thrownBy(once.run(stepping, asked))).thrown === thrown).toBe(true)
     expect((await once.explain(step!)).state).toBe('retryable')
     expect(await shop.countEffects(call.key)).toBe(0)
-    const handled = once.handler(handler!, async () => {
+    const handled = once.execute(handler!, async () => {
       throw thrown
     })
     expect((await thrownBy(handled)).thrown === thrown).toBe(true)

@@ -122,7 +122,7 @@ export interface Gateway {
   /** How long the other side remembers idempotency keys. */
   readonly keyLifetimeMs: number
   /** How long its lookups may miss what was done. */
-  readonly settleMs: number
+  readonly visibleWithinMs: number
   readonly timeoutMs: number
   /** The longest time that it holds money. */
   readonly holdMaxMs: number
@@ -140,7 +140,7 @@ export interface Gateway {
   lookUp(kind: Movement['kind'], gatewayId: string, signal: AbortSignal): Promise<Charge | null>
   /**
    * What calls of ours with this key have made; of refunds those of this payment, by its name there. Throws where the processor does
-   * not say. Like `find…` it may miss what is younger than `settleMs`.
+   * not say. Like `find…` it may miss what is younger than `visibleWithinMs`.
    */
   lookUpByKey(
     kind: Movement['kind'],

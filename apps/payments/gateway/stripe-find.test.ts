@@ -181,7 +181,7 @@ describe('options', () => {
     [{ secretKey: 'sk_live_1', mode: 'live' }, /only for a sandbox/],
     [{ port: 0 }, /port/],
     [{ timeoutMs: 250 }, /timeoutMs/],
-    [{ settleMs: 0.5 }, /settleMs/],
+    [{ visibleWithinMs: 0.5 }, /visibleWithinMs/],
   ])('refuse %j', (changes, message) => {
     expect(() => stripeGateway({ ...options, ...changes })).toThrow(message)
   })
@@ -191,11 +191,11 @@ describe('options', () => {
       name: 'stripe',
       mode: 'test',
       keyLifetimeMs: 82_800_000,
-      settleMs: 3_900_000,
+      visibleWithinMs: 3_900_000,
       timeoutMs: 10_000,
     })
-    expect(stripeGateway({ ...options, settleMs: 5, timeoutMs: 900 })).toMatchObject({
-      settleMs: 5,
+    expect(stripeGateway({ ...options, visibleWithinMs: 5, timeoutMs: 900 })).toMatchObject({
+      visibleWithinMs: 5,
       timeoutMs: 900,
     })
   })

@@ -72,9 +72,9 @@ function openOnce(): Onlyonce<PostgresTx> {
 
 /** Holds, takes in two parts and gives some back; and holds again, and lets go. */
 const pay = operation('payments.life', async (op, _: null) => {
-  const { timeoutMs, settleMs, keyLifetimeMs } = impatient
-  const limits = { timeoutMs, settleMs, keyLifetimeMs }
-  const held = (await op.foreign('authorized', {
+  const { timeoutMs, visibleWithinMs, keyLifetimeMs } = impatient
+  const limits = { timeoutMs, visibleWithinMs, keyLifetimeMs }
+  const held = (await op.call('authorized', {
     ...limits,
     call: (by) => impatient.authorize(order(), by),
     find: (by) => impatient.findAuthorization(order(), by),
@@ -85,7 +85,7 @@ const pay = operation('payments.life', async (op, _: null) => {
     ['second', 500, true],
   ] as const) {
     const part = { gateway_id: gatewayId, capture: `cap_${step}`, amount, currency: 'EUR', final }
-    await op.foreign(step, {
+    await op.call(step, {
       ...limits,
       call: (by) => impatient.capture(part, by),
       find: (by) => impatient.findCapture(part, by),
@@ -99,18 +99,18 @@ const pay = operation('payments.life', async (op, _: null) => {
     currency: 'EUR',
     reason: null,
   }
-  const refunded = await op.foreign('refunded', {
+  const refunded = await op.call('refunded', {
     ...limits,
     call: (by) => impatient.refund(back, by),
     find: (by) => impatient.findRefund(back, by),
   })
-  const other = (await op.foreign('held', {
+  const other = (await op.call('held', {
     ...limits,
     call: (by) => impatient.authorize(order(), by),
     find: (by) => impatient.findAuthorization(order(), by),
   })) as Authorized
   const leave = { gateway_id: other.gateway_id, reason: null }
-  const left = await op.foreign('left', {
+  const left = await op.call('left', {
     ...limits,
     call: (by) => impatient.void(leave, by),
     find: (by) => impatient.findVoid(leave, by),

@@ -21,7 +21,7 @@ export type { StripeOptions } from './stripe/options.ts'
  * const gateway = stripeGateway({ secretKey: process.env.STRIPE_SECRET_KEY, mode: 'live' })
  */
 export function stripeGateway(options: StripeOptions): Gateway {
-  const { mode, protocol, timeoutMs, settleMs, keyLifetimeMs, ...own } = checkOptions(options)
+  const { mode, protocol, timeoutMs, visibleWithinMs, keyLifetimeMs, ...own } = checkOptions(options)
   const makeStripe = (httpClient: Stripe.HttpClient) =>
     new Stripe(own.secretKey, {
       host: own.host,
@@ -48,7 +48,7 @@ export function stripeGateway(options: StripeOptions): Gateway {
     name: 'stripe',
     mode,
     keyLifetimeMs,
-    settleMs,
+    visibleWithinMs,
     timeoutMs,
     holdMaxMs: STRIPE_LIMITS.holdMaxMs,
     ids: STRIPE_IDS,

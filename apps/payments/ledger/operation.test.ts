@@ -20,10 +20,10 @@ const eur = (amount: number) => ({ amount, currency: 'EUR' })
 /** A hold in one commit, its capture in another. */
 const pay = operation('payments.pay', async (op, { id, amount }: { id: string; amount: number }) => {
   const hold = { kind: 'authorization', source: id }
-  await op.atomic('held', async (tx) => {
+  await op.transaction('held', async (tx) => {
     await post(tx, { account, ...hold, state: 'pending', lines: authorizationLines(eur(amount)) })
   })
-  return op.atomic('captured', async (tx) => {
+  return op.transaction('captured', async (tx) => {
     await reverse(tx, { account, kind: 'release', source: id, of: hold })
     await post(tx, {
       account,
@@ -37,7 +37,7 @@ const pay = operation('payments.pay', async (op, { id, amount }: { id: string; a
 })
 
 const send = operation('transfers.send', async (op, { id, amount }: { id: string; amount: number }) =>
-  op.atomic(
+  op.transaction(
     'debited',
     async (tx) => {
       await lockBalance(tx, account, 'EUR')

@@ -40,15 +40,15 @@ export const capturePaymentWith = (doors: PaymentDoors) =>
       attempt.begins()
       return reserve(tx, op, input, doors)
     }
-    const reserved = await op.atomic('reserved', begin, ONE_AT_A_TIME).finally(() => attempt.hasBegun())
+    const reserved = await op.transaction('reserved', begin, ONE_AT_A_TIME).finally(() => attempt.hasBegun())
     if ('status' in reserved) return reserved
     const gateway = gatewayOf(gateways, op.account)
-    const captured = await op.foreign('captured', {
+    const captured = await op.call('captured', {
       call: (context) => gateway.capture(reserved, context),
       find: (context) => gateway.findCapture(reserved, context),
       ...boundsOf(gateway),
     })
-    return op.atomic(
+    return op.transaction(
       'settled',
       (tx) => settleCapture(tx, op, input.payment, reserved, captured),
       ONE_AT_A_TIME,

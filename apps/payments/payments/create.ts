@@ -47,7 +47,7 @@ export const createPaymentWith = (doors: PaymentDoors) =>
     }
     // A refusal that is not stored does not come back here: the step ends the function.
     const told = () => (refused ? attempt.cameToNothing() : attempt.hasBegun())
-    const created = await op.atomic('created', insert, READ_COMMITTED).finally(told)
+    const created = await op.transaction('created', insert, READ_COMMITTED).finally(told)
     if (created instanceof OperationReply) return created
     const { id } = created
     const gateway = gatewayOf(gateways, op.account)
@@ -62,14 +62,18 @@ export const createPaymentWith = (doors: PaymentDoors) =>
       reference,
     }
     const authorized = await op
-      .foreign('authorized', {
+      .call('authorized', {
         call: (context) => attempt.tries(() => gateway.authorize(order, context)),
         find: (context) => gateway.findAuthorization(order, context),
         ...boundsOf(gateway),
       })
       .finally(() => attempt.hasTried())
     return op
-      .atomic('settled', (tx) => settlePayment(tx, op, id, authorized, windowMs(doors, op)), READ_COMMITTED)
+      .transaction(
+        'settled',
+        (tx) => settlePayment(tx, op, id, authorized, windowMs(doors, op)),
+        READ_COMMITTED,
+      )
       .catch(tellTaken(doors.pool, op, authorized.gateway_id))
   })
 

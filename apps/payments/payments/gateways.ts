@@ -21,6 +21,6 @@ export function gatewayOf(gateways: Gateways, account: string): Gateway {
 }
 
 /** What a step that calls a processor has to know of it. */
-export function boundsOf({ timeoutMs, settleMs, keyLifetimeMs }: Gateway) {
-  return { timeoutMs, settleMs, keyLifetimeMs }
+export function boundsOf({ timeoutMs, visibleWithinMs, keyLifetimeMs }: Gateway) {
+  return { timeoutMs, visibleWithinMs, keyLifetimeMs }
 }

@@ -41,16 +41,16 @@ async function letGo(
     attempt.begins()
     return close(tx, op, doors, id, why)
   }
-  const closed = await op.atomic('closed', begin, ONE_AT_A_TIME).finally(() => attempt.hasBegun())
+  const closed = await op.transaction('closed', begin, ONE_AT_A_TIME).finally(() => attempt.hasBegun())
   if ('status' in closed) return closed
   const gateway = gatewayOf(doors.gateways, op.account)
   const order = { gateway_id: closed.gateway_id, reason }
-  const voided = await op.foreign('voided', {
+  const voided = await op.call('voided', {
     call: (context) => gateway.void(order, context),
     find: (context) => gateway.findVoid(order, context),
     ...boundsOf(gateway),
   })
-  return await op.atomic('settled', (tx) => settleLettingGo(tx, op, id, voided, why), ONE_AT_A_TIME)
+  return await op.transaction('settled', (tx) => settleLettingGo(tx, op, id, voided, why), ONE_AT_A_TIME)
 }
 
 async function close(tx: Queryable, op: Op, { desk }: PaymentDoors, id: string, why: 'canceled' | 'expired') {

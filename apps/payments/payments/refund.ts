@@ -42,17 +42,17 @@ export const refundPaymentWith = (doors: PaymentDoors) =>
       attempt.begins()
       return reserve(tx, op, input, doors)
     }
-    const reserved = await op.atomic('reserved', begin, ONE_AT_A_TIME).finally(() => attempt.hasBegun())
+    const reserved = await op.transaction('reserved', begin, ONE_AT_A_TIME).finally(() => attempt.hasBegun())
     if ('status' in reserved) return reserved
     const gateway = gatewayOf(gateways, op.account)
     const order = { account: op.account, reason: input.reason, ...reserved }
-    const refunded = await op.foreign('refunded', {
+    const refunded = await op.call('refunded', {
       call: (context) => gateway.refund(order, context),
       find: (context) => gateway.findRefund(order, context),
       ...boundsOf(gateway),
     })
     return op
-      .atomic('settled', (tx) => settleRefund(tx, op, input.payment, reserved, refunded), ONE_AT_A_TIME)
+      .transaction('settled', (tx) => settleRefund(tx, op, input.payment, reserved, refunded), ONE_AT_A_TIME)
       .catch(tellTaken(doors.pool, op, refunded.gateway_id))
   })
 

@@ -32,7 +32,7 @@ export function clientOf(gateway: GatewayProcess, options: Partial<StripeOptions
     port,
     protocol: 'http',
     timeoutMs: 2_000,
-    settleMs: 1_000,
+    visibleWithinMs: 1_000,
     ...options,
   })
 }

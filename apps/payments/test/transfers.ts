@@ -102,9 +102,9 @@ export function interrupted<Input, T>(
   before: (place: string) => Promise<void>,
 ): Operation<Input, unknown> {
   return operation(name, (op, input: Input) => {
-    const atomic: Op['atomic'] = async (step, work, options) => {
+    const transaction: Op['transaction'] = async (step, work, options) => {
       await before(step)
-      return await op.atomic(step, work, options)
+      return await op.transaction(step, work, options)
     }
     const undo: Op['undo'] = async (reply) => {
       await before('undo')
@@ -112,7 +112,7 @@ export function interrupted<Input, T>(
     }
     const watched = new Proxy(op, {
       get: (target, member) => {
-        if (member === 'atomic') return atomic
+        if (member === 'transaction') return transaction
         if (member === 'undo') return undo
         const value: unknown = Reflect.get(target, member, target)
         return typeof value === 'function' ? value.bind(target) : value

@@ -38,7 +38,7 @@ export function makeCreateTransfer({ emit }: Pick<Outbox, 'emit'>): Operation<Cr
   return operation('transfers.create', async (op, input: CreateTransfer) => {
     const { account } = op
     const destination = destinationOf(account, input.destination)
-    const debited = await op.atomic('debited', (tx) => debit(tx, account, destination, input), WAITING)
+    const debited = await op.transaction('debited', (tx) => debit(tx, account, destination, input), WAITING)
     if (debited instanceof OperationReply) return debited
     const { id } = debited
     const aggregate = `transfer:${id}`
@@ -52,7 +52,7 @@ export function makeCreateTransfer({ emit }: Pick<Outbox, 'emit'>): Operation<Cr
     // The receiver hears of it in the commit in which it arrives, as its account is not touched again.
     const payload = presentReceived(account, debited)
     const received = { account: destination, aggregate, payload }
-    const { credited } = await op.atomic(
+    const { credited } = await op.transaction(
       'credited',
       async (tx) => {
         if ((await findAccount(tx, destination)) === null) return { credited: false }
@@ -74,7 +74,7 @@ export function makeCreateTransfer({ emit }: Pick<Outbox, 'emit'>): Operation<Cr
       await emit(tx, { ...received, type: 'transfer.recalled' })
     })
 
-    return await op.atomic('settled', async (tx) => {
+    return await op.transaction('settled', async (tx) => {
       const transfer = presentTransfer(await end(tx, account, id, 'succeeded', null))
       await op.emit(tx, 'transfer.succeeded', withoutMetadata(transfer), { aggregate })
       return reply(201, transfer, { location: `/v1/transfers/${id}` })

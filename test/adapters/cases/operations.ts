@@ -11,8 +11,8 @@ const newName = () => `things.operation_${++names}`
 export const operations = topic('Durable operations', (one) => {
   one('an operation answers the request, and no handler runs', async (bench) => {
     const create = operation(newName(), async (op, input: { amount: number }) => {
-      const charge = await op.foreign('charged', { call: async ({ key }) => ({ key, ...input }) })
-      return op.atomic('settled', async (tx) => {
+      const charge = await op.call('charged', { call: async ({ key }) => ({ key, ...input }) })
+      return op.transaction('settled', async (tx) => {
         await leaveEffect(tx, op.key)
         return reply(201, { charge: charge.key, amount: charge.amount }, { Location: '/things/1' })
       })
@@ -106,8 +106,8 @@ export const operations = topic('Durable operations', (one) => {
   one('a call that was not executed is 503, and the retry goes on', async (bench) => {
     let busy = true
     const create = operation(newName(), async (op, _: unknown) => {
-      await op.atomic('noted', (tx) => leaveEffect(tx, op.key))
-      const charge = await op.foreign('charged', {
+      await op.transaction('noted', (tx) => leaveEffect(tx, op.key))
+      const charge = await op.call('charged', {
         call: async () => {
           if (busy) throw notExecuted(new Error('429'))
           return 'ch_1'
@@ -128,8 +128,8 @@ export const operations = topic('Durable operations', (one) => {
   one('an outcome in doubt is 409 with an own type, and never runs again by itself', async (bench) => {
     let calls = 0
     const create = operation(newName(), async (op, _: unknown) => {
-      await op.foreign('charged', {
-        dedupes: false,
+      await op.call('charged', {
+        idempotent: false,
         call: async () => {
           calls += 1
           throw new Error('socket hang up')
@@ -146,7 +146,7 @@ export const operations = topic('Durable operations', (one) => {
 
   one('"not now" runs again, a decline replays', async (bench) => {
     const create = operation(newName(), (op, { status }: { status: number }) =>
-      op.atomic('noted', async (tx) => {
+      op.transaction('noted', async (tx) => {
         await leaveEffect(tx, op.key)
         return reply(status, { status })
       }),
@@ -168,7 +168,7 @@ export const operations = topic('Durable operations', (one) => {
   one('what an operation throws is for the framework, and its key goes on', async (bench) => {
     let broken = true
     const create = operation(newName(), (op, _: unknown) =>
-      op.atomic('noted', async (tx) => {
+      op.transaction('noted', async (tx) => {
         await leaveEffect(tx, op.key)
         if (broken) throw new Error('a bug')
         return reply(201, { ok: true })

@@ -10,7 +10,7 @@ export const STRIPE_LIMITS = {
   /** Stripe keeps keys for at least 24 hours. An hour less, for clocks and for calls that are still on their way. */
   keyLifetimeMs: 23 * 60 * 60 * 1_000,
   /** Its search is behind by up to a minute, and by up to an hour when it has trouble, as its documentation says. */
-  settleMs: 65 * 60 * 1_000,
+  visibleWithinMs: 65 * 60 * 1_000,
   /** Connections at once. Who waits for one has sent nothing. */
   socketsMax: 256,
   socketsIdleMax: 32,

@@ -11,7 +11,7 @@ export interface StripeOptions {
   /** `http` only in test mode, for a sandbox: the key goes over the wire as it is. */
   readonly protocol?: 'http' | 'https'
   readonly timeoutMs?: number
-  readonly settleMs?: number
+  readonly visibleWithinMs?: number
   readonly keyLifetimeMs?: number
   /** What payments are made with. */
   readonly paymentMethodTypes?: readonly string[]
@@ -25,7 +25,7 @@ export type CheckedOptions = Required<Omit<StripeOptions, 'paymentMethodTypes'>>
 export function checkOptions(options: StripeOptions): CheckedOptions {
   const { secretKey, mode, host = STRIPE_HOST, protocol = 'https' } = options
   const { port = protocol === 'https' ? 443 : 80, paymentMethodTypes = ['card'] } = options
-  const { timeoutMs, settleMs, keyLifetimeMs } = { ...STRIPE_LIMITS, ...definedOnly(options) }
+  const { timeoutMs, visibleWithinMs, keyLifetimeMs } = { ...STRIPE_LIMITS, ...definedOnly(options) }
   if (mode !== 'test' && mode !== 'live') refuse('mode is test or live')
   const kind = /^(?:sk|rk)_(test|live)_[\x21-\x7e]+$/.exec(secretKey ?? '')?.[1]
   if (kind === undefined) refuse('secretKey begins with sk_test_, rk_test_, sk_live_ or rk_live_')
@@ -34,7 +34,7 @@ export function checkOptions(options: StripeOptions): CheckedOptions {
   if (protocol === 'http' && (mode === 'live' || host === STRIPE_HOST))
     refuse('protocol http is only for a sandbox')
   if (!Number.isInteger(port) || port < 1 || port > 65_535) refuse('port is a number from 1 to 65535')
-  for (const [name, value] of Object.entries({ timeoutMs, settleMs, keyLifetimeMs })) {
+  for (const [name, value] of Object.entries({ timeoutMs, visibleWithinMs, keyLifetimeMs })) {
     if (!Number.isSafeInteger(value) || value < 1) refuse(`${name} is a whole number of milliseconds`)
   }
   if (timeoutMs <= STRIPE_LIMITS.timeoutMarginMs) {
@@ -47,7 +47,7 @@ export function checkOptions(options: StripeOptions): CheckedOptions {
     port,
     protocol,
     timeoutMs,
-    settleMs,
+    visibleWithinMs,
     keyLifetimeMs,
     paymentMethodTypes: [...paymentMethodTypes],
   }
@@ -55,10 +55,10 @@ export function checkOptions(options: StripeOptions): CheckedOptions {
 
 const STRIPE_HOST = 'api.stripe.com'
 
-function definedOnly({ timeoutMs, settleMs, keyLifetimeMs }: StripeOptions) {
+function definedOnly({ timeoutMs, visibleWithinMs, keyLifetimeMs }: StripeOptions) {
   return {
     ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(settleMs !== undefined && { settleMs }),
+    ...(visibleWithinMs !== undefined && { visibleWithinMs }),
     ...(keyLifetimeMs !== undefined && { keyLifetimeMs }),
   }
 }

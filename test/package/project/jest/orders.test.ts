@@ -54,5 +54,5 @@ test('an order that is sent twice is made once', async () => {
 test('errors and transactions are those of the package', async () => {
   expect(notExecuted()).toBeInstanceOf(OnlyonceError)
   const call = { account: 'acct_1', operation: 'orders.count', key: 'another-key-of-jest' }
-  expect(await once.handler(call, async () => ({ n: 1 }))).toEqual({ outcome: 'executed', value: { n: 1 } })
+  expect(await once.execute(call, async () => ({ n: 1 }))).toEqual({ outcome: 'executed', value: { n: 1 } })
 })

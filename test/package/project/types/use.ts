@@ -18,7 +18,7 @@ const once = onlyonce({ store: postgres({ pool }), secret: 'secret' })
 const account = () => 'acct_1'
 
 export const pay = operation('payments.create', async (op, input: { readonly amount: number }) =>
-  op.atomic('created', async (tx) => {
+  op.transaction('created', async (tx) => {
     await tx.query('SELECT $1::int', [input.amount])
     return reply(201, { amount: input.amount })
   }),
