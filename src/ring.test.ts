@@ -13,7 +13,14 @@ describe('keyRing', () => {
 
   it('takes several, one of them current', () => {
     const ring = keyRing(
-      { current: 'b', keys: { a: SECRET, b: Buffer.alloc(40), __proto__x: SECRET } },
+      {
+        current: 'b',
+        keys: {
+          a: SECRET,
+          b: Buffer.alloc(40), // biome-ignore lint/style/useNamingConvention: a name that looks like a member of every object
+          __proto__x: SECRET,
+        },
+      },
       'reply',
     )
     expect(ring.currentId).toBe('b')
