@@ -31,6 +31,7 @@ const CLOCKS_ALLOWED = [
   'src/store/event-id.ts',
   'src/observe/stopwatch.ts',
   'src/webhooks/clock.ts',
+  'src/client/clock.ts',
   'src/testing/',
   'src/store/embedded/',
   'src/store/memory/index.ts',

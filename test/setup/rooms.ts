@@ -53,6 +53,9 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'limits/': [...PLUMBING, 'store', 'boundary'],
   webhooks: [...FRONT, 'requests', 'engine', 'onlyonce', 'worker', 'outbox'],
   index: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND],
+  // Loaded by browsers: nothing of the server.
+  client: [],
+  react: ['client'],
   testing: [...FRONT, 'onlyonce', 'boundary', 'adapters', ...BACKGROUND, 'index'],
 }
 
@@ -66,6 +69,7 @@ export const OPTIONAL: Readonly<Record<string, string>> = {
   '@nestjs/core': 'src/adapters/nest/',
   rxjs: 'src/adapters/nest/',
   'rate-limiter-flexible': 'src/limits/',
+  react: 'src/react/',
 }
 
 /** Where thrown values are read: the place itself, one that catches every error, and what meets no errors but those of Node. */
@@ -75,4 +79,5 @@ export const READS_THROWN = [
   'src/webhooks/post.ts',
   'src/store/embedded/',
   'src/testing/',
+  'src/client/thrown.ts',
 ]
