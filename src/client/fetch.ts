@@ -39,7 +39,13 @@ export function idempotentFetch(options: ClientOptions = {}): IdempotentFetch {
     const place =
       typeof statusUrl === 'string' ? statusUrl.replace('{key}', encodeURIComponent(key)) : statusUrl(key)
     const { url, headers } = await prepare(place, {}, await headersOf(), base)
-    return await readStatus(await client.fetch(url, { headers }), key)
+    const ending = new AbortController()
+    const timer = setTimeout(() => ending.abort(), options.attemptTimeoutMs ?? 30_000)
+    try {
+      return await readStatus(await client.fetch(url, { headers, signal: ending.signal }), key)
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   const client: Client = {

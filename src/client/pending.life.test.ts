@@ -27,6 +27,7 @@ type Command =
   | { readonly kind: 'taps'; readonly payloads: readonly string[]; readonly fate: Fate }
   | { readonly kind: 'crash'; readonly tab: number; readonly payload: string; readonly executed: boolean }
   | { readonly kind: 'reload'; readonly tab: number; readonly resume: boolean }
+  | { readonly kind: 'meanwhile'; readonly tab: number; readonly taps: readonly (readonly [string, Fate])[] }
 
 const tab = fc.integer({ min: 0, max: 1 })
 const payload = fc.constantFrom('tea', 'coffee')
@@ -43,6 +44,11 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   fc.record({ kind: fc.constant('crash' as const), tab, payload, executed: fc.boolean() }),
   fc.record({ kind: fc.constant('reload' as const), tab, resume: fc.boolean() }),
+  fc.record({
+    kind: fc.constant('meanwhile' as const),
+    tab,
+    taps: fc.array(fc.tuple(payload, fate), { minLength: 1, maxLength: 3 }),
+  }),
 )
 
 class World {
@@ -52,6 +58,7 @@ class World {
   readonly #executed = new Map<string, boolean>()
   /** Keys that were sent, and whose outcome no page has heard. */
   readonly #unsettled = new Set<string>()
+  readonly #heard = new Set<string>()
   readonly #statusIsAway: boolean
   #loads = 0
   readonly #pages: ReturnType<World['load']>[]
@@ -70,7 +77,12 @@ class World {
       setItem: async (name, value) => (page.alive ? this.#storage.setItem(name, value) : await never()),
       removeItem: async (name) => (page.alive ? this.#storage.removeItem(name) : await never()),
     }
-    const status = async (key: string) => (page.alive ? this.#status(key) : await never())
+    // The answer takes its time on the way.
+    const status = async (key: string) => {
+      const told = page.alive ? this.#status(key) : await never()
+      for (let n = 0; n < 200; n++) await null
+      return told
+    }
     const around = { navigator: { locks: this.#locks.of(id) } }
     const action = pendingIn(makeTab(around), 'checkout', { storage, user: 'usr_1', status })
     const end = () => {
@@ -82,7 +94,7 @@ class World {
   #status(key: string): KeyStatus {
     if (this.#statusIsAway) throw new Error('away')
     const executed = this.#executed.get(key)
-    if (executed !== undefined) this.#unsettled.delete(key)
+    if (executed !== undefined) this.#hear(key)
     const told = executed === undefined ? 'unknown' : executed ? 'yes' : 'no'
     const state = executed === undefined ? 'none' : 'completed'
     return { key, state, executed: told, status: null, location: null, detail: '' }
@@ -95,7 +107,12 @@ class World {
     expect(others, 'two keys while one is unsettled').toEqual([])
     if (this.#unsettled.has(key)) expect(resumed).toBe(true)
     this.#payloads.set(key, payload)
-    this.#unsettled.add(key)
+    if (!this.#heard.has(key)) this.#unsettled.add(key)
+  }
+
+  #hear(key: string): void {
+    this.#heard.add(key)
+    this.#unsettled.delete(key)
   }
 
   #send(turn: ActionTurn, payload: string, fate: Fate): { status: number } {
@@ -112,7 +129,7 @@ class World {
     const executed = before ?? fate !== 'declined'
     this.#executed.set(key, executed)
     if (fate === 'answer lost') throw new OutcomeUnknown({ code: 'no_answer', key })
-    this.#unsettled.delete(key)
+    this.#hear(key)
     if (fate === 'reply not kept' && executed) throw new Executed({ code: 'reply_not_kept', key })
     return { status: executed ? 201 : 402 }
   }
@@ -167,6 +184,15 @@ class World {
         this.#reload(command.tab)
         if (command.resume) await this.#pages[command.tab]!.action.resume()
         return
+      case 'meanwhile': {
+        // One tab asks what is unsettled while the other one taps, and once more.
+        const { tab, taps } = command
+        const tapAll = async () => {
+          for (const [payload, fate] of taps) await this.#tap(1 - tab, payload, fate)
+        }
+        await Promise.all([this.#pages[tab]!.action.resume(), tapAll()])
+        return
+      }
       default:
         return command satisfies never
     }

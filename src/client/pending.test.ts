@@ -188,6 +188,8 @@ describe('an edited payload', () => {
 })
 
 describe('after a load', () => {
+  afterEach(() => vi.useRealTimers())
+
   it('an unsettled action is told with its status, and nothing is sent', async () => {
     const { page, sent, keys } = browser()
     expect(await page().resume()).toBeNull()
@@ -200,7 +202,7 @@ describe('after a load', () => {
     expect(open).toMatchObject({ key: keys()[0], status: { state: 'none' } })
     const done = await page({ status: statusOf('yes') }).resume()
     expect(done).toMatchObject({ key: keys()[0], status: { executed: 'yes' } })
-    expect(await page().resume()).toBeNull()
+    await vi.waitFor(async () => expect(await page().resume()).toBeNull())
     expect(sent.length).toBe(1)
     await page().tap(ORDER)
     expect(new Set(keys()).size).toBe(2)
@@ -212,6 +214,27 @@ describe('after a load', () => {
     vi.useFakeTimers({ now: Date.now() + 10 * 365 * 86_400_000, toFake: ['Date'] })
     await page().tap(ORDER)
     expect(new Set(keys()).size).toBe(1)
+  })
+
+  it('leaves nothing behind, a while after its outcome is known', async () => {
+    vi.useFakeTimers()
+    const storage = memoryStorage()
+    const names = new Set<string>()
+    const setItem = (name: string, value: string) => {
+      names.add(name)
+      storage.setItem(name, value)
+    }
+    const { page } = browser({ ...storage, setItem })
+    const kept = () => Promise.all([...names].map((name) => storage.getItem(name)))
+    await page().tap(ORDER)
+    expect((await kept())[0]).toMatch(/"yes"/)
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await kept()).toEqual([null])
+    // What is unsettled stays, also where an earlier outcome was to be forgotten.
+    await page().tap(ORDER)
+    await expect(page().tap(ORDER, fail(unknown()))).rejects.toThrow()
+    await vi.advanceTimersByTimeAsync(100_000_000)
+    expect((await kept())[0]).toMatch(/"open"/)
   })
 
   it('is settled by what its caller has found out', async () => {

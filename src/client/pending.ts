@@ -82,6 +82,11 @@ interface Kept {
   readonly state: 'open' | 'free' | 'yes' | 'no'
 }
 
+/** How long an outcome is kept for tabs that wait. */
+const KEPT_MS = 10_000
+
+const isSettled = ({ state }: Kept) => state === 'yes' || state === 'no'
+
 /**
  * Keeps the key of an action until its outcome is known. `name` says what the action is about, such as `checkout:cart-42`.
  *
@@ -123,14 +128,37 @@ export function pendingIn(tab: Tab, name: string, options: PendingActionOptions)
   const write = async (item: string, kept: Kept) => await storage.setItem(item, JSON.stringify(kept))
 
   /** Notes an outcome. Where that fails the key stays open, and the same payload gets the stored answer. */
-  const note = (item: string, kept: Kept, state: Kept['state']) =>
-    write(item, { ...kept, state }).catch(() => {})
+  async function note(item: string, kept: Kept, state: Kept['state']): Promise<void> {
+    await write(item, { ...kept, state }).catch(() => {})
+    if (state !== 'free') forgetLater(item, kept.key)
+  }
 
-  /** What is known of a key that is open. */
+  /** Asks for the outcome of a key that is open. Its caller has the turn. */
   async function learn(item: string, kept: Kept): Promise<KeyStatus | null> {
     const status = (await options.status?.(kept.key)) ?? null
     if (status !== null && status.executed !== 'unknown') await note(item, kept, status.executed)
     return status
+  }
+
+  /** Does something with what is kept, while no other tab or click changes it. */
+  async function inTurn(item: string, work: (kept: Kept | null) => unknown): Promise<void> {
+    const { release } = await tab.turn(item)
+    try {
+      await work(await read(item, false).catch(() => null))
+    } finally {
+      release()
+    }
+  }
+
+  /** Tabs that wait read an outcome at once. It is removed then, so that storages do not grow. */
+  function forgetLater(item: string, key: string): void {
+    const timer = setTimeout(() => {
+      const forget = (kept: Kept | null) =>
+        kept?.key === key && isSettled(kept) ? storage.removeItem(item) : undefined
+      inTurn(item, forget).catch(() => {})
+    }, KEPT_MS)
+    // In Node.js: no process waits for that.
+    ;(timer as { unref?(): void }).unref?.()
   }
 
   /** Another payload may not have a key while this one may have been executed. */
@@ -212,18 +240,22 @@ export function pendingIn(tab: Tab, name: string, options: PendingActionOptions)
       const item = itemOf()
       const kept = await read(item, false)
       if (kept?.state !== 'open') return null
-      return { key: kept.key, status: await learn(item, kept).catch(() => null) }
+      const { key } = kept
+      const status = (await options.status?.(key).catch(() => null)) ?? null
+      const executed = status?.executed ?? 'unknown'
+      if (executed !== 'unknown') {
+        // Another tab may have gone on meanwhile. The page need not wait for it.
+        const settle = (now: Kept | null) =>
+          now?.key === key && now.state === 'open' ? note(item, now, executed) : undefined
+        inTurn(item, settle).catch(() => {})
+      }
+      return { key, status }
     },
     async settle(executed) {
       const item = itemOf()
-      const { release } = await tab.turn(item)
-      try {
-        const kept = await read(item, false).catch(() => null)
-        if (kept === null) await storage.removeItem(item)
-        else await write(item, { ...kept, state: executed })
-      } finally {
-        release()
-      }
+      await inTurn(item, (kept) =>
+        kept === null ? storage.removeItem(item) : write(item, { ...kept, state: executed }),
+      )
     },
   }
 }
