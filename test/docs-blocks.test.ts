@@ -28,6 +28,7 @@ const BY_IMPORT = {
 }
 const BY_PAGE: Readonly<Record<string, string>> = {
   'docs/gateways.md': 'service',
+  'docs/guides/clients.md': 'client',
   'docs/keys.md': 'web',
   'docs/ledger.md': 'service',
   'docs/limits.md': 'fastify',

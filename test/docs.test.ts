@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
+import { answerRows } from '../build/client-answers-table.ts'
 import { POLICY_NAMES } from '../src/boundary/index.ts'
 import { OPTIONS } from '../src/door-options.ts'
 import { ERRORS } from '../src/errors.ts'
@@ -38,6 +39,30 @@ it('docs/problems.md has a section for every error, with the anchor that its typ
 it('docs/http.md has every option of a route, and no other', () => {
   const told = [...read('docs/http.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
   expect(told).toEqual(Object.keys(POLICY_NAMES))
+})
+
+it('docs/guides/clients.md has the table of answers', () => {
+  const rows = read('docs/guides/clients.md')
+    .split('\n')
+    .filter((line) => /^\| (?:waits|sends|stops)/.test(line))
+  expect(rows).toEqual(answerRows())
+})
+
+it('docs/guides/clients.md has every option of the client with its default', () => {
+  const source = read('src/client/options.ts')
+  const membersOf = (name: string) => {
+    const body = source.slice(source.indexOf(`export interface ${name} `)).split('\n}\n')[0]!
+    const found = [...body.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*readonly (\w+)\?:/g)]
+    return found.map(([, comment, option]) => [option, /@default (.*)/.exec(comment!)?.[1] ?? 'none'])
+  }
+  const expected = ['Hooks', 'Patience', 'ClientOptions', 'CallOptions'].flatMap(membersOf)
+  const told = [...read('docs/guides/clients.md').matchAll(/^\| `([a-z]\w+)` \| (.*?) \| /gm)].filter(
+    ([, name]) => expected.some(([option]) => option === name),
+  )
+  const plain = (text = '') => text.replaceAll('`', '')
+  expect(told.map(([, name, value]) => [name, plain(value)])).toEqual(
+    expected.map(([name, value]) => [name, plain(value)]),
+  )
 })
 
 it('docs/state-machine.md draws the edges of src/record', () => {

@@ -3,6 +3,7 @@ import express from 'express'
 import { fastify } from 'fastify'
 import { Hono } from 'hono'
 import { OnlyonceError, onlyonce, operation, reply } from 'onlyonce'
+import { idempotentFetch, OutcomeUnknown, pendingAction } from 'onlyonce/client'
 import { idempotent as protectExpress } from 'onlyonce/express'
 import { idempotency, idempotent as protectFastify } from 'onlyonce/fastify'
 import { idempotent as protectFetch } from 'onlyonce/fetch'
@@ -53,3 +54,11 @@ export async function work(tx: PostgresTx): Promise<number> {
 }
 
 export const receive: unknown = receiveWebhook
+
+const send: typeof fetch = idempotentFetch({ baseUrl: 'https://api.example.com' })
+const checkout = pendingAction('checkout', { user: null })
+export const paid = checkout.run({ amount: 1 }, async ({ key }) => {
+  const response = await send('/v1/payments', { method: 'POST', headers: { 'idempotency-key': key } })
+  if (response.status === 409) throw new OutcomeUnknown({ code: 'in_progress' })
+  return response.ok
+})
