@@ -463,7 +463,7 @@ describe('patience', () => {
       onAttempt: () => {
         throw new Error('a')
       },
-      onWaiting: () => {
+      onWaiting: async () => {
         throw new Error('b')
       },
     }
@@ -477,6 +477,7 @@ describe('patience', () => {
 
   it('refuses what is no setting', async () => {
     expect(() => idempotentFetch({ api: 'square' as 'stripe' })).toThrow(TypeError)
+    expect(() => idempotentFetch({ maxRetry: 1 } as ClientOptions)).toThrow(/maxRetry\. There are: api/)
     const { pay, requests } = server([paid()])
     await expect(pay(URL_, { ...POST, maxRetries: -1 })).rejects.toThrow(TypeError)
     await expect(pay(URL_, { ...POST, deadlineMs: Number.NaN })).rejects.toThrow(TypeError)
@@ -544,6 +545,16 @@ describe('the key', () => {
     const none = pay(URL_, { ...POST, key: () => Promise.reject(new Error('no')) })
     expect(await failed(none)).toMatchObject({ name: 'NotExecuted', code: 'no_key', cause: new Error('no') })
     expect(requests.length).toBe(2)
+  })
+
+  it('is the one in the header, as with fetch', async () => {
+    for (const api of ['onlyonce', 'draft'] as const) {
+      for (const text of ['key-of-mine-1', '"key-of-mine-1"']) {
+        const { pay } = server([new Response('', { status: 403 })], { api })
+        const error = await failed(pay(URL_, { ...POST, headers: { 'Idempotency-Key': text } }))
+        expect(error).toMatchObject({ name: 'OutcomeUnknown', key: 'key-of-mine-1' })
+      }
+    }
   })
 
   it.each([

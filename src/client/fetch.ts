@@ -8,6 +8,9 @@ import { type KeyStatus, readKeyStatus } from './status.ts'
 import { tell } from './thrown.ts'
 import { randomKey } from './uuid.ts'
 
+const NAMES =
+  'api attemptTimeoutMs baseUrl circuitBreaker deadlineHeader deadlineMs fetch headers initialDelayMs maxDelayMs maxRetries onAttempt onWaiting readStatus retryBudget statusUrl'
+
 /** Origins whose trouble is remembered. A client talks to one or a few. */
 const ORIGINS_MAX = 100
 
@@ -27,6 +30,10 @@ const ORIGINS_MAX = 100
  * }
  */
 export function idempotentFetch(options: ClientOptions = {}): IdempotentFetch {
+  for (const name of Object.keys(options)) {
+    if (!NAMES.split(' ').includes(name))
+      throw new TypeError(`There is no option ${name}. There are: ${NAMES}`)
+  }
   const { baseUrl, retryBudget, circuitBreaker, headers: usual, api = 'onlyonce' } = options
   const convention = typeof api === 'object' ? api : CONVENTIONS[api]
   if (convention === undefined) throw new TypeError(`There is no preset ${api}.`)
@@ -86,7 +93,9 @@ export function idempotentFetch(options: ClientOptions = {}): IdempotentFetch {
       onWaiting: (ms, why) => tell([options.onWaiting, onWaiting], ms, why),
     }
     const run = (key: string, resumed: boolean) => runCall(client, request, key, resumed, patience, hooks)
-    if (action === undefined) return await run(await keyOf(key), resumed ?? typeof key === 'string')
+    // A key in the header counts too, as it would with fetch.
+    const chosen = key ?? headers.get(convention.keyHeader)?.replace(/^"(.*)"$/, '$1')
+    if (action === undefined) return await run(await keyOf(chosen), resumed ?? typeof chosen === 'string')
     const payload = [method, url, typeof body === 'string' ? body : Array.from(body ?? [])]
     const sent = await action.run(payload, (turn) => run(turn.key, turn.resumed))
     // Two taps may share one flight, and each of them reads the body.

@@ -27,9 +27,9 @@ export interface Attempt {
 /** Hooks for a user interface. What a hook throws is reported, and changes nothing about the call. */
 export interface Hooks {
   /** After each attempt. */
-  readonly onAttempt?: (attempt: Attempt) => void
+  readonly onAttempt?: (attempt: Attempt) => unknown
   /** Before each wait. */
-  readonly onWaiting?: (ms: number, why: WhyWaiting) => void
+  readonly onWaiting?: (ms: number, why: WhyWaiting) => unknown
 }
 
 /** How long and how often one call is tried. */
@@ -126,7 +126,7 @@ export interface CallOptions extends Hooks, Patience {
   /**
    * The key of this action. A function is asked once, before the first attempt, for example for a key that the server issues.
    *
-   * @default a random UUID
+   * @default that of the header, or a random UUID
    */
   readonly key?: string | (() => string | Promise<string>)
   /**

@@ -208,6 +208,29 @@ describe('after a load', () => {
     expect(new Set(keys()).size).toBe(2)
   })
 
+  it('settles only what it has asked about, also where the answer comes late', async () => {
+    const { page, keys } = browser()
+    await expect(page().tap(ORDER, fail(unknown()))).rejects.toThrow()
+    let answer = () => {}
+    const asked = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const status = async (key: string) => {
+      await asked
+      return await statusOf('yes')(key)
+    }
+    const slow = page({ status })
+    const resuming = slow.resume()
+    // Meanwhile another page goes on: the first one is settled, and the next one in doubt.
+    await page().tap(ORDER)
+    await expect(page().tap(ORDER, fail(unknown()))).rejects.toThrow()
+    answer()
+    expect(await resuming).toMatchObject({ key: keys()[0] })
+    await slow.tap(ORDER)
+    expect(keys()[2]).not.toBe(keys()[0])
+    expect(keys()[3]).toBe(keys()[2])
+  })
+
   it('never expires by the clock', async () => {
     const { page, keys } = browser()
     await expect(page().tap(ORDER, fail(unknown()))).rejects.toThrow()

@@ -13,16 +13,13 @@ export function wasNeverSent(thrown: unknown): boolean {
   }
 }
 
-/** Calls hooks of the caller's. What one throws is the page's to hear, and must not end a payment. */
+/** Calls hooks of the caller's. What one throws, now or later, is the page's to hear, and must not end a payment or a process. */
 export function tell<T extends unknown[]>(
-  hooks: readonly (((...given: T) => void) | undefined)[],
+  hooks: readonly (((...given: T) => unknown) | undefined)[],
   ...given: T
 ): void {
-  for (const hook of hooks) {
-    try {
-      hook?.(...given)
-    } catch (thrown) {
-      ;(globalThis as { reportError?: (thrown: unknown) => void }).reportError?.(thrown)
-    }
-  }
+  for (const hook of hooks) (async () => hook?.(...given))().catch(report)
 }
+
+const report = (thrown: unknown) =>
+  (globalThis as { reportError?: (thrown: unknown) => void }).reportError?.(thrown)

@@ -127,7 +127,8 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
         to: `now !== null ? note(item, kept, executed)`,
       },
     ],
-    tests: [LIFE],
+    tests: [PENDING],
+    only: 'answer comes late',
   },
   {
     name: 'take any failure of a page for the end of its action',
