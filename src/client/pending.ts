@@ -106,8 +106,7 @@ export function pendingIn(tab: Tab, name: string, options: PendingActionOptions)
   /** Neither the name nor the user can be read from it. */
   const itemOf = () => {
     const user = typeof options.user === 'function' ? options.user() : options.user
-    const item = `onlyonce.${sha256(JSON.stringify([name, user])).slice(0, 32)}`
-    return item
+    return `onlyonce.${sha256(JSON.stringify([name, user])).slice(0, 32)}`
   }
 
   /** What is kept, here or in another tab: one that is open counts before all others. */
@@ -130,12 +129,15 @@ export function pendingIn(tab: Tab, name: string, options: PendingActionOptions)
   /** Notes an outcome. Where that fails the key stays open, and the same payload gets the stored answer. */
   async function note(item: string, kept: Kept, state: Kept['state']): Promise<void> {
     await write(item, { ...kept, state }).catch(() => {})
+    tab.tellOthers(item, JSON.stringify({ ...kept, state }), storage)
     if (state !== 'free') forgetLater(item, kept.key)
   }
 
+  const ask = async (key: string) => (await options.status?.(key)) ?? null
+
   /** Asks for the outcome of a key that is open. Its caller has the turn. */
   async function learn(item: string, kept: Kept): Promise<KeyStatus | null> {
-    const status = (await options.status?.(kept.key)) ?? null
+    const status = await ask(kept.key)
     if (status !== null && status.executed !== 'unknown') await note(item, kept, status.executed)
     return status
   }
@@ -195,11 +197,12 @@ export function pendingIn(tab: Tab, name: string, options: PendingActionOptions)
     if (same && (before.state === 'open' || before.state === 'free' || waited)) {
       const kept: Kept = { ...before, state: 'open' }
       const resumed = before.state !== 'free'
-      if (before.state !== 'open')
-        await write(item, kept).catch((cause) => refuse(before.key, resumed, cause))
+      // Also where it is open already: it may be kept by another tab alone.
+      await write(item, kept).catch((cause) => refuse(before.key, resumed, cause))
       return { kept, resumed }
     }
-    const key = await Promise.resolve(options.makeKey?.() ?? randomKey()).catch((cause) => {
+    const making = async () => (await options.makeKey?.()) ?? randomKey()
+    const key = await making().catch((cause) => {
       throw new NotExecuted({ code: 'no_key', cause })
     })
     const kept: Kept = { key, digest: digestOf(key, text), state: 'open' }
@@ -241,7 +244,7 @@ export function pendingIn(tab: Tab, name: string, options: PendingActionOptions)
       const kept = await read(item, false)
       if (kept?.state !== 'open') return null
       const { key } = kept
-      const status = (await options.status?.(key).catch(() => null)) ?? null
+      const status = await ask(key).catch(() => null)
       const executed = status?.executed ?? 'unknown'
       if (executed !== 'unknown') {
         // Another tab may have gone on meanwhile. The page need not wait for it.
@@ -253,9 +256,7 @@ export function pendingIn(tab: Tab, name: string, options: PendingActionOptions)
     },
     async settle(executed) {
       const item = itemOf()
-      await inTurn(item, (kept) =>
-        kept === null ? storage.removeItem(item) : write(item, { ...kept, state: executed }),
-      )
+      await inTurn(item, (kept) => (kept === null ? storage.removeItem(item) : note(item, kept, executed)))
     },
   }
 }

@@ -41,6 +41,8 @@ export interface Tab {
   turn(name: string): Promise<Turn>
   /** What other tabs keep under a name, where each tab has a storage of its own. */
   askOthers(name: string, storage: KeyStorage): Promise<string[]>
+  /** Tells them what became of a key that they may keep too. */
+  tellOthers(name: string, text: string, storage: KeyStorage): void
 }
 
 export function makeTab(around: Surroundings): Tab {
@@ -60,10 +62,17 @@ export function makeTab(around: Surroundings): Tab {
     return held.has(name) || (wanted.has(name) && id < from) ? 'held' : null
   }
 
+  /** Another tab has settled a key. This one has it perhaps still in doubt. */
+  async function learn(name: string, text: string): Promise<void> {
+    const mine = (await own?.getItem(name)) ?? null
+    if (mine !== null && keyIn(mine) === keyIn(text)) await own?.setItem(name, text)
+  }
+
   if (channel !== undefined) {
     channel.onmessage = ({ data }) => {
-      const [kind, name, from, text] = data as [Question | 'told', string, string, string]
-      if (kind !== 'told') {
+      const [kind, name, from, text] = data as [Question | 'told' | 'note', string, string, string]
+      if (kind === 'note') learn(name, text).catch(() => {})
+      else if (kind !== 'told') {
         answerTo(kind, name, from).then(
           (told) => told !== null && channel.postMessage(['told', kind + name, id, told]),
           () => {},
@@ -134,8 +143,11 @@ export function makeTab(around: Surroundings): Tab {
     },
     askOthers: async (name, storage) =>
       channel !== undefined && storage === own ? await ask('read', name) : [],
+    tellOthers: (name, text, storage) => storage === own && channel?.postMessage(['note', name, id, text]),
   }
 }
+
+const keyIn = (text: string) => (JSON.parse(text) as { key?: unknown }).key
 
 /** The browser frees a lock when its tab closes or crashes. */
 function lock(
