@@ -119,6 +119,19 @@ describe('a bundle', () => {
   })
 })
 
+describe('the client', () => {
+  test('is there as ESM and as CommonJS, and each knows what the other has made', {
+    timeout: TIME,
+  }, async () => {
+    expect(await said('client/both.cjs', installed.folder)).toEqual({
+      two_copies: true,
+      known: true,
+      one_key: true,
+      hooks: ['function', 'function'],
+    })
+  })
+})
+
 describe('Next.js', () => {
   /** Starts the server that was built, and sends it one request twice. */
   async function askTwice(): Promise<unknown> {
