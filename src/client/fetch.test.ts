@@ -9,7 +9,9 @@ import {
 } from './index.ts'
 import type { Attempt, ClientOptions, IdempotentInit } from './options.ts'
 
-beforeEach(() => void vi.useFakeTimers())
+/** Bodies are read by the runtime, in time of its own. */
+const CLOCK = ['setTimeout', 'clearTimeout', 'Date', 'performance'] as const
+beforeEach(() => void vi.useFakeTimers({ toFake: [...CLOCK] }))
 afterEach(() => {
   vi.useRealTimers()
   vi.unstubAllGlobals()
@@ -62,8 +64,15 @@ function server(steps: Step[], options: ClientOptions = {}) {
 
 /** The end of a call, while time passes as fast as it can. */
 async function ended<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => {})
-  await vi.runAllTimersAsync()
+  let done = false
+  const end = () => {
+    done = true
+  }
+  promise.then(end, end)
+  while (!done) {
+    await vi.runAllTimersAsync()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
   return await promise
 }
 
