@@ -5,10 +5,10 @@ import type { Convention } from './conventions.ts'
 import { type CallFailure, Executed, NotExecuted, OutcomeUnknown } from './errors.ts'
 import { judge, type Verdict } from './judge.ts'
 import type { Breaker, Budget } from './limits.ts'
-import type { Attempt, ClientOptions, Hooks, Patience, Sent, WhyWaiting } from './options.ts'
+import type { Attempt, CallOptions, ClientOptions, Sent, WhyWaiting } from './options.ts'
 import type { Prepared } from './request.ts'
 import type { KeyStatus } from './status.ts'
-import { wasNeverSent } from './thrown.ts'
+import { tell, wasNeverSent } from './thrown.ts'
 
 /** What calls of one client share. */
 export interface Client {
@@ -36,11 +36,13 @@ export async function runCall(
   request: Prepared,
   key: string,
   resumed: boolean,
-  { maxRetries = 2, deadlineMs = 120_000, attemptTimeoutMs = 30_000 }: Patience,
-  { onAttempt, onWaiting }: Hooks,
+  given: CallOptions,
 ): Promise<Sent> {
   const { api, options, budget } = client
   const { url, signal } = request
+  const maxRetries = given.maxRetries ?? options.maxRetries ?? 2
+  const deadlineMs = given.deadlineMs ?? options.deadlineMs ?? 120_000
+  const attemptTimeoutMs = given.attemptTimeoutMs ?? options.attemptTimeoutMs ?? 30_000
   const { initialDelayMs = 500, maxDelayMs = 5_000, deadlineHeader } = options
   for (const value of [maxRetries, deadlineMs, attemptTimeoutMs, initialDelayMs, maxDelayMs]) {
     if (!(value >= 0)) throw new TypeError('Retries and times are numbers from 0.')
@@ -69,7 +71,7 @@ export async function runCall(
 
   async function wait(delayMs: number, why: WhyWaiting, code: string): Promise<void> {
     if (delayMs >= left()) throw failure(code)
-    onWaiting?.(delayMs, why)
+    tell([options.onWaiting, given.onWaiting], delayMs, why)
     await sleep(delayMs, signal)
   }
 
@@ -113,8 +115,8 @@ export async function runCall(
     let status: number | null = null
     try {
       const { init, method, body } = request
-      const given = { ...init, method, body, headers: headersNow(), signal: ending.signal }
-      const response = await Promise.race([client.fetch(request.target, given), ended])
+      const sent = { ...init, method, body, headers: headersNow(), signal: ending.signal }
+      const response = await Promise.race([client.fetch(request.target, sent), ended])
       status = response.status
       const text = await Promise.race([response.clone().text(), ended])
       return { ...judge(response, text, api), response, status }
@@ -137,7 +139,7 @@ export async function runCall(
     breaker?.leave(code === 'offline' || signal?.aborted ? null : status !== null && status < 500)
     const told = { number: attempts.length + 1, key, status, code, executed, replayed, ms: now() - sentAt }
     attempts.push(told)
-    onAttempt?.(told)
+    tell([options.onAttempt, given.onAttempt], told)
     return ended
   }
 

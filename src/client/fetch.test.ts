@@ -1,3 +1,4 @@
+import { webcrypto } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   Executed,
@@ -486,7 +487,10 @@ describe('patience', () => {
 
   it('refuses what is no setting', async () => {
     expect(() => idempotentFetch({ api: 'square' as 'stripe' })).toThrow(TypeError)
-    expect(() => idempotentFetch({ maxRetry: 1 } as ClientOptions)).toThrow(/maxRetry\. There are: api/)
+    expect(() => idempotentFetch({ maxRetry: 1 } as ClientOptions)).toThrow(
+      /has no option maxRetry\. Its options are api/,
+    )
+    expect(() => idempotentFetch({ retryBudget: { brst: 1 } as object })).toThrow(/no option brst/)
     const { pay, requests } = server([paid()])
     await expect(pay(URL_, { ...POST, maxRetries: -1 })).rejects.toThrow(TypeError)
     await expect(pay(URL_, { ...POST, deadlineMs: Number.NaN })).rejects.toThrow(TypeError)
@@ -554,6 +558,21 @@ describe('the key', () => {
     const none = pay(URL_, { ...POST, key: () => Promise.reject(new Error('no')) })
     expect(await failed(none)).toMatchObject({ name: 'NotExecuted', code: 'no_key', cause: new Error('no') })
     expect(requests.length).toBe(2)
+  })
+
+  it('is random also on a page without TLS, and told to be impossible without any chance', async () => {
+    const { pay, requests } = server([paid()])
+    const { getRandomValues } = crypto
+    vi.stubGlobal('crypto', {
+      getRandomValues: (bytes: Uint8Array) => getRandomValues.call(webcrypto, bytes),
+    })
+    await ended(pay(URL_, POST))
+    await ended(pay(URL_, POST))
+    const keys = requests.map(({ headers }) => headers.get('idempotency-key'))
+    expect(new Set(keys).size).toBe(2)
+    expect(keys[0]).toMatch(/^[0-9a-f]{32}$/)
+    vi.stubGlobal('crypto', undefined)
+    await expect(pay(URL_, POST)).rejects.toThrow(/react-native-get-random-values/)
   })
 
   it('is the one in the header, as with fetch', async () => {

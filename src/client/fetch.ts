@@ -2,10 +2,10 @@ import { type Client, runCall } from './call.ts'
 import { CONVENTIONS } from './conventions.ts'
 import { NotExecuted } from './errors.ts'
 import { Breaker, Budget } from './limits.ts'
-import type { CallOptions, ClientOptions, Hooks, IdempotentFetch, IdempotentInit, Sent } from './options.ts'
+import { refuseUnknown } from './names.ts'
+import type { CallOptions, ClientOptions, IdempotentFetch, IdempotentInit, Sent } from './options.ts'
 import { prepare } from './request.ts'
 import { type KeyStatus, readKeyStatus } from './status.ts'
-import { tell } from './thrown.ts'
 import { randomKey } from './uuid.ts'
 
 const NAMES =
@@ -30,11 +30,10 @@ const ORIGINS_MAX = 100
  * }
  */
 export function idempotentFetch(options: ClientOptions = {}): IdempotentFetch {
-  for (const name of Object.keys(options)) {
-    if (!NAMES.split(' ').includes(name))
-      throw new TypeError(`There is no option ${name}. There are: ${NAMES}`)
-  }
-  const { baseUrl, retryBudget, circuitBreaker, headers: usual, api = 'onlyonce' } = options
+  refuseUnknown('idempotentFetch', options, NAMES)
+  const { baseUrl, headers: usual, api = 'onlyonce' } = options
+  const retryBudget = merged('retryBudget', options.retryBudget, { burst: 20, perSecond: 1, ratio: 0.2 })
+  const circuitBreaker = merged('circuitBreaker', options.circuitBreaker, { failures: 10, openMs: 5_000 })
   const convention = typeof api === 'object' ? api : CONVENTIONS[api]
   if (convention === undefined) throw new TypeError(`There is no preset ${api}.`)
   const breakers = new Map<string, Breaker>()
@@ -60,12 +59,12 @@ export function idempotentFetch(options: ClientOptions = {}): IdempotentFetch {
     options,
     fetch: (input, init) => (options.fetch ?? fetch)(input, init),
     status: (key, url) => status(key, baseOf(url)),
-    budget: retryBudget === false ? null : new Budget(retryBudget ?? { burst: 20, perSecond: 1, ratio: 0.2 }),
+    budget: retryBudget && new Budget(retryBudget),
     breakerOf(url) {
-      if (circuitBreaker === false) return null
+      if (circuitBreaker === null) return null
       const base = baseOf(url)
       const origin = base === undefined ? '' : new URL(base).origin
-      const known = breakers.get(origin) ?? new Breaker(circuitBreaker ?? { failures: 10, openMs: 5_000 })
+      const known = breakers.get(origin) ?? new Breaker(circuitBreaker)
       if (breakers.size >= ORIGINS_MAX) breakers.clear()
       breakers.set(origin, known)
       return known
@@ -73,26 +72,15 @@ export function idempotentFetch(options: ClientOptions = {}): IdempotentFetch {
   }
 
   async function send(input: string | URL | Request, given: IdempotentInit = {}): Promise<Sent> {
-    const { key, action, resumed, maxRetries, deadlineMs, attemptTimeoutMs, onAttempt, onWaiting, ...init } =
-      given
-    const request = await prepare(input, init, await headersOf(), baseUrl)
+    const { key, action, resumed } = given
+    const request = await prepare(input, given, await headersOf(), baseUrl)
     const { method, url, headers, body } = request
     // Requests that change nothing need no key.
     if (/^(GET|HEAD|OPTIONS)$/.test(method)) {
-      const response = await client.fetch(request.target, { ...init, headers })
+      const response = await client.fetch(request.target, { ...given, headers })
       return { response, key: '', attempts: [], replayed: false, ms: 0 }
     }
-    const patience = {
-      ...options,
-      ...(maxRetries !== undefined && { maxRetries }),
-      ...(deadlineMs !== undefined && { deadlineMs }),
-      ...(attemptTimeoutMs !== undefined && { attemptTimeoutMs }),
-    }
-    const hooks: Hooks = {
-      onAttempt: (attempt) => tell([options.onAttempt, onAttempt], attempt),
-      onWaiting: (ms, why) => tell([options.onWaiting, onWaiting], ms, why),
-    }
-    const run = (key: string, resumed: boolean) => runCall(client, request, key, resumed, patience, hooks)
+    const run = (key: string, resumed: boolean) => runCall(client, request, key, resumed, given)
     // A key in the header counts too, as it would with fetch.
     const chosen = key ?? headers.get(convention.keyHeader)?.replace(/^"(.*)"$/, '$1')
     if (action === undefined) return await run(await keyOf(chosen), resumed ?? typeof chosen === 'string')
@@ -105,6 +93,13 @@ export function idempotentFetch(options: ClientOptions = {}): IdempotentFetch {
   const once = async (input: string | URL | Request, init?: IdempotentInit) =>
     (await send(input, init)).response
   return Object.assign(once, { send, status: (key: string) => status(key) })
+}
+
+/** Settings of which some may be given; null where there are none by choice. */
+function merged<T extends object>(name: string, given: Partial<T> | false = {}, usual: T): T | null {
+  if (given === false) return null
+  refuseUnknown(name, given, Object.keys(usual).join(' '))
+  return { ...usual, ...given }
 }
 
 async function keyOf(key: CallOptions['key']): Promise<string> {

@@ -96,7 +96,7 @@ export interface ClientOptions extends Hooks, Patience {
    * @default { burst: 20, perSecond: 1, ratio: 0.2 }
    */
   readonly retryBudget?:
-    | { readonly burst: number; readonly perSecond: number; readonly ratio: number }
+    | { readonly burst?: number; readonly perSecond?: number; readonly ratio?: number }
     | false
   /**
    * After so many `failures` in a row (no answer, or a status of 500 and more) at an origin, new calls to it fail at once for `openMs`, and
@@ -104,7 +104,7 @@ export interface ClientOptions extends Hooks, Patience {
    *
    * @default { failures: 10, openMs: 5_000 }
    */
-  readonly circuitBreaker?: { readonly failures: number; readonly openMs: number } | false
+  readonly circuitBreaker?: { readonly failures?: number; readonly openMs?: number } | false
   /**
    * Where the outcome of a key is asked for. `{key}` is replaced.
    *

@@ -1,4 +1,5 @@
 import { Executed, NotExecuted, OutcomeUnknown } from './errors.ts'
+import { refuseUnknown } from './names.ts'
 import { sha256 } from './sha256.ts'
 import type { KeyStatus } from './status.ts'
 import { type KeyStorage, usualStorage } from './storage.ts'
@@ -100,9 +101,8 @@ export function pendingAction(name: string, options: PendingActionOptions): Pend
 /** The same, in a tab that is given. */
 export function pendingIn(tab: Tab, name: string, options: PendingActionOptions): PendingAction {
   const { storage = usualStorage() } = options
-  if (options.user === undefined)
-    throw new TypeError('A pending action needs user: who is signed in, or null.')
-
+  refuseUnknown('pendingAction', options, 'user storage status makeKey')
+  if (options.user === undefined) throw new TypeError('pendingAction needs user: who is signed in, or null.')
   /** Neither the name nor the user can be read from it. */
   const itemOf = () => {
     const user = typeof options.user === 'function' ? options.user() : options.user

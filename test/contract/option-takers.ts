@@ -80,6 +80,18 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     velocityLimit: (door) =>
       any(door.velocityLimit)({ pool, name: 'card', secret, rules: [{ points: 1, perMs: 1 }], ...STRAY }),
   },
+  './client': {
+    Executed: NO_OPTIONS,
+    NotExecuted: NO_OPTIONS,
+    OutcomeUnknown: NO_OPTIONS,
+    businessKey: NO_OPTIONS,
+    idempotentFetch: (door) => any(door.idempotentFetch)(STRAY),
+    indexedDbStorage: NO_OPTIONS,
+    memoryStorage: NO_OPTIONS,
+    pendingAction: (door) => any(door.pendingAction)('checkout', { user: null, ...STRAY }),
+  },
+  // A hook runs in a component alone. It hands its options to pendingAction.
+  './react': { useIdempotentAction: NO_OPTIONS },
   './webhooks': {
     isPublicAddress: NO_OPTIONS,
     receiveWebhook: () =>
