@@ -90,10 +90,7 @@ export class OutcomeUnknown extends Failure {
   declare readonly status: () => Promise<KeyStatus>
 
   constructor(facts: FailureInit) {
-    super(
-      'It is not known whether the request was executed. Use the same key again, or ask for its status.',
-      facts,
-    )
+    super('It is not known whether the request was executed. Use the same key again.', facts)
     const { status = () => Promise.reject(this) } = facts
     Object.defineProperty(this, 'status', { value: status })
   }

@@ -80,7 +80,7 @@ export function makeTab(around: Surroundings): Tab {
       }
       for (const hear of hearers) hear(kind + name, text)
     }
-    // In Node.js: an open channel must not keep a process alive.
+    // In the tests, which are processes of Node.js: it must not keep them alive.
     channel.unref?.()
   }
 
@@ -167,7 +167,10 @@ function lock(
 
 /** The one of this page, which all copies of the package share. */
 export function thisTab(): Tab {
-  const shared = globalThis as unknown as Surroundings & Record<symbol, Tab | undefined>
+  const shared = globalThis as unknown as Surroundings & { location?: object } & Record<
+      symbol,
+      Tab | undefined
+    >
   const place = Symbol.for('onlyonce.client.tab.1')
   const { navigator, BroadcastChannel } = shared
   let sessionStorage: KeyStorage | undefined
@@ -178,7 +181,8 @@ export function thisTab(): Tab {
   }
   shared[place] ??= makeTab({
     ...(navigator && { navigator }),
-    ...(BroadcastChannel && { BroadcastChannel }),
+    // Only a page has other tabs. Elsewhere an open channel would keep a process alive.
+    ...(BroadcastChannel && shared.location && { BroadcastChannel }),
     ...(sessionStorage && { sessionStorage }),
   })
   return shared[place]

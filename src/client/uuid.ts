@@ -1,7 +1,7 @@
 /** A random key. `randomUUID` is missing on pages without TLS, where `getRandomValues` is there. */
 export function randomKey(): string {
   if (typeof crypto === 'undefined') {
-    throw new TypeError('There is no crypto. In React Native import react-native-get-random-values first.')
+    throw new TypeError('No crypto here. Import react-native-get-random-values first.')
   }
   if (crypto.randomUUID !== undefined) return crypto.randomUUID()
   const bytes = crypto.getRandomValues(new Uint8Array(16))

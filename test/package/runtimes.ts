@@ -35,8 +35,19 @@ const server = await openServer()
 try {
   smoke('Bun', join(packages, '@oven/bun-linux-x64/bin/bun'), ['run', 'bundle/server.js'])
   smoke('Deno', join(packages, '@deno/linux-x64-glibc/deno'), ['run', '--allow-all', 'bundle/server.js'])
+  smokeClient('Bun', join(packages, '@oven/bun-linux-x64/bin/bun'), ['run', 'client/both.cjs'])
+  smokeClient('Deno', join(packages, '@deno/linux-x64-glibc/deno'), ['run', '--allow-all', 'client/both.cjs'])
 } finally {
   await server.close()
+}
+
+function smokeClient(name: string, program: string, args: readonly string[]): void {
+  const ran = spawnSync(program, args, { cwd: folder, encoding: 'utf8', timeout: 60_000 })
+  console.log(`== ${name}, the client: ${ran.stdout.trim()}`)
+  const { known, one_key } = JSON.parse(ran.stdout) as { known?: boolean; one_key?: boolean }
+  // A process that does not end by itself has left something open.
+  if (!known || !one_key || ran.status !== 0)
+    throw new Error(`${name} does not run the client:\n${ran.stderr}`)
 }
 
 function smoke(name: string, program: string, args: readonly string[]): void {
