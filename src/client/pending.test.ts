@@ -416,7 +416,7 @@ describe('two tabs', () => {
     expect(sent[2]!.key).not.toBe(sent[0]!.key)
   })
 
-  it.concurrent.each(KINDS)('with %s: a key in doubt is that of both', async (_, kind) => {
+  it.each(KINDS)('with %s: a key in doubt is that of both', async (_, kind) => {
     const { around, shared } = kind()
     const { one, two, sent } = tabs(around, shared)
     await expect(one(ORDER, fail(unknown()))).rejects.toThrow()
