@@ -18,7 +18,7 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-const URL_ = 'https://api.example.com/v1/payments'
+const ENDPOINT = 'https://api.example.com/v1/payments'
 const POST = { method: 'POST', body: '{"amount":100}' }
 
 type Step = Response | Error | 'silence' | 'cut off' | ((init: RequestInit) => Response | Promise<Response>)
@@ -89,7 +89,7 @@ describe('one logical call', () => {
   it('is a fetch: it resolves with a standard response', async () => {
     const { pay, requests } = server([paid()])
     const asFetch: typeof fetch = pay
-    const response = await ended(asFetch(URL_, POST))
+    const response = await ended(asFetch(ENDPOINT, POST))
     expect(response).toBeInstanceOf(Response)
     expect(await response.json()).toEqual({ id: 'pay_1' })
     expect(requests[0]!.headers.get('idempotency-key')).toMatch(/^[0-9a-f-]{36}$/)
@@ -99,7 +99,7 @@ describe('one logical call', () => {
     const { pay, requests } = server([reset(), new Response('', { status: 502 }), paid()])
     const form = new FormData()
     form.set('file', new Blob(['text']), 'a.txt')
-    const { key, attempts, replayed } = await ended(pay.send(URL_, { method: 'POST', body: form }))
+    const { key, attempts, replayed } = await ended(pay.send(ENDPOINT, { method: 'POST', body: form }))
     expect(new Set(requests.map(({ headers }) => headers.get('idempotency-key')))).toEqual(new Set([key]))
     const sent = requests.map(({ init, headers }) => [
       headers.get('content-type'),
@@ -114,14 +114,14 @@ describe('one logical call', () => {
       [201, null],
     ])
     expect(replayed).toBe(false)
-    const again = await ended(pay.send(URL_, POST))
+    const again = await ended(pay.send(ENDPOINT, POST))
     expect(again.key).not.toBe(key)
   })
 
   it('keeps the bytes of a buffer that its caller changes meanwhile', async () => {
     const { pay, requests } = server([reset(), paid()])
     const body = new Uint8Array([1, 2, 3])
-    const sending = ended(pay(URL_, { method: 'POST', body }))
+    const sending = ended(pay(ENDPOINT, { method: 'POST', body }))
     await Promise.resolve()
     await Promise.resolve()
     setTimeout(() => body.fill(9), 1)
@@ -141,7 +141,7 @@ describe('one logical call', () => {
         return paid()
       },
     ])
-    const request = new Request(URL_, { method: 'POST', body: 'text', headers: { 'x-a': '1' } })
+    const request = new Request(ENDPOINT, { method: 'POST', body: 'text', headers: { 'x-a': '1' } })
     expect((await ended(pay(request))).status).toBe(201)
     expect(bodies).toEqual(['text', 'text'])
   })
@@ -150,19 +150,19 @@ describe('one logical call', () => {
     const { pay, requests } = server([paid()])
     const stream = new Blob(['a']).stream()
     await expect(
-      pay(URL_, { method: 'POST', body: stream, duplex: 'half' } as IdempotentInit),
+      pay(ENDPOINT, { method: 'POST', body: stream, duplex: 'half' } as IdempotentInit),
     ).rejects.toThrow(/stream cannot be sent twice/)
     async function* parts() {
       yield 'a'
     }
     const body = parts() as unknown as string
-    await expect(pay(URL_, { method: 'POST', body })).rejects.toThrow(TypeError)
+    await expect(pay(ENDPOINT, { method: 'POST', body })).rejects.toThrow(TypeError)
     expect(requests).toEqual([])
   })
 
   it('tells that an answer is that of an earlier attempt', async () => {
     const { pay } = server(['silence', paid({ 'idempotent-replayed': 'true' })])
-    const sent = await ended(pay.send(URL_, POST))
+    const sent = await ended(pay.send(ENDPOINT, POST))
     expect(sent).toMatchObject({
       replayed: true,
       attempts: [{ code: 'timeout', ms: 30_000 }, { replayed: true }],
@@ -172,7 +172,7 @@ describe('one logical call', () => {
 
   it('sends GET as it is, without a key', async () => {
     const { pay, requests } = server([new Response('[]', { status: 200 })], { headers: { 'x-a': '1' } })
-    await pay(URL_)
+    await pay(ENDPOINT)
     expect(requests[0]!.headers.has('idempotency-key')).toBe(false)
     expect(requests[0]!.headers.get('x-a')).toBe('1')
   })
@@ -180,14 +180,14 @@ describe('one logical call', () => {
   it('returns refusals as fetch does, where no attempt is in doubt', async () => {
     for (const status of [400, 401, 402, 403, 404, 413, 422]) {
       const { pay, requests } = server([new Response('{}', { status })])
-      expect((await ended(pay(URL_, POST))).status).toBe(status)
+      expect((await ended(pay(ENDPOINT, POST))).status).toBe(status)
       expect(requests.length).toBe(1)
     }
   })
 
   it('reads an answer whole: one that is cut off is asked for again', async () => {
     const { pay, requests } = server(['cut off', paid({ 'idempotent-replayed': 'true' })])
-    expect(await (await ended(pay(URL_, POST))).json()).toEqual({ id: 'pay_1' })
+    expect(await (await ended(pay(ENDPOINT, POST))).json()).toEqual({ id: 'pay_1' })
     expect(requests.length).toBe(2)
   })
 
@@ -271,7 +271,7 @@ describe('a failure is of one of three classes', () => {
   ]
   it.each(CASES)('%s', async (_, steps, init, name, code) => {
     const { pay } = server(steps)
-    const error = await failed(pay(URL_, { ...POST, ...init }))
+    const error = await failed(pay(ENDPOINT, { ...POST, ...init }))
     expect(error).toMatchObject({ name, code })
     const classes = { NotExecuted, Executed, OutcomeUnknown }
     const known = Object.entries(classes).filter(([, type]) => error instanceof type)
@@ -299,7 +299,7 @@ describe('a failure is of one of three classes', () => {
     const { pay } = server([
       problem(429, 'rate_limited', true, 'not_by_this_request', { 'retry-after': '600' }),
     ])
-    const error = await failed(pay(URL_, POST))
+    const error = await failed(pay(ENDPOINT, POST))
     expect(error).toMatchObject({ name: 'NotExecuted', retryAfterMs: 600_000 })
     expect(error.attempts.length).toBe(1)
     expect(await error.response!.json()).toMatchObject({ code: 'rate_limited' })
@@ -308,11 +308,11 @@ describe('a failure is of one of three classes', () => {
   it('of an unknown outcome, it asks for the status of its key at the server of the request', async () => {
     const uses = [{ state: 'completed', status: 201, location: '/v1/payments/pay_1', detail: 'done' }]
     const fetch = async (input: string | Request): Promise<Response> => {
-      if (input === URL_) throw reset()
+      if (input === ENDPOINT) throw reset()
       expect(input).toBe('https://api.example.com/v1/idempotency-keys/a%2Fkey-of-mine')
       return Response.json({ known: true, uses })
     }
-    const error = await failed(idempotentFetch({ fetch })(URL_, { ...POST, key: 'a/key-of-mine' }))
+    const error = await failed(idempotentFetch({ fetch })(ENDPOINT, { ...POST, key: 'a/key-of-mine' }))
     expect(await error.status()).toEqual({
       key: 'a/key-of-mine',
       state: 'completed',
@@ -331,7 +331,7 @@ describe('patience', () => {
     const { pay, requests } = server([reset()], {
       onWaiting: (ms, why) => void waits.push([Math.round(ms), why]),
     })
-    const error = await failed(pay(URL_, POST))
+    const error = await failed(pay(ENDPOINT, POST))
     expect(requests.length).toBe(3)
     expect(waits).toEqual([
       [500, 'no_answer'],
@@ -344,19 +344,19 @@ describe('patience', () => {
   it('waits as long as the server asks', async () => {
     const busy = problem(503, 'overloaded', true, 'not_by_this_request', { 'retry-after': '9' })
     const { pay, requests } = server([busy, paid()])
-    await ended(pay(URL_, POST))
+    await ended(pay(ENDPOINT, POST))
     expect(requests[1]!.at).toBeGreaterThanOrEqual(9_000)
   })
 
   it('waits for an attempt in progress until the deadline, and never with another key', async () => {
     const working = problem(409, 'in_progress', true, 'unknown', { 'retry-after': '1' })
     const { pay, requests } = server([...Array(12).fill(working), paid({ 'idempotent-replayed': 'true' })])
-    expect((await ended(pay(URL_, POST))).status).toBe(201)
+    expect((await ended(pay(ENDPOINT, POST))).status).toBe(201)
     expect(requests.length).toBe(13)
     expect(new Set(requests.map(({ headers }) => headers.get('idempotency-key'))).size).toBe(1)
 
     const forever = server([working], { deadlineMs: 10_000 })
-    expect(await failed(forever.pay(URL_, POST))).toMatchObject({
+    expect(await failed(forever.pay(ENDPOINT, POST))).toMatchObject({
       name: 'OutcomeUnknown',
       code: 'in_progress',
     })
@@ -366,7 +366,7 @@ describe('patience', () => {
   it('never retries a final answer', async () => {
     for (const status of [400, 401, 403, 404, 422]) {
       const { pay, requests } = server([new Response('', { status })])
-      await ended(pay(URL_, POST))
+      await ended(pay(ENDPOINT, POST))
       expect(requests.length).toBe(1)
     }
   })
@@ -374,21 +374,23 @@ describe('patience', () => {
   it('ends at its deadline, also in the middle of an attempt, and sends it to the server', async () => {
     const { pay, requests } = server(['silence'], { deadlineMs: 5_000, deadlineHeader: 'X-Deadline' })
     const sent = Date.now()
-    const error = await failed(pay(URL_, POST))
+    const error = await failed(pay(ENDPOINT, POST))
     expect(error).toMatchObject({ name: 'OutcomeUnknown', code: 'timeout', ms: 5_000 })
     expect(Number(requests[0]!.headers.get('x-deadline'))).toBe(sent + 5_000)
-    const never = await failed(pay(URL_, { ...POST, deadlineMs: 0 }))
+    const never = await failed(pay(ENDPOINT, { ...POST, deadlineMs: 0 }))
     expect(never).toMatchObject({ name: 'NotExecuted', code: 'deadline_exceeded', attempts: [] })
   })
 
   it('gives up a fetch that does not know signals', async () => {
     const { pay } = server([() => new Promise<Response>(() => {})], { maxRetries: 0 })
-    expect(await failed(pay(URL_, POST))).toMatchObject({ name: 'OutcomeUnknown', code: 'timeout' })
+    expect(await failed(pay(ENDPOINT, POST))).toMatchObject({ name: 'OutcomeUnknown', code: 'timeout' })
   })
 
   it('ends when it is aborted: before, in and between attempts', async () => {
     const before = server([paid()])
-    const error = await failed(before.pay(URL_, { ...POST, signal: AbortSignal.abort(new Error('gone')) }))
+    const error = await failed(
+      before.pay(ENDPOINT, { ...POST, signal: AbortSignal.abort(new Error('gone')) }),
+    )
     expect(error).toMatchObject({ name: 'NotExecuted', code: 'aborted', cause: new Error('gone') })
     expect(before.requests).toEqual([])
 
@@ -399,7 +401,7 @@ describe('patience', () => {
       const controller = new AbortController()
       const { pay, requests } = server([step])
       setTimeout(() => controller.abort(), at)
-      const error = await failed(pay(URL_, { ...POST, signal: controller.signal }))
+      const error = await failed(pay(ENDPOINT, { ...POST, signal: controller.signal }))
       expect(error).toMatchObject({ name: 'OutcomeUnknown', code: 'aborted', ms: at })
       expect(requests.length).toBe(1)
     }
@@ -408,9 +410,9 @@ describe('patience', () => {
   it('sends nothing while the browser is offline', async () => {
     vi.stubGlobal('navigator', { onLine: false })
     const { pay, requests } = server([paid()])
-    expect(await failed(pay(URL_, POST))).toMatchObject({ name: 'NotExecuted', code: 'offline' })
+    expect(await failed(pay(ENDPOINT, POST))).toMatchObject({ name: 'NotExecuted', code: 'offline' })
     expect(requests).toEqual([])
-    const back = ended(pay(URL_, POST))
+    const back = ended(pay(ENDPOINT, POST))
     setTimeout(() => vi.stubGlobal('navigator', { onLine: true }), 100)
     expect((await back).status).toBe(201)
   })
@@ -428,7 +430,7 @@ describe('patience', () => {
         throw new Error('b')
       },
     }
-    expect((await ended(pay(URL_, { ...POST, ...hooks }))).status).toBe(201)
+    expect((await ended(pay(ENDPOINT, { ...POST, ...hooks }))).status).toBe(201)
     expect(attempts.map(({ number, executed }) => [number, executed])).toEqual([
       [1, 'unknown'],
       [2, 'yes'],
@@ -443,10 +445,10 @@ describe('patience', () => {
     )
     expect(() => idempotentFetch({ retryBudget: { brst: 1 } as object })).toThrow(/no option brst/)
     const { pay, requests } = server([paid()])
-    await expect(pay(URL_, { ...POST, maxRetries: -1 })).rejects.toThrow(TypeError)
-    await expect(pay(URL_, { ...POST, deadlineMs: Number.NaN })).rejects.toThrow(TypeError)
+    await expect(pay(ENDPOINT, { ...POST, maxRetries: -1 })).rejects.toThrow(TypeError)
+    await expect(pay(ENDPOINT, { ...POST, deadlineMs: Number.NaN })).rejects.toThrow(TypeError)
     for (const key of ['', 'ü', 'a\nb', 'a'.repeat(256)]) {
-      await expect(pay(URL_, { ...POST, key })).rejects.toThrow(TypeError)
+      await expect(pay(ENDPOINT, { ...POST, key })).rejects.toThrow(TypeError)
     }
     expect(requests).toEqual([])
   })
@@ -456,14 +458,14 @@ describe('calls of one client share', () => {
   it('a budget of retries', async () => {
     const retryBudget = { burst: 3, perSecond: 1, ratio: 0 }
     const { pay, requests } = server([reset()], { retryBudget, circuitBreaker: false })
-    const errors = await Promise.all(Array.from({ length: 10 }, () => failed(pay(URL_, POST))))
+    const errors = await Promise.all(Array.from({ length: 10 }, () => failed(pay(ENDPOINT, POST))))
     // Three at once, and as many more as came back with the time of their waits.
     expect(requests.length).toBeGreaterThanOrEqual(13)
     expect(requests.length).toBeLessThanOrEqual(15)
     expect(errors.filter(({ code }) => code === 'retry_budget_spent').length).toBeGreaterThanOrEqual(7)
     expect(new Set(errors.map(({ name }) => name))).toEqual(new Set(['OutcomeUnknown']))
     const free = server([reset()], { retryBudget: false, circuitBreaker: false })
-    await Promise.all(Array.from({ length: 10 }, () => failed(free.pay(URL_, POST))))
+    await Promise.all(Array.from({ length: 10 }, () => failed(free.pay(ENDPOINT, POST))))
     expect(free.requests.length).toBe(30)
   })
 
@@ -472,8 +474,8 @@ describe('calls of one client share', () => {
     const circuitBreaker = { failures: 3, openMs: 10_000 }
     const step = () => (up ? paid() : new Response('', { status: 503 }))
     const { pay, requests } = server([step], { circuitBreaker, maxRetries: 0 })
-    for (let n = 0; n < 3; n++) await failed(pay(URL_, POST))
-    const error = await failed(pay(URL_, POST))
+    for (let n = 0; n < 3; n++) await failed(pay(ENDPOINT, POST))
+    const error = await failed(pay(ENDPOINT, POST))
     expect(error).toMatchObject({ name: 'NotExecuted', code: 'circuit_open', attempts: [] })
     expect(error.retryAfterMs).toBeGreaterThan(9_000)
     expect(requests.length).toBe(3)
@@ -481,9 +483,9 @@ describe('calls of one client share', () => {
     expect(await failed(pay('https://b.example.com/', POST))).toMatchObject({ code: 'status_503' })
     await vi.advanceTimersByTimeAsync(10_000)
     up = true
-    const calls = await Promise.allSettled([pay(URL_, POST), pay(URL_, POST), pay(URL_, POST)])
+    const calls = await Promise.allSettled([pay(ENDPOINT, POST), pay(ENDPOINT, POST), pay(ENDPOINT, POST)])
     expect(calls.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected'])
-    expect((await pay(URL_, POST)).status).toBe(201)
+    expect((await pay(ENDPOINT, POST)).status).toBe(201)
   })
 
   it('a circuit breaker, which an attempt that has begun waits for', async () => {
@@ -491,7 +493,7 @@ describe('calls of one client share', () => {
     const waits: string[] = []
     const options: ClientOptions = { circuitBreaker, onWaiting: (_, why) => void waits.push(why) }
     const { pay, requests } = server([reset(), reset(), paid()], options)
-    expect((await ended(pay(URL_, POST))).status).toBe(201)
+    expect((await ended(pay(ENDPOINT, POST))).status).toBe(201)
     expect(waits).toContain('circuit_open')
     expect(requests[2]!.at - requests[1]!.at).toBeGreaterThanOrEqual(3_000)
   })
@@ -501,12 +503,12 @@ describe('the key', () => {
   it('is issued first, once', async () => {
     const key = vi.fn(async () => 'once.1.default.abc')
     const { pay, requests } = server([reset(), paid()])
-    await ended(pay(URL_, { ...POST, key }))
+    await ended(pay(ENDPOINT, { ...POST, key }))
     expect(key).toHaveBeenCalledTimes(1)
     expect(requests.map(({ headers }) => headers.get('idempotency-key'))).toEqual(
       Array(2).fill('once.1.default.abc'),
     )
-    const none = pay(URL_, { ...POST, key: () => Promise.reject(new Error('no')) })
+    const none = pay(ENDPOINT, { ...POST, key: () => Promise.reject(new Error('no')) })
     expect(await failed(none)).toMatchObject({ name: 'NotExecuted', code: 'no_key', cause: new Error('no') })
     expect(requests.length).toBe(2)
   })
@@ -517,20 +519,20 @@ describe('the key', () => {
     vi.stubGlobal('crypto', {
       getRandomValues: (bytes: Uint8Array) => getRandomValues.call(webcrypto, bytes),
     })
-    await ended(pay(URL_, POST))
-    await ended(pay(URL_, POST))
+    await ended(pay(ENDPOINT, POST))
+    await ended(pay(ENDPOINT, POST))
     const keys = requests.map(({ headers }) => headers.get('idempotency-key'))
     expect(new Set(keys).size).toBe(2)
     expect(keys[0]).toMatch(/^[0-9a-f]{32}$/)
     vi.stubGlobal('crypto', undefined)
-    await expect(pay(URL_, POST)).rejects.toThrow(/react-native-get-random-values/)
+    await expect(pay(ENDPOINT, POST)).rejects.toThrow(/react-native-get-random-values/)
   })
 
   it('is the one in the header, as with fetch', async () => {
     for (const api of ['onlyonce', 'draft'] as const) {
       for (const text of ['key-of-mine-1', '"key-of-mine-1"']) {
         const { pay } = server([new Response('', { status: 403 })], { api })
-        const error = await failed(pay(URL_, { ...POST, headers: { 'Idempotency-Key': text } }))
+        const error = await failed(pay(ENDPOINT, { ...POST, headers: { 'Idempotency-Key': text } }))
         expect(error).toMatchObject({ name: 'OutcomeUnknown', key: 'key-of-mine-1' })
       }
     }
@@ -544,15 +546,15 @@ describe('the key', () => {
     ['paypal', 'paypal-request-id', 'a-"key"-1'],
   ] as const)('stands where %s has it', async (api, header, text) => {
     const { pay, requests } = server([paid()], { api })
-    await ended(pay(URL_, { ...POST, key: 'a-"key"-1' }))
+    await ended(pay(ENDPOINT, { ...POST, key: 'a-"key"-1' }))
     expect(requests[0]!.headers.get(header)).toBe(text)
   })
 
   it('is bounded as the API bounds it, and has a header of your own', async () => {
     const adyen = server([paid()], { api: 'adyen' })
-    await expect(adyen.pay(URL_, { ...POST, key: 'a'.repeat(65) })).rejects.toThrow(/1 to 64/)
+    await expect(adyen.pay(ENDPOINT, { ...POST, key: 'a'.repeat(65) })).rejects.toThrow(/1 to 64/)
     const own = server([paid()], { api: { keyHeader: 'X-Request-Id', keyLengthMax: 20 } })
-    await ended(own.pay(URL_, { ...POST, key: 'key-1' }))
+    await ended(own.pay(ENDPOINT, { ...POST, key: 'key-1' }))
     expect(own.requests[0]!.headers.get('x-request-id')).toBe('key-1')
   })
 
@@ -560,7 +562,7 @@ describe('the key', () => {
     vi.useRealTimers()
     const { pay, requests } = server([paid()])
     const action = pendingAction('checkout:cart-42', { storage: memoryStorage(), user: 'usr_1' })
-    const taps = await Promise.all([pay(URL_, { ...POST, action }), pay(URL_, { ...POST, action })])
+    const taps = await Promise.all([pay(ENDPOINT, { ...POST, action }), pay(ENDPOINT, { ...POST, action })])
     expect(await Promise.all(taps.map((response) => response.json()))).toEqual(Array(2).fill({ id: 'pay_1' }))
     expect(requests.length).toBe(1)
   })

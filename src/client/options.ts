@@ -83,7 +83,7 @@ export interface ClientOptions extends Hooks, Patience {
    */
   readonly maxDelayMs?: number
   /**
-   * A header that tells the server until when the request may begin, for a server with `deadline_header`. It is sent as milliseconds since
+   * A header that tells the server until when the request may begin, for a server with `deadlineHeader`. It is sent as milliseconds since
    * the epoch by this machine's clock. A browser sends it to another origin only if CORS allows it there.
    *
    * @default none

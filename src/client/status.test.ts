@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from 'vitest'
 import { type ClientOptions, idempotentFetch } from './index.ts'
 
-const URL_ = 'https://api.example.com/v1/payments'
+const ENDPOINT = 'https://api.example.com/v1/payments'
 
 describe('the status of a key', () => {
   const ask = (body: unknown, options: ClientOptions = {}) =>
-    idempotentFetch({ baseUrl: URL_, fetch: async () => Response.json(body), ...options }).status('key-1')
+    idempotentFetch({ baseUrl: ENDPOINT, fetch: async () => Response.json(body), ...options }).status('key-1')
   it.each([
     [
       'no such key',
@@ -56,12 +56,15 @@ describe('the status of a key', () => {
       new Promise<Response>((_, reject) => {
         signal?.addEventListener('abort', () => reject(new Error('aborted')))
       })
-    const client = idempotentFetch({ baseUrl: URL_, fetch, attemptTimeoutMs: 5 })
+    const client = idempotentFetch({ baseUrl: ENDPOINT, fetch, attemptTimeoutMs: 5 })
     await expect(client.status('key-1')).rejects.toThrow('aborted')
   })
 
   it('is an error where the answer is none', async () => {
-    const client = idempotentFetch({ baseUrl: URL_, fetch: async () => new Response('', { status: 401 }) })
+    const client = idempotentFetch({
+      baseUrl: ENDPOINT,
+      fetch: async () => new Response('', { status: 401 }),
+    })
     await expect(client.status('key-1')).rejects.toThrow(/could not be read: 401/)
   })
 })

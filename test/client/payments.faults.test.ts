@@ -39,7 +39,7 @@ interface Payment {
   readonly keys: Set<string>
   attempts: number
   /** It was told that nothing was executed, and has not tried again. */
-  given_up: boolean
+  givenUp: boolean
 }
 
 let sandbox: Sandbox
@@ -72,13 +72,13 @@ beforeAll(async () => {
 
 /** What the network does next. A request has some 500 bytes, an answer some 900. */
 function drawFault(chance: Random): Fault | null {
-  const after_bytes = 1 + chance.integer(1_500)
+  const afterBytes = 1 + chance.integer(1_500)
   const direction = chance.chance(0.5) ? 'to_server' : 'to_client'
   const faults: readonly (Fault | null)[] = [
     null,
-    { kind: 'reset', after_bytes, direction, rate: 0.6 },
-    { kind: 'truncate', after_bytes, direction, rate: 0.6 },
-    { kind: 'delay', delay_ms: 20, jitter_ms: 200 },
+    { kind: 'reset', afterBytes, direction, rate: 0.6 },
+    { kind: 'truncate', afterBytes, direction, rate: 0.6 },
+    { kind: 'delay', delayMs: 20, jitterMs: 200 },
     { kind: 'black_hole', direction: chance.chance(0.5) ? 'both' : 'to_client', rate: 0.3 },
     { kind: 'refuse', rate: 0.7 },
   ]
@@ -96,7 +96,7 @@ function strike(chance: Random): () => void {
 
 /** One client: its payments one after the other, each sent until its outcome is known. */
 async function runClient(payments: readonly Payment[], chance: Random): Promise<void> {
-  const headers = { authorization: `Bearer ${caller.api_key}`, 'content-type': 'application/json' }
+  const headers = { authorization: `Bearer ${caller.apiKey}`, 'content-type': 'application/json' }
   const pay = idempotentFetch({
     baseUrl: proxy.url('http://127.0.0.1/'),
     headers,
@@ -110,7 +110,7 @@ async function runClient(payments: readonly Payment[], chance: Random): Promise<
   for (const payment of payments) {
     const action = pendingAction(`pay:${payment.name}`, {
       storage,
-      user: caller.account_id,
+      user: caller.accountId,
       status: pay.status,
     })
     const body = JSON.stringify({
@@ -123,8 +123,8 @@ async function runClient(payments: readonly Payment[], chance: Random): Promise<
     const maxRetries = chance.integer(3)
     const send = () => pay.send('/v1/payments', { method: 'POST', body, action, maxRetries })
     for (let round = 0; round < ROUNDS_MAX && !(await settles(payment, send)); round++) {
-      payment.given_up = payment.told.at(-1)!.name === 'NotExecuted' && chance.chance(0.2)
-      if (payment.given_up) break
+      payment.givenUp = payment.told.at(-1)!.name === 'NotExecuted' && chance.chance(0.2)
+      if (payment.givenUp) break
     }
   }
 }
@@ -153,7 +153,7 @@ it(`${PAYMENTS} payments of ${CLIENTS} clients: each settles, is charged once, a
   const chance = random(SEED)
   const payments = Array.from({ length: PAYMENTS }, (_, n): Payment => {
     const declines = chance.chance(0.1)
-    return { name: `order-${SEED}-${n}`, declines, told: [], keys: new Set(), attempts: 0, given_up: false }
+    return { name: `order-${SEED}-${n}`, declines, told: [], keys: new Set(), attempts: 0, givenUp: false }
   })
   await sandbox.gateway.fault({ fault: 'busy', rate: 0.2 }, { fault: 'lose_after', rate: 0.02 })
   const heal = strike(chance.fork(1))
@@ -166,26 +166,26 @@ it(`${PAYMENTS} payments of ${CLIENTS} clients: each settles, is charged once, a
   const journal = await sandbox.gateway.journal()
   const wrong = payments.flatMap((payment) => judge(payment, journal))
   expect(wrong).toEqual([])
-  const charged = payments.filter(({ declines, given_up }) => !declines && !given_up).length
+  const charged = payments.filter(({ declines, givenUp }) => !declines && !givenUp).length
   expect(journal.filter(({ kind }) => kind === 'capture').length).toBe(charged)
   report(payments)
 })
 
 /** What was not true, by the books of the processor. */
 function judge(
-  { name, declines, told, keys, given_up }: Payment,
+  { name, declines, told, keys, givenUp }: Payment,
   journal: Awaited<ReturnType<Sandbox['gateway']['journal']>>,
 ): string[] {
   const [key = ''] = keys
-  const gateway_key = derivedKey({
+  const gatewayKey = derivedKey({
     account: caller.account,
     operation: 'payments.create',
     key,
     step: 'authorized',
   })
-  const charges = journal.filter((entry) => entry.key === gateway_key && entry.kind === 'capture')
+  const charges = journal.filter((entry) => entry.key === gatewayKey && entry.kind === 'capture')
   const end = told.at(-1)!
-  const expected = given_up
+  const expected = givenUp
     ? 'NotExecuted'
     : declines
       ? 'declined'
@@ -200,7 +200,7 @@ function judge(
   return [
     ...(keys.size === 1 ? [] : [`${name} was sent with ${keys.size} keys`]),
     ...(end.name === expected ? [] : [`${name} ended ${end.name} (${end.code}), not ${expected}`]),
-    ...(charges.length === (declines || given_up ? 0 : 1)
+    ...(charges.length === (declines || givenUp ? 0 : 1)
       ? []
       : [`${name} was charged ${charges.length} times`]),
     ...lies.map((lie) => `${name} was told ${lie.name} (${lie.code})`),
@@ -214,8 +214,8 @@ function report(payments: readonly Payment[]): void {
   const attempts = payments.reduce((sum, payment) => sum + payment.attempts, 0)
   const names = ['paid', 'declined', 'NotExecuted', 'Executed', 'OutcomeUnknown'] as const
   const met = Object.fromEntries(names.map((name) => [name, count(name)]))
-  const given_up = payments.filter((payment) => payment.given_up).length
-  console.log(JSON.stringify({ seed: SEED, payments: payments.length, attempts, given_up, ...met }))
+  const givenUp = payments.filter((payment) => payment.givenUp).length
+  console.log(JSON.stringify({ seed: SEED, payments: payments.length, attempts, givenUp, ...met }))
   expect(attempts).toBeGreaterThan(payments.length * 1.1)
   expect(count('OutcomeUnknown')).toBeGreaterThan(0)
   expect(count('NotExecuted')).toBeGreaterThan(0)
