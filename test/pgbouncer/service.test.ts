@@ -8,7 +8,7 @@ import { cleanUpLater } from '../setup/clean-up.ts'
 import { freshDatabase } from '../setup/database.ts'
 import { SERVER_CONNECTIONS } from '../setup/pgbouncer.ts'
 
-const TEA = { amount: 4_200, currency: 'EUR', paymentMethod: 'pm_card_visa' }
+const TEA = { amount: 4_200, currency: 'EUR', payment_method: 'pm_card_visa' }
 let shop: TestService
 /** Looks on from beside the pooler. */
 let observer: pg.Pool
