@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { random } from 'onlyonce/testing'
 import { readOptions } from './options.ts'
 import { runScenario, type Summary } from './scenario.ts'
-import { renderTable } from './table.ts'
+import { jsonOf, renderTable } from './table.ts'
 
 const options = readOptions(process.argv.slice(2))
 const say = (line: string) => process.stderr.write(`${line}\n`)
@@ -35,11 +35,7 @@ for (const [index, scenario] of options.scenarios.entries()) {
 console.log(renderTable(summaries))
 for (const { name, error } of failures) console.log(`${name} could not be run: ${error}`)
 if (options.json) {
-  const scenarios = summaries.map(({ history: _, violations, ...rest }) => ({
-    ...rest,
-    violations: violations.length,
-  }))
-  console.log(JSON.stringify({ scenarios: [...scenarios, ...failures] }))
+  console.log(JSON.stringify({ scenarios: [...summaries.map(jsonOf), ...failures] }))
 }
 if (failures.length > 0) process.exit(2)
 process.exit(summaries.every(({ violations }) => violations.length === 0) ? 0 : 1)

@@ -6,6 +6,11 @@ function countsOf({ requests, charges, faults, violations, parked }: Summary): r
   return [requests, charges, faults, violations.length, parked]
 }
 
+/** One scenario of what `--json` prints, for programs: the names are a contract. */
+export function jsonOf({ name, seed, requests, charges, faults, violations, parked, quietS }: Summary) {
+  return { name, seed, requests, charges, faults, violations: violations.length, parked, quiet_s: quietS }
+}
+
 /** The table at the end of a run, with a sum where there are several scenarios, and below it what was violated. */
 export function renderTable(summaries: readonly Summary[]): string {
   const rows = summaries.map((one) => [
