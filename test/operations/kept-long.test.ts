@@ -51,12 +51,14 @@ async function vanishInCall(name: string, lifetimeH: number, retentionMs: number
     if (!answers) await never()
     return 'ch_1'
   })
-  const owner = shop.open({ retentionMs, operations: [pay] })
-  const gone = owner.run(pay, { ...call, ...SHORT }).catch(() => {})
+  const once = shop.open({ retentionMs, operations: [pay] })
+  const gone = once.run(pay, { ...call, ...SHORT }).catch(() => {})
   await waitUntil('the call is under way', () => calls > 0)
   await gone
-  // A sign of life may still be on its way: none is, once the connections of the owner are closed.
-  await owner.close()
+  // A sign of life may still be on its way: it is not one of this attempt any more.
+  await shop.observer.query('UPDATE onlyonce.records SET attempt_id = gen_random_uuid() WHERE key = $1', [
+    call.key,
+  ])
   await waitUntil('the lease is over', async () => {
     const { rows } = await shop.observer.query(
       'SELECT lease_until < clock_timestamp() AS over FROM onlyonce.records WHERE key = $1',
@@ -65,7 +67,6 @@ async function vanishInCall(name: string, lifetimeH: number, retentionMs: number
     return rows[0].over
   })
   answers = true
-  const once = shop.open({ retentionMs, operations: [pay] })
   return { once, call, id: { account: call.account, operation: name, key: call.key } }
 }
 
