@@ -13,7 +13,7 @@ export class FolderTaken extends Error {
 }
 
 /**
- * Keeps the folder for this process until it ends, by whatever hand: a socket that is named after the folder belongs to one process, and the
+ * Keeps the folder for this process until it ends, also where it is killed: a socket that is named after the folder belongs to one process, and the
  * operating system takes it back. A file with the id of a process would stay after a crash, and may name another process by then.
  */
 export async function holdFolder(folder: string): Promise<void> {

@@ -54,7 +54,7 @@ export interface GatewayProcess {
   restart(): Promise<void>
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>
-  /** Resolves when it is gone, by whatever hand. */
+  /** Resolves when it is gone, also where another process ended it. */
   ended(): Promise<void>
   /** Ends it, with time for what it is doing; removes its folder if nobody named one. */
   stop(): Promise<void>

@@ -3,7 +3,7 @@ import { callKeys } from './call-site.ts'
 import type { OperationAttempt } from './operation-attempt.ts'
 import { type CallInDoubt, changed, NO_CALL, type Stop } from './operation-stop.ts'
 
-/** Stays so until it is proved what became of it, whatever the attempt does: operators and evidence find the record by it. */
+/** Stays so until it is proved what became of it, also where the attempt fails or comes to another step: operators and evidence find the record by it. */
 export function openCallOf({ id, from, resumed }: OperationAttempt): CallInDoubt {
   if (resumed === null) return NO_CALL
   const { waitedFor, waitedStep, voidCalls } = resumed

@@ -18,7 +18,7 @@ interface Owner {
   readonly account: string
 }
 
-/** Which payment or refund has it, whatever account that is of; null where none has. */
+/** Which payment or refund has it, of any account; null where none has. */
 export async function ownerOf(
   pool: Pick<pg.Pool, 'query'>,
   { account, operation }: Pick<RecordId, 'account' | 'operation'>,

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { acrossCopies } from '../../copies.ts'
 
-/** A question which transaction of the library's a statement comes to, through whatever objects it was sent. */
+/** Asks in which transaction of the library a statement runs, also where it was sent through objects of the caller. */
 export interface Asked {
   own: object | null
 }
