@@ -5,7 +5,7 @@ import { idempotent } from 'onlyonce/node'
 import { postgres } from 'onlyonce/postgres'
 
 const once = onlyonce({
-  store: postgres({ connection_string: process.env.DATABASE_URL, schema: process.env.SCHEMA }),
+  store: postgres({ connectionString: process.env.DATABASE_URL, schema: process.env.SCHEMA }),
   secret: process.env.ONLYONCE_SECRET,
 })
 const options = { account: () => 'acct_1', operation: 'orders.create', protect: 'transaction' }

@@ -14,7 +14,7 @@ const { idempotent } = copy('onlyonce/express')
 if (new Set([esm.onlyonce, cjs.onlyonce, copied.onlyonce]).size !== 3)
   throw new Error('there are not three copies')
 
-const store = postgres({ connection_string: process.env.DATABASE_URL, schema: process.env.SCHEMA })
+const store = postgres({ connectionString: process.env.DATABASE_URL, schema: process.env.SCHEMA })
 const once = esm.onlyonce({ store, secret: process.env.ONLYONCE_SECRET })
 const app = express()
 app.use(express.json({ verify: esmExpress.keepRawBody }))
@@ -29,9 +29,9 @@ app.post('/refused', idempotent(once, { account: () => 'acct_1' }), () => {
 app.use(cjsExpress.hearNotExecuted)
 app.use((_error, _request, response, _next) => response.status(503).json({}))
 const pay = cjs.operation('copies.pay', (op) =>
-  op.atomic('paid', async () => copied.reply(201, { paid: true })),
+  op.transaction('paid', async () => copied.reply(201, { paid: true })),
 )
-const lock = await copied.locks(once).acquire('copies', { account: 'acct_1', ttl_ms: 60_000 })
+const lock = await copied.locks(once).acquire('copies', { account: 'acct_1', ttlMs: 60_000 })
 
 const server = app.listen(0, '127.0.0.1', async () => {
   const send = async (path) => {
