@@ -1,5 +1,5 @@
 /** The library as it is published, compiled, but typed by its source: checking types needs no build. */
-import type * as Fastify from '../src/adapters/fastify/index.ts'
+import type * as Fastify from '../src/http/adapters/fastify/index.ts'
 import type * as Library from '../src/index.ts'
 import type * as Embedded from '../src/store/embedded/index.ts'
 

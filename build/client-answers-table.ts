@@ -1,6 +1,6 @@
 import { CONVENTIONS } from '../src/client/conventions.ts'
 import { judge } from '../src/client/judge.ts'
-import { ERRORS } from '../src/errors.ts'
+import { ERRORS } from '../src/core/errors.ts'
 import { OF_OTHER_DOORS } from './client-answers.ts'
 
 /** What the client does after an answer, and what a call comes to that ends with it. */

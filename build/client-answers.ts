@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { meaningOf } from '../src/client/judge.ts'
 import type { Evidence } from '../src/client/options.ts'
-import { ERRORS, isMistake } from '../src/errors.ts'
+import { ERRORS, isMistake } from '../src/core/errors.ts'
 
 export const ANSWERS = 'src/client/answers.generated.ts'
 

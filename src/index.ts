@@ -5,18 +5,7 @@
  * to start with is behind `onlyonce/embedded`, what tests need behind `onlyonce/testing`. Metrics and traces are behind
  * `onlyonce/prometheus` and `onlyonce/opentelemetry`, because they need packages that not everybody has.
  */
-export type { Admission, Admit, Asked, Refusal } from './boundary/index.ts'
-export type {
-  ExecuteCall,
-  IssueKeyCall,
-  Onlyonce,
-  OnlyonceOptions,
-  ProtectedCall,
-  Result,
-  RunCall,
-  RunResult,
-  TransactionCall,
-} from './door.ts'
+
 export {
   callRefused,
   ERRORS,
@@ -24,8 +13,10 @@ export {
   type Executed,
   notExecuted,
   OnlyonceError,
-} from './errors.ts'
-export type { Explanation, InDoubt } from './explain.ts'
+} from './core/errors.ts'
+export { type InvalidAnswer, type InvalidIssue, invalid } from './core/invalid.ts'
+export { LIMITS } from './core/limits.ts'
+export type { Secret } from './core/ring.ts'
 export {
   type InexactNumber,
   type JsonLimits,
@@ -33,8 +24,7 @@ export {
   parseStrictJson,
   type StrictJson,
 } from './fingerprint/index.ts'
-export { type InvalidAnswer, type InvalidIssue, invalid } from './invalid.ts'
-export type { IssuedKey } from './issuer.ts'
+export type { Admission, Admit, Asked, Refusal } from './http/index.ts'
 export {
   businessKey,
   derivedKey,
@@ -43,8 +33,7 @@ export {
   maskCardNumbers,
   parseKeyHeader,
 } from './key/index.ts'
-export { LIMITS } from './limits.ts'
-export { assertFence, type Lock, type LockOptions, type Locks, locks } from './lock/index.ts'
+export { assertFence, type Lock, type LockOptions, type Locks, locks } from './locks/index.ts'
 export {
   type CallEnded,
   type CallOutcome,
@@ -64,7 +53,35 @@ export {
   type TraceLink,
   type WebhookAttempted,
 } from './observe/index.ts'
-export { onlyonce } from './onlyonce.ts'
+export type {
+  ExecuteCall,
+  IssueKeyCall,
+  Onlyonce,
+  OnlyonceOptions,
+  ProtectedCall,
+  Result,
+  RunCall,
+  RunResult,
+  TransactionCall,
+} from './onlyonce/door.ts'
+export type { Explanation, InDoubt } from './onlyonce/explain.ts'
+export type { IssuedKey } from './onlyonce/issuer.ts'
+export { onlyonce } from './onlyonce/onlyonce.ts'
+export type { Ran, Worker } from './onlyonce/worker.ts'
+export {
+  type CallContext,
+  type CallStep,
+  type EmitOptions,
+  type Found,
+  type Op,
+  type Operation,
+  OperationReply,
+  operation,
+  reply,
+  type StageOptions,
+  type StepResult,
+  type ValueOf,
+} from './operation/operation.ts'
 export {
   type AuditEntry,
   type GivenReply,
@@ -108,30 +125,14 @@ export {
   type Staged,
 } from './outbox/index.ts'
 export type { HandlerContext } from './protect/handler.ts'
-export {
-  type CallContext,
-  type CallStep,
-  type EmitOptions,
-  type Found,
-  type Op,
-  type Operation,
-  OperationReply,
-  operation,
-  reply,
-  type StageOptions,
-  type StepResult,
-  type ValueOf,
-} from './protect/operation.ts'
 export type { Recover, RecoverContext, Recovered } from './protect/recover.ts'
 export type { Attempt, AttemptOutcome, Failure, RecordId, State, Stuck, StuckCount } from './record/index.ts'
-export type { Secret } from './ring.ts'
+export type { Stored } from './record/value.ts'
 export type { CrashPoint, Isolation, OpenTransaction, Queryable, Store } from './store/contract.ts'
 export { memory } from './store/memory/index.ts'
 export type { Lag, Message, OutboxEvent, OutboxStore, Parked } from './store/outbox.ts'
 export type { PostgresOptions, PostgresTx } from './store/postgres/index.ts'
 export { postgres } from './store/postgres/index.ts'
-export type { Stored } from './value.ts'
-export type { Ran, Worker } from './worker.ts'
 export {
   addEvidence,
   type CompleterOptions,

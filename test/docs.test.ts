@@ -3,17 +3,17 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { answerRows } from '../build/client-answers-table.ts'
-import { POLICY_NAMES } from '../src/boundary/index.ts'
-import { OPTIONS } from '../src/door-options.ts'
-import { ERRORS } from '../src/errors.ts'
-import { LIMITS } from '../src/limits.ts'
+import { ERRORS } from '../src/core/errors.ts'
+import { LIMITS } from '../src/core/limits.ts'
+import { POLICY_NAMES } from '../src/http/index.ts'
 import { METRICS, prometheusName } from '../src/observe/metrics.ts'
+import { OPTIONS } from '../src/onlyonce/door-options.ts'
 import { EDGES } from '../src/record/index.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 
-it('docs/errors.md has the table of src/errors.ts', () => {
+it('docs/errors.md has the table of src/core/errors.ts', () => {
   const rows = read('docs/errors.md')
     .split('\n')
     .filter((line) => line.startsWith('| `'))
@@ -146,7 +146,9 @@ it('docs/options.md has every option of onlyonce() with the type that it has in 
     type: type!.replaceAll('\\|', '|'),
     given: given!,
   }))
-  const [, declared = ''] = /interface OnlyonceOptions<Tx> \{\n([\s\S]*?)\n\}\n/.exec(read('src/door.ts'))!
+  const [, declared = ''] = /interface OnlyonceOptions<Tx> \{\n([\s\S]*?)\n\}\n/.exec(
+    read('src/onlyonce/door.ts'),
+  )!
   const types = Object.fromEntries(
     [...declared.matchAll(/^ {2}readonly (\w+)\??: (.+)$/gm)].map(([, name, type]) => [name, type]),
   )

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { idempotent } from '../src/adapters/fetch/index.ts'
-import { ERRORS } from '../src/errors.ts'
+import { ERRORS } from '../src/core/errors.ts'
+import { idempotent } from '../src/http/adapters/fetch/index.ts'
 import { businessKey, memory, onlyonce } from '../src/index.ts'
 
 const ENTRIES = Object.entries(ERRORS)

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { PROBLEMS, typeOf } from '../apps/payments/problems.ts'
-import { PROBLEM_BASE } from '../src/boundary/policy.ts'
-import { problemReply } from '../src/boundary/problem.ts'
-import { ERRORS } from '../src/errors.ts'
+import { ERRORS } from '../src/core/errors.ts'
+import { PROBLEM_BASE } from '../src/http/policy.ts'
+import { problemReply } from '../src/http/problem.ts'
 
 const policy = { errors: 'problem', problemBase: PROBLEM_BASE } as const
 

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { EMBEDDED, embedMigrations } from '../build/embed-migrations.ts'
-import { ERRORS } from '../src/errors.ts'
-import { LIMITS } from '../src/limits.ts'
+import { ERRORS } from '../src/core/errors.ts'
+import { LIMITS } from '../src/core/limits.ts'
 import { importsOf, isTest, roomOf, within } from './setup/paths.ts'
 import { MAY_IMPORT, OPTIONAL, READS_THROWN } from './setup/rooms.ts'
 import { blank, expand, lineOf, literals, readFolder, type SourceFile, sample } from './setup/source-text.ts'
@@ -26,8 +26,8 @@ const TEST_LINES_MAX = 600
  * allowance for clocks that differ. The time in an event's id orders nothing. So is the age of a webhook that comes in.
  */
 const CLOCKS_ALLOWED = [
-  'src/retry.ts',
-  'src/issuer.ts',
+  'src/core/retry.ts',
+  'src/onlyonce/issuer.ts',
   'src/store/event-id.ts',
   'src/observe/stopwatch.ts',
   'src/webhooks/clock.ts',
@@ -38,14 +38,22 @@ const CLOCKS_ALLOWED = [
 ]
 
 /** The error that says it, and the writes that prove it. */
-const PROVERS = ['src/errors.ts', 'src/protect/proof.ts']
+const PROVERS = ['src/core/errors.ts', 'src/protect/proof.ts']
 
 /** Codes that are promised in the table before anything raises them. Whoever raises one takes it off the list. */
 const CODES_AHEAD: readonly string[] = []
 
 /** What the rooms without I/O may import from outside. */
-const PURE_ROOMS = ['errors', 'error-table', 'limits', 'key', 'ring', 'fingerprint', 'record', 'seal']
-const PURE_PACKAGES = ['node:crypto', 'node:buffer', 'node:util', 'canonicalize', 'structured-headers']
+const PURE_ROOMS = ['core', 'key', 'fingerprint', 'record', 'seal']
+/** Waiting, which `core/retry.ts` does, is no I/O. */
+const PURE_PACKAGES = [
+  'node:crypto',
+  'node:buffer',
+  'node:util',
+  'node:timers/promises',
+  'canonicalize',
+  'structured-headers',
+]
 
 /** The list of key ids, and the books of the relay, which are about events of all accounts. */
 const OF_NO_ACCOUNT = /CREATE TABLE (?:key_ids|lanes|batches|cursors) \([\s\S]*?\n\)[^;]*;/g
@@ -55,7 +63,7 @@ const SQL_ALLOWED = [
   SQL_FOLDER,
   'src/store/postgres/migrate.ts',
   'src/store/postgres/within.ts',
-  'src/limits/sql.ts',
+  'src/rate-limits/sql.ts',
 ]
 const SQL = /\bSELECT\b[\s\S]*\bFROM\b|\bINSERT\s+INTO\b|\bUPDATE\b[\s\S]*\bSET\b|\bDELETE\s+FROM\b/
 /** In small letters only at the start of a text: in the middle they may be English. */
@@ -99,10 +107,11 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       sample('src/key/a.ts', `import { readFile } from 'node:fs/promises'`),
       sample('src/fingerprint/a.ts', `import pg from 'pg'`),
       sample('src/store/memory/a.ts', `import type { A } from '../../protect/a.ts'`),
-      sample('src/protect/a.ts', `const a = await import('../boundary/a.ts')`),
+      sample('src/protect/a.ts', `const a = await import('../http/a.ts')`),
       sample('src/protect/b.ts', `export * from '../testing/index.ts'`),
-      sample('src/errors.ts', `import './retry.ts'`),
-      sample('src/limits.ts', `import './limits/index.ts'`),
+      sample('src/core/errors.ts', `import '../key/index.ts'`),
+      sample('src/protect/c.ts', `import { runOperation } from '../operation/run-operation.ts'`),
+      sample('src/http/a.ts', `import { said } from './adapters/said.ts'`),
       sample('src/attic/a.ts', ''),
     ],
   },
@@ -110,15 +119,18 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
     rule: findOptionalPackages,
     caught: [
       sample('src/observe/log.ts', `import { register } from 'prom-client'`),
-      sample('src/onlyonce.ts', `const { trace } = await import('@opentelemetry/api')`),
+      sample('src/onlyonce/onlyonce.ts', `const { trace } = await import('@opentelemetry/api')`),
       sample('src/index.ts', `export { prometheus } from './observe/prometheus.ts'`),
-      sample('src/adapters/fetch/index.ts', `import { matchedRoutes } from 'hono/route'`),
-      sample('src/adapters/fetch/index.ts', `import { routeOf } from '../hono/route.ts'`),
-      sample('src/adapters/node/serve.ts', `import { PATH_METADATA } from '@nestjs/common/constants.js'`),
-      sample('src/adapters/node/a.ts', `import { of } from 'rxjs/operators'`),
-      sample('src/boundary/a.ts', `import { rateLimit } from '../limits/index.ts'`),
-      sample('src/index.ts', `export { Idempotent } from './adapters/nest/index.ts'`),
-      sample('src/adapters/node/a.ts', `import { fastify } from 'fastify'`),
+      sample('src/http/adapters/fetch/index.ts', `import { matchedRoutes } from 'hono/route'`),
+      sample('src/http/adapters/fetch/index.ts', `import { routeOf } from '../hono/route.ts'`),
+      sample(
+        'src/http/adapters/node/serve.ts',
+        `import { PATH_METADATA } from '@nestjs/common/constants.js'`,
+      ),
+      sample('src/http/adapters/node/a.ts', `import { of } from 'rxjs/operators'`),
+      sample('src/http/a.ts', `import { rateLimit } from '../rate-limits/index.ts'`),
+      sample('src/index.ts', `export { Idempotent } from './http/adapters/nest/index.ts'`),
+      sample('src/http/adapters/node/a.ts', `import { fastify } from 'fastify'`),
     ],
   },
   'account leads every key of every table': {
@@ -180,7 +192,7 @@ const RULES: Readonly<Record<string, { rule: Rule; caught: readonly SourceFile[]
       ),
     caught: [
       sample('src/store/a.ts', 'const a = {} as Proof'),
-      sample('src/boundary/a.ts', `import { proveStatement } from '../errors.ts'`),
+      sample('src/http/a.ts', `import { proveStatement } from '../errors.ts'`),
     ],
   },
   'a thrown value is read where reading cannot throw': {

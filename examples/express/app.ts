@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import express, { type Express } from 'express'
 import type pg from 'pg'
-import { idempotent } from '../../src/adapters/express/index.ts'
+import { idempotent } from '../../src/http/adapters/express/index.ts'
 import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
 
 /** Demo keys; real ones are random, and stored as hashes. */

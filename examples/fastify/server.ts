@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { type FastifyRequest, fastify } from 'fastify'
 import pg from 'pg'
-import { idempotency, idempotent } from '../../src/adapters/fastify/index.ts'
+import { idempotency, idempotent } from '../../src/http/adapters/fastify/index.ts'
 import { onlyonce, postgres } from '../../src/index.ts'
 import { startEmbeddedPostgres } from '../../src/store/embedded/index.ts'
 

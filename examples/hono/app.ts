@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { validator } from 'hono/validator'
-import { type IdempotencyVariables, idempotent } from '../../src/adapters/hono/index.ts'
+import { type IdempotencyVariables, idempotent } from '../../src/http/adapters/hono/index.ts'
 import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
 
 type AppEnv = { Variables: IdempotencyVariables<PostgresTx> & { customer: string } }

@@ -8,7 +8,7 @@ import { NestFactory } from '@nestjs/core'
 import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify'
 import pg from 'pg'
-import { OnlyonceModule } from '../../src/adapters/nest/index.ts'
+import { OnlyonceModule } from '../../src/http/adapters/nest/index.ts'
 import { onlyonce, postgres } from '../../src/index.ts'
 import { Orders } from './orders.ts'
 

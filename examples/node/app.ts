@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { json } from 'node:stream/consumers'
-import { idempotent } from '../../src/adapters/node/index.ts'
+import { idempotent } from '../../src/http/adapters/node/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 
 export const TABLES = `CREATE TABLE IF NOT EXISTS notes (customer text NOT NULL, text text NOT NULL)`

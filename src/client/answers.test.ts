@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { ANSWERS, clientAnswers, OF_OTHER_DOORS, provedBy } from '../../build/client-answers.ts'
-import { ERRORS, isMistake } from '../errors.ts'
+import { ERRORS, isMistake } from '../core/errors.ts'
 import { CONVENTIONS } from './conventions.ts'
 import { judge } from './judge.ts'
 

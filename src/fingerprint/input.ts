@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../errors.ts'
-import { isWellFormed } from '../key/parts.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { isWellFormed } from '../core/parts.ts'
 import { type JsonLimits, type JsonValue, resolveLimits, setMember } from './json.ts'
 import { formatPointer } from './pointer.ts'
 

@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
 
 /**
  * One part of a form: its headers, sorted by their names in lower case, and its bytes.

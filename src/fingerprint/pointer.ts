@@ -1,4 +1,4 @@
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
 
 /**
  * The JSON Pointer (RFC 6901) of a path.

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { keyRing } from '../ring.ts'
+import { keyRing } from '../core/ring.ts'
 import { compileFields } from './fields.ts'
 import { type FingerprintRequest, type Preimage, prepareInput, prepareRequest } from './prepare.ts'
 import { matches, sign } from './sign.ts'

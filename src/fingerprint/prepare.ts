@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../errors.ts'
-import { encodePart, encodeParts, isWellFormed } from '../key/parts.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { encodePart, encodeParts, isWellFormed } from '../core/parts.ts'
 import { operationName } from '../key/scope.ts'
 import { writeCanonical } from './canonical.ts'
 import type { CompiledFields } from './fields.ts'

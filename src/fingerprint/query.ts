@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { OnlyonceError } from '../errors.ts'
-import { encodePart, encodeParts, isWellFormed } from '../key/parts.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { encodePart, encodeParts, isWellFormed } from '../core/parts.ts'
 
 /**
  * A query, as it stands in the URL or as decoded pairs.

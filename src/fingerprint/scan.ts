@@ -1,4 +1,4 @@
-import { isWellFormed } from '../key/parts.ts'
+import { isWellFormed } from '../core/parts.ts'
 
 /**
  * Where a string read ended, and what it said; reused between strings because they are most of a body.

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { LIMITS } from '../limits.ts'
-import { keyRing } from '../ring.ts'
+import { LIMITS } from '../core/limits.ts'
+import { keyRing } from '../core/ring.ts'
 import { matches, sign } from './sign.ts'
 
 const { secretSizeMinBytes } = LIMITS

@@ -1,5 +1,5 @@
 import { createHash, createHmac, hash, type KeyObject, timingSafeEqual } from 'node:crypto'
-import type { KeyRing } from '../ring.ts'
+import type { KeyRing } from '../core/ring.ts'
 import type { Preimage } from './prepare.ts'
 
 /**

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
 import { parseStrictJson } from './strict-json.ts'
 
 const code = (code: string) => expect.objectContaining({ code })

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { OnlyonceError, type PlainCode } from '../errors.ts'
-import { isWellFormed } from '../key/parts.ts'
+import { OnlyonceError, type PlainCode } from '../core/errors.ts'
+import { isWellFormed } from '../core/parts.ts'
 import { isExact, normalizeDecimal } from './decimal.ts'
 import { type JsonLimits, type JsonValue, resolveLimits, setMember } from './json.ts'
 import { formatPointer } from './pointer.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
-import { encodeParts, isWellFormed } from './parts.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { encodeParts, isWellFormed } from '../core/parts.ts'
 import { findSensitive } from './sensitive.ts'
 
 /** Part of every business key ever made: a change would let every pending retry run again. */

@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
 import { looksIssued, refuseMalformedIssued } from './issued.ts'
 import { KEY_RULES_DEFAULT, type KeyRules, keyRules } from './rules.ts'
 import { findSensitive } from './sensitive.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { encodeParts, isWellFormed } from '../core/parts.ts'
 import { checkKey } from './check.ts'
-import { encodeParts, isWellFormed } from './parts.ts'
 import { keyRules } from './rules.ts'
 import { scopeOf } from './scope.ts'
 

@@ -1,6 +1,6 @@
 import { type BareItem, type Parameters, parseItem } from 'structured-headers'
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
 import { checkKey, refuseUnprintable } from './check.ts'
 import type { KeyRules } from './rules.ts'
 

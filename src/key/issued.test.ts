@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { keyRing as ringOf, type Secret } from '../ring.ts'
+import { keyRing as ringOf, type Secret } from '../core/ring.ts'
 import { businessKey } from './business.ts'
 import { checkKey } from './check.ts'
 import { derivedKey } from './derived.ts'

@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
-import { encodeParts } from './parts.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { encodeParts } from '../core/parts.ts'
 import type { Scope } from './scope.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import { type KeyRules, keyRules } from './rules.ts'
 
 const optionInvalid = expect.objectContaining({ code: 'option_invalid' })

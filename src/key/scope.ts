@@ -1,6 +1,6 @@
-import { OnlyonceError, type PlainCode } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
-import { isWellFormed } from './parts.ts'
+import { OnlyonceError, type PlainCode } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { isWellFormed } from '../core/parts.ts'
 
 /**
  * Whose key it is. A key is looked up only inside its scope.

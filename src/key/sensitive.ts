@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors.ts'
+import type { ErrorCode } from '../core/errors.ts'
 import { isCardNumber } from './card.ts'
 import { holdsCardNumber } from './card-inside.ts'
 

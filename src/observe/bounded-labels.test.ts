@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client'
 import { expect, it } from 'vitest'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import { BoundedLabels } from './bounded-labels.ts'
 import { prometheus } from './prometheus.ts'
 import type { Signal } from './signals.ts'

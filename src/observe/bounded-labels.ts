@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import type { Labels } from './metrics.ts'
 
 /** What a value is called when there are too many before it. */

@@ -1,4 +1,4 @@
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
 import { sqlState } from '../store/postgres/classify.ts'
 
 /** What an error is called in metrics: a code of the table of errors, PostgreSQL's five characters, or `other`. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import { LIMITS } from '../core/limits.ts'
 import { maskBeginning } from '../key/index.ts'
-import { LIMITS } from '../limits.ts'
 import type { Failure, RecordId } from '../record/index.ts'
 import type { Signal } from './signals.ts'
 

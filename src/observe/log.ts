@@ -1,4 +1,4 @@
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
 import { type LogFields, logFields } from './fields.ts'
 import type { Observer, Signal } from './signals.ts'
 

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import { NO_SIGNALS, signalsOf } from './call-signals.ts'
 import { logTo } from './log.ts'
 import { Observers } from './observers.ts'

@@ -1,8 +1,8 @@
-import { OnlyonceError } from '../errors.ts'
-import { failureOf } from '../failure.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { callGuarded } from '../core/thrown.ts'
+import { failureOf } from '../record/failure.ts'
 import type { Failure, RecordId } from '../record/index.ts'
-import { callGuarded } from '../thrown.ts'
 import { showText } from './fields.ts'
 import type { CallTrace, CutOff, Observer, Signal, TracedCall } from './signals.ts'
 

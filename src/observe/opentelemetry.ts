@@ -8,7 +8,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import { refuseUnknown } from '../options.ts'
+import { refuseUnknown } from '../core/options.ts'
 import { BoundedLabels } from './bounded-labels.ts'
 import { digestKey, showText } from './fields.ts'
 import { beginsAtZero, type Labels, METRICS, type MetricKey, measure } from './metrics.ts'

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client'
-import { OnlyonceError } from '../errors.ts'
-import { refuseUnknown } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { refuseUnknown } from '../core/options.ts'
 import { BoundedLabels } from './bounded-labels.ts'
 import { beginsAtZero, type Labels, METRICS, type MetricKey, measure, prometheusName } from './metrics.ts'
 import { RetryRate } from './retry-rate.ts'

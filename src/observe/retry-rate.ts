@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import type { Signal } from './signals.ts'
 import { monotonicMs } from './stopwatch.ts'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { makeRecorder } from '../../test/setup/recorder.ts'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import { logTo } from './log.ts'
 import { Observers } from './observers.ts'
 import { StoreHealth } from './store-health.ts'

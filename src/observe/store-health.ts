@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import type { Observers } from './observers.ts'
 import { monotonicMs } from './stopwatch.ts'
 

@@ -1,6 +1,6 @@
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
+import { Deadline } from '../core/retry.ts'
 import type { RecordId } from '../record/index.ts'
-import { Deadline } from '../retry.ts'
 import type { Takable } from '../store/operations.ts'
 
 /** How long a record has to stand still, and after how long the same operation is told again. */

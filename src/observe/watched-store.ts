@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../errors.ts'
-import { failureOf } from '../failure.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { failureOf } from '../record/failure.ts'
 import type { Attempt, Decision, Failure, RecordId, Reply, Run, Stuck } from '../record/index.ts'
 import type {
   ClaimRequest,

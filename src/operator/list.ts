@@ -1,7 +1,7 @@
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { type OptionNames, refuseUnknown, requireList } from '../core/options.ts'
 import { checkKey, checkName, operationName } from '../key/index.ts'
-import { LIMITS } from '../limits.ts'
-import { type OptionNames, refuseUnknown, requireList } from '../options.ts'
 import { EDGES, type State } from '../record/index.ts'
 import type { ListPosition, ListRequest, RecordSummary } from '../store/decisions.ts'
 

@@ -1,5 +1,5 @@
 import { derivedKey } from '../key/index.ts'
-import { resultOf, type StepKind, Steps } from '../protect/steps.ts'
+import { resultOf, type StepKind, Steps } from '../operation/steps.ts'
 import type { RecordSummary } from '../store/decisions.ts'
 import type { OperationStore } from '../store/operations.ts'
 

@@ -1,8 +1,8 @@
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
+import { isOfClass, memberOf } from '../core/thrown.ts'
 import type { OutboxEvent } from '../store/outbox.ts'
-import { isOfClass, memberOf } from '../thrown.ts'
 import type { FailedEvent, Publisher, PublishResult } from './publisher.ts'
 
 export interface HttpPublisherOptions {

@@ -1,6 +1,6 @@
-import type { Onlyonce } from '../door.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
 import { scopeOf } from '../key/index.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import type { Onlyonce } from '../onlyonce/door.ts'
 import type { OpenTransaction } from '../store/contract.ts'
 import { keepOpen } from '../store/keep-open.ts'
 import { checkName, type Message } from '../store/outbox.ts'

@@ -1,11 +1,11 @@
-import { failureOf } from '../failure.ts'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
+import { backoffMs } from '../core/retry.ts'
 import type { Observers } from '../observe/index.ts'
 import { monotonicMs } from '../observe/stopwatch.ts'
-import { backoffMs } from '../retry.ts'
+import type { Ran } from '../onlyonce/worker.ts'
+import { failureOf } from '../record/failure.ts'
 import type { CrashPoint } from '../store/contract.ts'
 import type { JobEnd, OutboxStore, TakenJob } from '../store/outbox.ts'
-import type { Ran } from '../worker.ts'
 import type { RelaySettings, RunJob } from './options.ts'
 
 const IDLE: Ran = { done: 0, more: false }

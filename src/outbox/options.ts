@@ -1,6 +1,6 @@
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
-import { type OptionNames, refuseUnknown, requireList } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { type OptionNames, refuseUnknown, requireList } from '../core/options.ts'
 import { checkName, type TakenJob } from '../store/outbox.ts'
 import type { Publish, Publisher } from './publisher.ts'
 

@@ -1,6 +1,6 @@
-import { failureOf } from '../failure.ts'
+import type { Deadline } from '../core/retry.ts'
+import { failureOf } from '../record/failure.ts'
 import type { Failure } from '../record/index.ts'
-import type { Deadline } from '../retry.ts'
 import type { LanePlace, OutboxEvent, Taken, TakenEvent } from '../store/outbox.ts'
 import type { PublishResult } from './publisher.ts'
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
+import { backoffMs, Deadline } from '../core/retry.ts'
+import { memberOf } from '../core/thrown.ts'
 import type { Failure, RecordId } from '../record/index.ts'
-import { backoffMs, Deadline } from '../retry.ts'
 import type { Store } from '../store/contract.ts'
-import { memberOf } from '../thrown.ts'
 
 /** A claim that may stand although its caller was told that this request started nothing. */
 export interface GivenBack {

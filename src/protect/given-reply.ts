@@ -1,8 +1,8 @@
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
 import type { Reply } from '../record/index.ts'
-import { HTTP_SCHEMA } from '../value.ts'
+import { HTTP_SCHEMA } from '../record/value.ts'
 import { whyNotSendable } from './sendable.ts'
 
 /** The reply that every retry gets from now on, as it would have been sent. */

@@ -1,8 +1,8 @@
 /** How the handler's owner comes by its record, and gives it back. */
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { Deadline } from '../core/retry.ts'
 import type { Claimant, Decision, Failure, Kind } from '../record/index.ts'
-import { Deadline } from '../retry.ts'
 import type { ClaimRequest, Owned, Store } from '../store/contract.ts'
 import { CLAIM_UNANSWERED } from './give-backs.ts'
 import type { HandlerRequest } from './handler.ts'

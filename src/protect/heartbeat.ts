@@ -1,6 +1,6 @@
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
-import { Deadline } from '../retry.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { Deadline } from '../core/retry.ts'
 import type { Owned, Store } from '../store/contract.ts'
 
 /**

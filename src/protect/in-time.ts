@@ -1,6 +1,6 @@
 /** How long the caller of a handler waits, and what the record says when it waits no longer. */
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
 import type { Failure } from '../record/index.ts'
 import type { Owned, Store } from '../store/contract.ts'
 import type { Heartbeat } from './heartbeat.ts'

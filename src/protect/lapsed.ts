@@ -1,4 +1,4 @@
-import type { OnlyonceError } from '../errors.ts'
+import type { OnlyonceError } from '../core/errors.ts'
 import type { State } from '../record/index.ts'
 
 /**

@@ -1,8 +1,8 @@
-import { OnlyonceError } from '../errors.ts'
-import { failureOf } from '../failure.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { Deadline } from '../core/retry.ts'
 import type { CallSignals } from '../observe/index.ts'
-import { Deadline } from '../retry.ts'
+import { failureOf } from '../record/failure.ts'
 import type { Store, TransactionAttempt } from '../store/contract.ts'
 
 /**

@@ -1,8 +1,8 @@
 /** Who may say that nothing was executed, of what, and what is said where that is not proved. */
-import { acrossCopies } from '../copies.ts'
-import { OnlyonceError, type PlainCode, type Proof, proveStatement } from '../errors.ts'
-import { failureOf } from '../failure.ts'
-import { invalidAnswerOf, keptInvalid } from '../invalid.ts'
+import { acrossCopies } from '../core/copies.ts'
+import { OnlyonceError, type PlainCode, type Proof, proveStatement } from '../core/errors.ts'
+import { invalidAnswerOf, keptInvalid } from '../core/invalid.ts'
+import { failureOf } from '../record/failure.ts'
 import { type Failure, mayHideEffects, type State } from '../record/index.ts'
 import type { Owned, Store, TransactionAttempt } from '../store/contract.ts'
 

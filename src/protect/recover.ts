@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { OnlyonceError } from '../errors.ts'
-import { failureOf } from '../failure.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
 import { derivedKey, scopeOf } from '../key/index.ts'
-import { LIMITS } from '../limits.ts'
+import { failureOf } from '../record/failure.ts'
 import type { Failure, RecordId, Reply } from '../record/index.ts'
-import { encodeValue } from '../value.ts'
+import { encodeValue } from '../record/value.ts'
 import { type GivenReply, replyOf } from './given-reply.ts'
 
 /** One request whose handler gave no outcome: what `recover` is asked about. */

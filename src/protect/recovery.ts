@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import type { Observers } from '../observe/index.ts'
 import { type Decision, type Failure, type LookEnd, OWNER_VANISHED, type RecordId } from '../record/index.ts'
 import type { CrashPoint, Store } from '../store/contract.ts'

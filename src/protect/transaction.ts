@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
-import { failureOf } from '../failure.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { keptInvalid } from '../core/invalid.ts'
+import { LIMITS } from '../core/limits.ts'
+import { Deadline } from '../core/retry.ts'
 import type { Fingerprint } from '../fingerprint/index.ts'
-import { keptInvalid } from '../invalid.ts'
-import { LIMITS } from '../limits.ts'
 import type { CallSignals, Origin } from '../observe/index.ts'
+import { failureOf } from '../record/failure.ts'
 import {
   asLongAgain,
   type Claimant,
@@ -16,7 +17,6 @@ import {
   type Reply,
   type Run,
 } from '../record/index.ts'
-import { Deadline } from '../retry.ts'
 import type {
   CrashPoint,
   Isolation,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import { afterLook, afterOwner, lookedAtIn } from './come-back.ts'
 import { type Claimant, extend, reserve } from './index.ts'
 

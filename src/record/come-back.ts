@@ -1,5 +1,5 @@
 /** When it is worth asking again about a record that is not finished. A client is told so as `Retry-After`. */
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import type { InProgress, Unknown } from './record.ts'
 
 /**

@@ -3,8 +3,9 @@
  * returns the next record, or says in one word why there is none; stores obey them, and the database repeats
  * the shape of every state in its constraints.
  */
+
+import { LIMITS } from '../core/limits.ts'
 import type { Fingerprint } from '../fingerprint/index.ts'
-import { LIMITS } from '../limits.ts'
 import { afterLook, afterOwner } from './come-back.ts'
 import { common } from './common.ts'
 import { type Answerable, mayFollow, mayHideEffects } from './owning.ts'

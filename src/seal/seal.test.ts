@@ -1,9 +1,9 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
+import { keyRing } from '../core/ring.ts'
 import type { RecordId, Reply } from '../record/index.ts'
-import { keyRing } from '../ring.ts'
 import { Seal, type Sealed, type SealedPlace } from './index.ts'
 
 const A = 'a'.repeat(32)

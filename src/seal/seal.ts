@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
-import { encodeParts } from '../key/parts.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { encodeParts } from '../core/parts.ts'
+import { type KeyRing, keyUnknown } from '../core/ring.ts'
 import type { RecordId, Reply } from '../record/index.ts'
-import { type KeyRing, keyUnknown } from '../ring.ts'
 import { packReply, unpackReply } from './envelope.ts'
 
 /** Part of every derived key and of every seal: a change would make all sealed records unreadable. */

@@ -1,4 +1,5 @@
-import type { OnlyonceError } from '../errors.ts'
+import type { OnlyonceError } from '../core/errors.ts'
+import type { KeyPurpose } from '../core/ring.ts'
 import type { Fingerprint } from '../fingerprint/index.ts'
 import type {
   Attempt,
@@ -12,7 +13,6 @@ import type {
   Stuck,
   Takeover,
 } from '../record/index.ts'
-import type { KeyPurpose } from '../ring.ts'
 import type { DecisionStore } from './decisions.ts'
 import type { LockStore } from './locks.ts'
 import type { OperationStore } from './operations.ts'

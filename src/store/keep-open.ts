@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { acrossCopies } from '../copies.ts'
+import { acrossCopies } from '../core/copies.ts'
 
 /** Known to all copies of the package in a process. */
 export const KEEP_OPEN: unique symbol = Symbol.for('onlyonce.keep_open')

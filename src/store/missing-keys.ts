@@ -1,6 +1,6 @@
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import type { KeyPurpose } from '../core/ring.ts'
 import type { OnceRecord } from '../record/index.ts'
-import type { KeyPurpose } from '../ring.ts'
 import type { KeyIds } from './contract.ts'
 
 /** A key by what it is for and what it is called, and the digest of its bytes where that is known. */

@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../errors.ts'
-import { isOfClass, memberOf } from '../thrown.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { isOfClass, memberOf } from '../core/thrown.ts'
 
 /** Runs statements of the library alone. A right that the role lacks is told as what it is, and not in the words of the driver. */
 export async function orMissingRight<T>(work: () => Promise<T>): Promise<T> {

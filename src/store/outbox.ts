@@ -2,12 +2,12 @@
  * What a store has to do so that events and jobs leave the database, and messages come in once. Optional: a store
  * without a database has none of it.
  */
-import { OnlyonceError } from '../errors.ts'
-import { isWellFormed } from '../key/parts.ts'
-import { LIMITS } from '../limits.ts'
-import type { OptionNames } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import type { OptionNames } from '../core/options.ts'
+import { isWellFormed } from '../core/parts.ts'
 import type { Failure } from '../record/index.ts'
-import { encodeValue } from '../value.ts'
+import { encodeValue } from '../record/value.ts'
 import type { Queryable } from './contract.ts'
 import { newId } from './event-id.ts'
 

@@ -1,5 +1,5 @@
 import { AssertionError } from 'node:assert'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
 import { CRASHED_PREFIX, type CrashSite, formatSite, POINTS_PREFIX, type ReachedPoint } from './crash.ts'
 import { PROGRAM_NAMES, type ProgramOptions, type ProgramResult, runProgram } from './crash-run.ts'
 import { TESTING_LIMITS } from './limits.ts'

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
-import { OnlyonceError } from '../errors.ts'
-import { refuseUnknown } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { refuseUnknown } from '../core/options.ts'
 import { TESTING_LIMITS } from './limits.ts'
 
 /** Called by the library at each named point where a crash would matter. Does nothing in production. */

@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../errors.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
 import type { Random } from './random.ts'
 
 /** Which way the bytes go: from the client to the server, back, or both. */

@@ -1,4 +1,4 @@
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
 
 /** A seeded source of choices: the same seed makes the same choices in the same order. */
 export interface Random {

@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert'
-import { OnlyonceError } from '../errors.ts'
-import { refuseUnknown } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { refuseUnknown } from '../core/options.ts'
 import { TESTING_LIMITS } from './limits.ts'
 
 /** How long to wait for a fact. */

@@ -1,6 +1,6 @@
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
 import { scopeOf } from '../key/index.ts'
-import { LIMITS } from '../limits.ts'
 import { isId } from '../store/event-id.ts'
 
 /** One endpoint of an account. */

@@ -1,6 +1,6 @@
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
 import { askDns, askSystem, type ResolveName, type TargetRules } from './target.ts'
 
 export interface WebhooksOptions {

@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import { checkUrl, pinnedLookup, resolveTarget, type TargetRules } from './target.ts'
 
 export interface Post {

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
 import { readSecret } from './secret.ts'
 
 /** `standard`: Standard Webhooks. `stripe`: the header Stripe-Signature. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
 
 const PREFIX = 'whsec_'
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/

@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../errors.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
 import { nowMs } from './clock.ts'
 import { schemeOf, type WebhookScheme } from './scheme.ts'
 import { checkSecrets } from './secret.ts'

@@ -1,7 +1,7 @@
 import { lookup, Resolver } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
-import { OnlyonceError } from '../errors.ts'
-import { LIMITS } from '../limits.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
 import { isPublicAddress } from './address.ts'
 
 /** The addresses behind a name. For tests, and for a resolver of your own. */

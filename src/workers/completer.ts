@@ -1,10 +1,10 @@
-import type { Onlyonce } from '../door.ts'
-import { failureOf } from '../failure.ts'
-import { LIMITS } from '../limits.ts'
-import { engineOf } from '../onlyonce.ts'
-import type { OptionNames } from '../options.ts'
+import { LIMITS } from '../core/limits.ts'
+import type { OptionNames } from '../core/options.ts'
+import type { Onlyonce } from '../onlyonce/door.ts'
+import { engineOf } from '../onlyonce/onlyonce.ts'
+import type { Worker } from '../onlyonce/worker.ts'
+import { failureOf } from '../record/failure.ts'
 import type { Takable } from '../store/operations.ts'
-import type { Worker } from '../worker.ts'
 import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach, toldPlainly } from './take.ts'
 
 export interface CompleterOptions extends TakerOptions {

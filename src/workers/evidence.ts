@@ -1,12 +1,12 @@
-import type { Onlyonce } from '../door.ts'
-import { OnlyonceError } from '../errors.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
 import { scopeOf } from '../key/index.ts'
-import { engineOf } from '../onlyonce.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
-import { signatureOf } from '../signature.ts'
+import { signatureOf } from '../key/signature.ts'
+import type { Onlyonce } from '../onlyonce/door.ts'
+import { engineOf } from '../onlyonce/onlyonce.ts'
+import { encodeValue } from '../record/value.ts'
 import { orMissingRight } from '../store/missing-right.ts'
 import type { EvidenceEnd, Signed } from '../store/operations.ts'
-import { encodeValue } from '../value.ts'
 
 /** What was told about a call, for example by a webhook. */
 export interface Evidence {

@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { makeGate, SECRET, settleWithin, waitUntil } from '../../test/contract/shop.ts'
 import { makeRecorder } from '../../test/setup/recorder.ts'
-import { OnlyonceError } from '../errors.ts'
-import { onlyonce } from '../onlyonce.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { onlyonce } from '../onlyonce/onlyonce.ts'
+import type { Ran, Worker } from '../onlyonce/worker.ts'
 import { memory } from '../store/memory/index.ts'
-import type { Ran, Worker } from '../worker.ts'
 import { startWorkers } from './index.ts'
 
 const NEVER_MS = 2_000_000_000

@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { acrossCopies } from '../copies.ts'
-import { OnlyonceError } from '../errors.ts'
-import { failureOf } from '../failure.ts'
-import { LIMITS } from '../limits.ts'
+import { acrossCopies } from '../core/copies.ts'
+import { OnlyonceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { backoffMs } from '../core/retry.ts'
 import { codeOf, type Observers, reasonOf } from '../observe/index.ts'
-import { backoffMs } from '../retry.ts'
-import type { Worker } from '../worker.ts'
+import type { Worker } from '../onlyonce/worker.ts'
+import { failureOf } from '../record/failure.ts'
 
 /** Workers that a loop of this process has: a second loop would run them beside themselves. */
 const taken = acrossCopies('running_workers', () => new WeakSet<Worker>())

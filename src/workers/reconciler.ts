@@ -1,12 +1,12 @@
-import type { Onlyonce } from '../door.ts'
-import { failureOf } from '../failure.ts'
-import { LIMITS } from '../limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import type { Observers } from '../observe/index.ts'
-import { engineOf } from '../onlyonce.ts'
-import type { ResumeEnd } from '../protect/run-operation.ts'
+import type { Onlyonce } from '../onlyonce/door.ts'
+import { engineOf } from '../onlyonce/onlyonce.ts'
+import type { Worker } from '../onlyonce/worker.ts'
+import type { ResumeEnd } from '../operation/run-operation.ts'
+import { failureOf } from '../record/failure.ts'
 import type { RecordId } from '../record/index.ts'
 import type { Takable } from '../store/operations.ts'
-import type { Worker } from '../worker.ts'
 import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach, toldPlainly } from './take.ts'
 
 /**

@@ -1,8 +1,8 @@
-import type { Onlyonce } from '../door.ts'
-import { LIMITS } from '../limits.ts'
-import { engineOf } from '../onlyonce.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
-import type { Worker } from '../worker.ts'
+import { LIMITS } from '../core/limits.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
+import type { Onlyonce } from '../onlyonce/door.ts'
+import { engineOf } from '../onlyonce/onlyonce.ts'
+import type { Worker } from '../onlyonce/worker.ts'
 import { toldPlainly } from './take.ts'
 
 export interface RecovererOptions {

@@ -1,9 +1,9 @@
-import { throwWithoutRequest } from '../failure.ts'
-import { LIMITS } from '../limits.ts'
-import { type OptionNames, refuseUnknown } from '../options.ts'
-import { positive } from '../requests.ts'
+import { LIMITS } from '../core/limits.ts'
+import { type OptionNames, refuseUnknown } from '../core/options.ts'
+import { positive } from '../onlyonce/requests.ts'
+import type { Ran, Worker } from '../onlyonce/worker.ts'
+import { throwWithoutRequest } from '../record/failure.ts'
 import type { Takable } from '../store/operations.ts'
-import type { Ran, Worker } from '../worker.ts'
 
 /** What workers that go on with operations can be told. */
 export interface TakerOptions {

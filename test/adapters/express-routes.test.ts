@@ -8,7 +8,7 @@ import express5, {
 } from 'express'
 import express4 from 'express4'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/express/index.ts'
+import { idempotent } from '../../src/http/adapters/express/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'

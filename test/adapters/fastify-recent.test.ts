@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type FastifyRequest, fastify } from 'fastify'
 import { beforeAll, expect, test } from 'vitest'
-import { idempotency, idempotent } from '../../src/adapters/fastify/index.ts'
+import { idempotency, idempotent } from '../../src/http/adapters/fastify/index.ts'
 import { type OpenOptions, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { makeRecorder } from '../setup/recorder.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type FetchOptions, idempotent, type ProtectedContext } from '../../src/adapters/fetch/index.ts'
+import { type FetchOptions, idempotent, type ProtectedContext } from '../../src/http/adapters/fetch/index.ts'
 import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
 import { leaveEffect, makeGate, openShop, type Shop } from '../contract/shop.ts'
 

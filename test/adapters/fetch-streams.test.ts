@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
-import type { RoutePolicy } from '../../src/boundary/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
+import type { RoutePolicy } from '../../src/http/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 import { makeGate, openShop, waitUntil } from '../contract/shop.ts'
 

@@ -2,7 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { beforeAll, expect, test, vi } from 'vitest'
-import { type HonoOptions, type IdempotencyVariables, idempotent } from '../../src/adapters/hono/index.ts'
+import {
+  type HonoOptions,
+  type IdempotencyVariables,
+  idempotent,
+} from '../../src/http/adapters/hono/index.ts'
 import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
 import { leaveEffect, openShop, type Shop } from '../contract/shop.ts'
 

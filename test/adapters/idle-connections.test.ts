@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/node/index.ts'
+import { idempotent } from '../../src/http/adapters/node/index.ts'
 import { openShop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { Client } from './client.ts'

@@ -19,8 +19,8 @@ import {
   type IdempotencyContext,
   Idempotent,
   OnlyonceModule,
-} from '../../src/adapters/nest/index.ts'
-import type { RoutePolicy } from '../../src/boundary/index.ts'
+} from '../../src/http/adapters/nest/index.ts'
+import type { RoutePolicy } from '../../src/http/index.ts'
 import { LIMITS, type PostgresTx, type Signal } from '../../src/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { expectProblem, expectReplay } from './expectations.ts'

@@ -30,7 +30,7 @@ import {
 import { BaseExceptionFilter } from '@nestjs/core'
 import { finalize, firstValueFrom, map, Subject, tap } from 'rxjs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { Idempotency, type IdempotencyContext, Idempotent } from '../../src/adapters/nest/index.ts'
+import { Idempotency, type IdempotencyContext, Idempotent } from '../../src/http/adapters/nest/index.ts'
 import { notExecuted, type PostgresTx } from '../../src/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { waitUntil } from '../setup/wait.ts'

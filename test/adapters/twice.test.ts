@@ -6,13 +6,13 @@ import express4 from 'express4'
 import { fastify } from 'fastify'
 import { Hono } from 'hono'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { idempotent as expressLayer } from '../../src/adapters/express/index.ts'
-import { idempotent as fastifyMark, idempotency } from '../../src/adapters/fastify/index.ts'
-import { idempotent as fetchLayer } from '../../src/adapters/fetch/index.ts'
-import { idempotent as honoLayer } from '../../src/adapters/hono/index.ts'
-import { Idempotent } from '../../src/adapters/nest/index.ts'
-import { idempotent as nodeLayer } from '../../src/adapters/node/index.ts'
-import type { RoutePolicy } from '../../src/boundary/index.ts'
+import { idempotent as expressLayer } from '../../src/http/adapters/express/index.ts'
+import { idempotent as fastifyMark, idempotency } from '../../src/http/adapters/fastify/index.ts'
+import { idempotent as fetchLayer } from '../../src/http/adapters/fetch/index.ts'
+import { idempotent as honoLayer } from '../../src/http/adapters/hono/index.ts'
+import { Idempotent } from '../../src/http/adapters/nest/index.ts'
+import { idempotent as nodeLayer } from '../../src/http/adapters/node/index.ts'
+import type { RoutePolicy } from '../../src/http/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 import { catchError, openShop, SECRET, type Shop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
@@ -181,7 +181,7 @@ describe.each(STARTS)('%s', (_, start) => {
 
 test('two copies of the package see each other', async () => {
   vi.resetModules()
-  const copy = await import('../../src/adapters/express/index.ts')
+  const copy = await import('../../src/http/adapters/express/index.ts')
   const { onlyonce, postgres } = await import('../../src/index.ts')
   const other = onlyonce({
     store: postgres({ pool: shop.database.pool({ max: 2 }) }),

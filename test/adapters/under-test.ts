@@ -4,7 +4,7 @@
  * is the suite's.
  */
 import type { Readable } from 'node:stream'
-import type { IdempotencyContext, RoutePolicy } from '../../src/boundary/index.ts'
+import type { IdempotencyContext, RoutePolicy } from '../../src/http/index.ts'
 import type { Onlyonce, PostgresTx } from '../../src/index.ts'
 
 export type Once = IdempotencyContext<PostgresTx>

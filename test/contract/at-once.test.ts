@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { type Onlyonce, operation, type PostgresTx, reply } from '../../src/index.ts'
 import { leaveEffect, makeCall, makeGate, openShop, type Shop } from './shop.ts'
 

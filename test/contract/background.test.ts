@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { LIMITS } from '../../src/core/limits.ts'
 import { memory, onlyonce, startWorkers } from '../../src/index.ts'
-import { LIMITS } from '../../src/limits.ts'
 import { findLongestWaiting } from '../../src/store/postgres/sql/operations.ts'
 import { findUnattended } from '../../src/store/postgres/sql/recovery.ts'
 import { makeRecorder } from '../setup/recorder.ts'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { rateLimit } from '../../src/limits/index.ts'
+import { rateLimit } from '../../src/rate-limits/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { catchError, leaveEffect, makeCall, openShop, waitUntil } from './shop.ts'
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { LIMITS } from '../../src/core/limits.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { memory, type Onlyonce, onlyonce, reconciler } from '../../src/index.ts'
-import { LIMITS } from '../../src/limits.ts'
 import { makeTill, payment, payWith } from '../operations/till.ts'
 import { beginOutside, makeCall, makeGate, openShop, SECRET, type Shop } from './shop.ts'
 

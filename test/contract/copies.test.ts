@@ -10,10 +10,10 @@ import { Controller, Post } from '@nestjs/common'
 import express, { type RequestHandler } from 'express'
 import { fastify } from 'fastify'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { idempotent } from '../../src/adapters/express/index.ts'
-import { idempotency } from '../../src/adapters/fastify/index.ts'
+import { VERSION } from '../../src/core/version.ts'
+import { idempotent } from '../../src/http/adapters/express/index.ts'
+import { idempotency } from '../../src/http/adapters/fastify/index.ts'
 import * as here from '../../src/index.ts'
-import { VERSION } from '../../src/version.ts'
 import { Client } from '../adapters/client.ts'
 import { listening } from '../adapters/servers/listen.ts'
 import { onExpress } from '../adapters/servers/nest.ts'
@@ -23,9 +23,9 @@ import { catchError, makeCall, openShop, SECRET, type Shop } from './shop.ts'
 
 vi.resetModules()
 const there = await import('../../src/index.ts')
-const thereExpress = await import('../../src/adapters/express/index.ts')
-const thereFastify = await import('../../src/adapters/fastify/index.ts')
-const thereNest = await import('../../src/adapters/nest/index.ts')
+const thereExpress = await import('../../src/http/adapters/express/index.ts')
+const thereFastify = await import('../../src/http/adapters/fastify/index.ts')
+const thereNest = await import('../../src/http/adapters/nest/index.ts')
 
 let shop: Shop
 let foreign: here.Onlyonce<here.PostgresTx>

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type FetchOptions, idempotent } from '../../src/adapters/fetch/index.ts'
+import { type FetchOptions, idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { type Op, operation, reply } from '../../src/index.ts'
 import { leaveEffect, type OpenOptions, openShop, type Shop } from './shop.ts'
 

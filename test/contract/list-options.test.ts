@@ -1,9 +1,9 @@
 /** An option that is a list, given as a single value: a clear error, and neither a TypeError nor a list of letters. */
 import { describe, expect, it } from 'vitest'
-import { idempotent } from '../../src/adapters/express/index.ts'
+import { idempotent } from '../../src/http/adapters/express/index.ts'
 import { onlyonce, operation, postgres, relay, startWorkers } from '../../src/index.ts'
-import { velocityLimit } from '../../src/limits/index.ts'
 import { listRequestOf } from '../../src/operator/list.ts'
+import { velocityLimit } from '../../src/rate-limits/index.ts'
 import { webhooks } from '../../src/webhooks/index.ts'
 import { account, any, once, pool } from './option-takers.ts'
 

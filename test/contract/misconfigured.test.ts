@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { Boundary } from '../../src/boundary/index.ts'
+import { Boundary } from '../../src/http/index.ts'
 import { logTo, onlyonce, postgres } from '../../src/index.ts'
 import { migrate } from '../../src/store/postgres/index.ts'
 import { startTrouble } from '../../src/store/postgres/trouble.ts'

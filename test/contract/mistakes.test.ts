@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { memory, onlyonce, operation } from '../../src/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { catchError, SECRET } from './shop.ts'

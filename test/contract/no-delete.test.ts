@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { LIMITS } from '../../src/core/limits.ts'
 import { addEvidence, invalid, onlyonce, operator, postgres } from '../../src/index.ts'
-import { LIMITS } from '../../src/limits.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { POOLER } from '../setup/pooler.ts'

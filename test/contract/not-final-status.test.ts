@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/node/index.ts'
+import { idempotent } from '../../src/http/adapters/node/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { leaveEffect, makeCall, openShop, type Shop } from './shop.ts'
 

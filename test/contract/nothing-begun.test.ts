@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { memory, onlyonce, operation } from '../../src/index.ts'
 import { hearWarnings } from '../setup/warnings.ts'
 import { openShop, SECRET } from './shop.ts'

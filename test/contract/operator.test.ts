@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { memory, type Onlyonce, onlyonce, operator, type PostgresTx } from '../../src/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { beginOutside, type Call, catchError, makeCall, openShop, SECRET, type Shop } from './shop.ts'

@@ -89,14 +89,14 @@ it.each(Object.entries(NESTED))('%s refuses an unknown option', async (_, give) 
 })
 
 it('OnlyonceModule.forRootAsync() refuses an unknown option', async () => {
-  const { OnlyonceModule } = await import('../../src/adapters/nest/index.ts')
+  const { OnlyonceModule } = await import('../../src/http/adapters/nest/index.ts')
   const give = () => OnlyonceModule.forRootAsync(any({ useFactory: () => ({ once, account }), ...STRAY }))
   expect(await refusal(give)).toMatchObject(REFUSED)
 })
 
 describe.each(['express', 'node', 'fetch', 'hono'])('idempotent() of %s', (adapter) => {
   it('refuses to be made where it cannot tell whose request it is', async () => {
-    const door = await import(pathToFileURL(`src/adapters/${adapter}/index.ts`).href)
+    const door = await import(pathToFileURL(`src/http/adapters/${adapter}/index.ts`).href)
     expect(() => door.idempotent(once, {}, () => {})).toThrow(
       'account is a function that tells whose request it is',
     )
@@ -109,7 +109,7 @@ it.each([
   ['fingerprint', { fingerprint: STRAY }],
   ['concurrency', { concurrency: { waitMs: 1, ...STRAY } }],
 ])('%s of a route refuses an unknown option', async (_, policy) => {
-  const { idempotent } = await import('../../src/adapters/express/index.ts')
+  const { idempotent } = await import('../../src/http/adapters/express/index.ts')
   expect(await refusal(() => idempotent(once, any({ account, ...policy })))).toMatchObject(REFUSED)
 })
 

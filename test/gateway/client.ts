@@ -1,5 +1,5 @@
 import { Agent, type IncomingMessage, request } from 'node:http'
-import { notExecuted } from '../../src/errors.ts'
+import { notExecuted } from '../../src/core/errors.ts'
 import type { ChargeRequest, ChargeResult, Lookup, RefundRequest, RefundResult } from './wire.ts'
 
 export { type Gateway, startGateway } from './process.ts'

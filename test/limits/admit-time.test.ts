@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
-import type { Admission, RoutePolicy } from '../../src/boundary/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
+import type { Admission, RoutePolicy } from '../../src/http/index.ts'
 import { makeGate, openShop, type Shop } from '../contract/shop.ts'
 
 const ADMITTED: Admission = { admit: true }

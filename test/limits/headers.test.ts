@@ -1,7 +1,7 @@
 import { parseList } from 'structured-headers'
 import { describe, expect, it } from 'vitest'
-import { admissionOf, limitHeaders, type Verdict } from '../../src/limits/index.ts'
 import { isNeverKept } from '../../src/protect/never-kept.ts'
+import { admissionOf, limitHeaders, type Verdict } from '../../src/rate-limits/index.ts'
 
 const WINDOW = { name: 'live', limit: 100, perMs: 1_000, resetMs: 640, counted: true }
 const ALLOWED: Verdict = { ...WINDOW, allowed: true, remaining: 42 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type RateLimitOptions, rateLimit } from '../../src/limits/index.ts'
+import { type RateLimitOptions, rateLimit } from '../../src/rate-limits/index.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { waitUntil } from '../setup/wait.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, type Mock, vi } from 'vitest'
-import { rateLimit, velocityLimit } from '../../src/limits/index.ts'
+import { rateLimit, velocityLimit } from '../../src/rate-limits/index.ts'
 import { openProxy, openShop, type Shop } from '../contract/shop.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { waitUntil } from '../setup/wait.ts'

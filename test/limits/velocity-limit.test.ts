@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type Rule, velocityLimit } from '../../src/limits/index.ts'
-import { Windows } from '../../src/limits/windows.ts'
+import { type Rule, velocityLimit } from '../../src/rate-limits/index.ts'
+import { Windows } from '../../src/rate-limits/windows.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { waitUntil } from '../setup/wait.ts'

@@ -10,19 +10,19 @@ const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'Fastify: commit a transaction that throws behind its reply',
-    file: 'src/adapters/fastify/guard.ts',
+    file: 'src/http/adapters/fastify/guard.ts',
     edits: [{ from: `if (reply.sent) passOn(`, to: `if (reply.sent) void (` }],
     tests: ['test/adapters/fastify.test.ts'],
   },
   {
     name: 'send the reply of a transaction that throws behind it and is rolled back',
-    file: 'src/boundary/ran.ts',
+    file: 'src/http/ran.ts',
     edits: [{ from: `if (thrown?.hadReplied === true) throw`, to: `if (thrown === undefined) throw` }],
     tests: ['test/adapters/node.test.ts'],
   },
   {
     name: 'Express: cut the connection of a handler that throws behind its reply',
-    file: 'src/adapters/express/index.ts',
+    file: 'src/http/adapters/express/index.ts',
     edits: [
       {
         from: `if (request.idempotency !== undefined)\n`,
@@ -33,7 +33,7 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'express: tell only that a handler answered 500, and not what it threw',
-    file: 'src/adapters/said.ts',
+    file: 'src/http/adapters/said.ts',
     edits: [
       {
         from: `  context?.hear?.(error, hadReplied)
@@ -52,91 +52,91 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'streams: let a handler wait for a client that is gone',
-    file: 'src/adapters/node/shield.ts',
+    file: 'src/http/adapters/node/shield.ts',
     edits: [{ from: `      this.#whenGone()\n`, to: `` }],
     tests: STREAM_TROUBLE,
     only: 'node:http.*holds nothing up',
   },
   {
     name: 'streams: wait for the end of a stream that has failed',
-    file: 'src/adapters/node/tee.ts',
+    file: 'src/http/adapters/node/tee.ts',
     edits: [{ from: `      reject(error ?? new Error('The handler destroyed its response.'))\n`, to: `` }],
     tests: STREAM_TROUBLE,
     only: 'node:http stream: true',
   },
   {
     name: 'streams: learn nothing of a socket that Express destroys',
-    file: 'src/adapters/express/index.ts',
+    file: 'src/http/adapters/express/index.ts',
     edits: [{ from: `if (request.idempotency !== undefined)\n`, to: `if (request.idempotency === null)\n` }],
     tests: STREAM_TROUBLE,
     only: 'has begun to write',
   },
   {
     name: 'streams: never hold up what is held back',
-    file: 'src/adapters/node/capture.ts',
+    file: 'src/http/adapters/node/capture.ts',
     edits: [{ from: `return this.#pace.took(bytes.length)`, to: `return true` }],
     tests: STREAM_TROUBLE,
     only: 'is held back',
   },
   {
     name: 'streams: never hold up what is made for a client that is gone',
-    file: 'src/adapters/node/tee.ts',
+    file: 'src/http/adapters/node/tee.ts',
     edits: [{ from: `      pace.goOnSoon()\n      return false`, to: `      return true` }],
     tests: STREAM_TROUBLE,
     only: 'is gone',
   },
   {
     name: 'streams: read a response without an end for ever',
-    file: 'src/adapters/fetch/response.ts',
+    file: 'src/http/adapters/fetch/response.ts',
     edits: [{ from: `sizeBytes > sizeMaxBytes && isOver()`, to: `false` }],
     tests: STREAM_TROUBLE,
     only: 'is given up',
   },
   {
     name: 'twice: look for another layer on the request alone',
-    file: 'src/boundary/layers.ts',
+    file: 'src/http/layers.ts',
     edits: [{ from: `following.storage?.getStore()?.layer ?? null`, to: `null as Layer | null` }],
     tests: NEW_REQUEST,
     only: 'equal options|other options',
   },
   {
     name: 'twice: take every request that a handler makes for its own',
-    file: 'src/boundary/layers.ts',
+    file: 'src/http/layers.ts',
     edits: [{ from: `layer !== null && hasKeyOf(layer, request, headers)`, to: `layer !== null` }],
     tests: NEW_REQUEST,
     only: 'protected for themselves',
   },
   {
     name: 'twice: take a request for another account for the request of the handler',
-    file: 'src/boundary/layers.ts',
+    file: 'src/http/layers.ts',
     edits: [{ from: `if (asking.account !== layer.account) return undefined\n`, to: `` }],
     tests: OWN_REQUESTS,
     only: 'another account',
   },
   {
     name: 'twice: let a layer inside speak for a handler that goes on',
-    file: 'src/boundary/twice.ts',
+    file: 'src/http/twice.ts',
     edits: [{ from: `body.equals(reply.body)`, to: `body !== reply.body` }],
     tests: OWN_REQUESTS,
     only: 'goes on after it',
   },
   {
     name: 'twice: take the refusal of a layer inside for a proof that the handler did nothing',
-    file: 'src/boundary/twice.ts',
+    file: 'src/http/twice.ts',
     edits: [{ from: `if (protect === 'handler') throw`, to: `if (protect !== protect) throw` }],
     tests: OWN_REQUESTS,
     only: 'charges, hands its request',
   },
   {
     name: 'twice: let a request with another body through',
-    file: 'src/boundary/layers.ts',
+    file: 'src/http/layers.ts',
     edits: [{ from: `Buffer.compare(body.bytes, other.bytes) === 0`, to: `true` }],
     tests: OWN_REQUESTS,
     only: 'another body',
   },
   {
     name: 'twice: let a handler ask itself without end',
-    file: 'src/boundary/twice.ts',
+    file: 'src/http/twice.ts',
     edits: [
       {
         from: ` && (layer.by !== by || carriers[0] === layer.request.carriers?.[0])`,
@@ -148,28 +148,28 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'twice: take what a handler has left alone for a part of it',
-    file: 'src/boundary/layers.ts',
+    file: 'src/http/layers.ts',
     edits: [{ from: `    mark.layer = null\n`, to: `` }],
     tests: NEW_REQUEST,
     only: 'left alone',
   },
   {
     name: 'paths: run one key once under each pattern of a handler',
-    file: 'src/boundary/request.ts',
+    file: 'src/http/request.ts',
     edits: [{ from: `if (patterns.length > 1)`, to: `if (patterns.length > 100)` }],
     tests: SEVERAL_PATHS,
     only: 'none of them runs',
   },
   {
     name: 'paths: start with a list of paths that has no name',
-    file: 'src/adapters/nest/routes.ts',
+    file: 'src/http/adapters/nest/routes.ts',
     edits: [{ from: `if (paths.size > 1)`, to: `if (paths.size > 100)` }],
     tests: SEVERAL_PATHS,
     only: 'refused at the start',
   },
   {
     name: 'paths: take a validator for the handler',
-    file: 'src/adapters/hono/route.ts',
+    file: 'src/http/adapters/hono/route.ts',
     edits: [{ from: `chain.at(-1)!.handler`, to: `behind.handler` }],
     tests: SEVERAL_PATHS,
     only: 'one validator',
@@ -183,7 +183,7 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: say of an input that cannot be stored that its outcome is not known',
-    file: 'src/value.ts',
+    file: 'src/record/value.ts',
     edits: [
       {
         from: `    throw new OnlyonceError('input_not_serializable', { detail: (cause as Error).message, cause })`,
@@ -195,7 +195,7 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: say of a request over HTTP/2 that its outcome is not known',
-    file: 'src/adapters/node/serve.ts',
+    file: 'src/http/adapters/node/serve.ts',
     edits: [
       {
         from: `new OnlyonceError('setup_invalid', { detail: HTTP2_REFUSED })`,

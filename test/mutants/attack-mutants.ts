@@ -17,7 +17,7 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'run an operation from its start whose steps cannot be read',
-    file: 'src/protect/run-operation.ts',
+    file: 'src/operation/run-operation.ts',
     edits: [{ from: `  if (resumed?.unreadable === true) return null\n`, to: `` }],
     tests: ['test/operations/unreadable.test.ts'],
   },
@@ -30,7 +30,7 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'count no owners that vanished',
-    file: 'src/protect/run-operation.ts',
+    file: 'src/operation/run-operation.ts',
     edits: [{ from: `(attempt.resumed?.vanished ?? 0) >= LIMITS.ownersMax`, to: `LIMITS.ownersMax < 0` }],
     tests: ['test/operations/forgotten-await.test.ts'],
     only: 'after so many owners',
@@ -73,14 +73,14 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'driver: show clients what the driver says of a claim',
-    file: 'src/protect/operation-stop.ts',
+    file: 'src/operation/stop.ts',
     edits: [{ from: `error: unproved(error, 'not_applied') }`, to: `error }` }],
     tests: [DRIVER],
     only: 'where it is claimed',
   },
   {
     name: 'driver: show clients what the driver says of a look',
-    file: 'src/protect/run-operation.ts',
+    file: 'src/operation/run-operation.ts',
     edits: [{ from: `house.store.look(id).catch(throwOfStore)`, to: `house.store.look(id)` }],
     tests: [DRIVER],
     only: 'where it is looked up',
@@ -101,18 +101,18 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'store a status that is not final',
-    file: 'src/boundary/reply.ts',
+    file: 'src/http/reply.ts',
     edits: [{ from: `status < 200`, to: `status < 0` }],
     tests: ['test/contract/not-final-status.test.ts'],
   },
   {
     name: 'read a body again for each message of its schema',
-    file: 'src/boundary/validate.ts',
+    file: 'src/http/validate.ts',
     edits: [
       { from: `  const texts = textsOf(value)\n`, to: `` },
       { from: `issueOf(issue, texts))`, to: `issueOf(issue, textsOf(value)))` },
     ],
-    tests: ['src/boundary/validate.test.ts'],
+    tests: ['src/http/validate.test.ts'],
   },
   {
     name: 'recover: complete a record with nothing',

@@ -58,11 +58,11 @@ export const BACKGROUND_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'background: go on pruning as a role that may not delete',
-    file: 'src/background.ts',
+    file: 'src/onlyonce/background.ts',
     edits: [
       { from: `if (code === INSUFFICIENT_PRIVILEGE) this.#planned`, to: `if (code === '') this.#planned` },
     ],
-    tests: ['src/background.test.ts'],
+    tests: ['src/onlyonce/background.test.ts'],
   },
   {
     name: 'remove what is in progress',

@@ -3,10 +3,10 @@ import type { Mutant } from './mutants.ts'
 /** The suite of adapters on the one that is built and answered fastest; each names the topic that has to notice. */
 const NODE = ['test/adapters/node.test.ts']
 const BEGUN = 'test/contract/deadline-begun.test.ts'
-const BOUNDARY = 'src/boundary/boundary.ts'
-const PREPARE = 'src/boundary/prepare.ts'
-const REPLY = 'src/boundary/reply.ts'
-const SERVE = 'src/adapters/node/serve.ts'
+const BOUNDARY = 'src/http/boundary.ts'
+const PREPARE = 'src/http/prepare.ts'
+const REPLY = 'src/http/reply.ts'
+const SERVE = 'src/http/adapters/node/serve.ts'
 
 /** Faults in the HTTP contract and in what holds replies back. */
 export const BOUNDARY_MUTANTS: readonly Mutant[] = [
@@ -62,21 +62,21 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leave the path out of what a request means',
-    file: 'src/boundary/request.ts',
+    file: 'src/http/request.ts',
     edits: [{ from: `pathParams: placeOf(request)`, to: `pathParams: {}` }],
     tests: NODE,
     only: 'What counts as the same request',
   },
   {
     name: 'leave the query out of what a request means',
-    file: 'src/boundary/request.ts',
+    file: 'src/http/request.ts',
     edits: [{ from: `query: \`?\${query}\`,`, to: `query: '',` }],
     tests: NODE,
     only: 'What counts as the same request',
   },
   {
     name: 'run a handler again that answered 5xx',
-    file: 'src/boundary/final.ts',
+    file: 'src/http/final.ts',
     edits: [{ from: `return protect === 'handler' ? 'store' : 'retry'`, to: `return 'retry'` }],
     tests: NODE,
     only: 'Which replies are final',
@@ -111,14 +111,14 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'take another request for a duplicate while the first is in progress',
-    file: 'src/protect/flights.ts',
+    file: 'src/protect/single-flight/flights.ts',
     edits: [{ from: `const same = flight.digest.equals(digest)`, to: `const same = true` }],
     tests: NODE,
     only: 'Duplicates at the same time',
   },
   {
     name: 'call a finished operation in progress while a retry looks it up',
-    file: 'src/protect/run-operation.ts',
+    file: 'src/operation/run-operation.ts',
     edits: [
       {
         from: `  const deadline = new Deadline(request.deadlineMs)
@@ -133,14 +133,14 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'call the key of a retry reused because a wrong request was looked up first',
-    file: 'src/protect/flights.ts',
+    file: 'src/protect/single-flight/flights.ts',
     edits: [{ from: `if (!same && flight.running)`, to: `if (!same)` }],
     tests: ['test/contract/at-once.test.ts'],
     only: 'behind another request',
   },
   {
     name: 'let a client that hangs up end the work',
-    file: 'src/adapters/node/shield.ts',
+    file: 'src/http/adapters/node/shield.ts',
     edits: [{ from: `    if (this.#raised) return\n`, to: `    if (!this.#raised) return\n` }],
     tests: NODE,
     only: 'Connections',
@@ -213,7 +213,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leave undone what a saga has to undo after the deadline',
-    file: 'src/protect/call-site.ts',
+    file: 'src/operation/call-site.ts',
     edits: [{ from: `kind === 'undo_foreign' || !begins`, to: `!begins` }],
     tests: [BEGUN],
     only: 'fails after the deadline is undone',
@@ -232,7 +232,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "end the steps of an operation with the client's deadline",
-    file: 'src/protect/run-operation.ts',
+    file: 'src/operation/run-operation.ts',
     edits: [
       {
         from: `      deadline,
@@ -253,7 +253,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'begin the first step of an operation after the deadline',
-    file: 'src/protect/operation-step.ts',
+    file: 'src/operation/step.ts',
     edits: [
       {
         from: `hold.owned === null && hold.attempt.beginsUntil.passed`,
@@ -265,26 +265,26 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'give an operation a rounded number',
-    file: 'src/boundary/operation-input.ts',
+    file: 'src/http/operation-input.ts',
     edits: [{ from: 'if (inexact === undefined) return value', to: 'if (inexact !== null) return value' }],
     tests: NODE,
     only: 'Durable operations',
   },
   {
     name: 'store null for an invalid date',
-    file: 'src/value.ts',
+    file: 'src/record/value.ts',
     edits: [{ from: "refuse(name, 'is an invalid date')", to: 'return value' }],
     tests: ['test/contract/unstorable.test.ts'],
   },
   {
     name: 'store {} for an error',
-    file: 'src/value.ts',
+    file: 'src/record/value.ts',
     edits: [{ from: 'if (value !== null) refuseHidden(name, value)', to: '' }],
     tests: ['test/contract/unstorable.test.ts'],
   },
   {
     name: 'take a throw without a value for "go on"',
-    file: 'src/adapters/said.ts',
+    file: 'src/http/adapters/said.ts',
     edits: [
       {
         from: `if (thrown && thrown !== 'route' && thrown !== 'router') return thrown`,
@@ -296,7 +296,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'commit what a handler did before it threw an error with a status of its own',
-    file: 'src/adapters/said.ts',
+    file: 'src/http/adapters/said.ts',
     edits: [{ from: ` || context?.rollsBack === true`, to: `` }],
     tests: ['test/adapters/express5.test.ts'],
     only: 'rolls back all the same',

@@ -33,13 +33,13 @@ export const COME_BACK_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operation: let the first look come after a minute',
-    file: 'src/limits.ts',
+    file: 'src/core/limits.ts',
     edits: [{ from: `2_000, 5_000, 15_000, 45_000, 120_000`, to: `60_000, 120_000` }],
     tests: ['src/record/come-back.test.ts'],
   },
   {
     name: 'operation: park what is in doubt sooner, because the looks come sooner',
-    file: 'src/limits.ts',
+    file: 'src/core/limits.ts',
     edits: [{ from: `600_000, 3_600_000, 21_600_000, 86_400_000]`, to: `600_000, 3_600_000, 21_600_000]` }],
     tests: ['src/record/come-back.test.ts'],
   },

@@ -18,7 +18,7 @@ export const COPIES_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'know only the errors of the own copy',
-    file: 'src/errors.ts',
+    file: 'src/core/errors.ts',
     edits: [
       {
         from: "brandAcrossCopies(OnlyonceError, 'error', [",

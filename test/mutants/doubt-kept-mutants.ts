@@ -1,9 +1,9 @@
 import type { Mutant } from './mutants.ts'
 
 const SQL = 'src/store/postgres/sql/operations.ts'
-const OPEN = 'src/protect/open-call.ts'
-const RUN = 'src/protect/operation-run.ts'
-const HOLD = 'src/protect/operation-hold.ts'
+const OPEN = 'src/operation/open-call.ts'
+const RUN = 'src/operation/run.ts'
+const HOLD = 'src/operation/hold.ts'
 
 const KEPT = 'test/operations/doubt-kept.test.ts'
 const TOLD = 'test/operations/looks-told.test.ts'
@@ -35,7 +35,7 @@ export const DOUBT_KEPT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'doubt kept: forget the call when a look throws before it',
-    file: 'src/protect/operation-conclude.ts',
+    file: 'src/operation/conclude.ts',
     edits: [
       { from: `failure, hold.open, signals`, to: `failure, { waits_for: null, waitsStep: null }, signals` },
     ],
@@ -140,7 +140,7 @@ export const DOUBT_KEPT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'signed evidence: take it for a decision',
-    file: 'src/explain.ts',
+    file: 'src/onlyonce/explain.ts',
     edits: [{ from: `action !== 'add_evidence' && `, to: `action !== undefined && ` }],
     tests: [EVIDENCE],
     only: 'hides no decision',

@@ -66,7 +66,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'let a group wait for a blocked key',
-    file: 'src/limits.ts',
+    file: 'src/core/limits.ts',
     edits: [{ from: `lockWaitGroupMs: 10,`, to: `lockWaitGroupMs: 60_000,` }],
     tests: [GROUP],
     only: 'waits for nobody but its own',
@@ -85,7 +85,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'let everybody wait for a connection that has fallen silent',
-    file: 'src/limits.ts',
+    file: 'src/core/limits.ts',
     edits: [{ from: `batchWaitMaxMs: 25,`, to: `batchWaitMaxMs: 60_000,` }],
     tests: [GROUP],
     only: 'waits for nobody but its own',
@@ -144,7 +144,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'keep the leases of what still runs at close',
-    file: 'src/engine.ts',
+    file: 'src/onlyonce/engine.ts',
     edits: [{ from: `    this.observers.cutOff(await this.#running.handOver(this.store))\n`, to: `` }],
     tests: [HANDLER],
   },
@@ -170,7 +170,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'wait for ever for a flight that never lands',
-    file: 'src/protect/flights.ts',
+    file: 'src/protect/single-flight/flights.ts',
     edits: [{ from: `await Promise.race([landed, over])`, to: `await landed` }],
     tests: [EDGES],
     only: 'waiting for ever',
@@ -277,7 +277,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'background: do again what workers of the process do',
-    file: 'src/background.ts',
+    file: 'src/onlyonce/background.ts',
     edits: [{ from: `names === 'all' || names.includes(name)`, to: `names === 'all' && name === ''` }],
     tests: ['test/contract/background.test.ts'],
     only: 'leaves its duties to workers',

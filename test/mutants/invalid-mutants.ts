@@ -26,7 +26,7 @@ export const INVALID_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'invalid: free the key of a plain 400',
-    file: 'src/boundary/context.ts',
+    file: 'src/http/context.ts',
     edits: [
       {
         from: `    if (this.#invalid === null) return null`,
@@ -45,14 +45,14 @@ export const INVALID_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'invalid: believe an operation behind a step',
-    file: 'src/protect/operation-run.ts',
+    file: 'src/operation/run.ts',
     edits: [{ from: `this.#steps.count === 0 && !this.unproved && `, to: `!this.unproved && ` }],
     tests: [INVALID],
     only: 'frees no key behind a step',
   },
   {
     name: 'invalid: forget that an earlier attempt may have called',
-    file: 'src/protect/operation-run.ts',
+    file: 'src/operation/run.ts',
     edits: [{ from: `this.#steps.count === 0 && !this.unproved && `, to: `this.#steps.count === 0 && ` }],
     tests: [INVALID],
     only: 'a call may have been made before',
@@ -68,7 +68,7 @@ export const INVALID_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'invalid: say that the key is free where a body is refused that an earlier request has brought',
-    file: 'src/boundary/invalid.ts',
+    file: 'src/http/invalid.ts',
     edits: [
       { from: `return decision.kind === 'run' ? 'kept' :`, to: `return decision.kind === 'run' ? 'free' :` },
     ],

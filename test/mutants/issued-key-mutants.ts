@@ -60,7 +60,7 @@ export const ISSUED_KEY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'send for a new key while the first attempt may still be under way',
-    file: 'src/issuer.ts',
+    file: 'src/onlyonce/issuer.ts',
     edits: [
       {
         from: `return ageMs <= settledMs ? 'key_just_expired' : 'key_expired'`,

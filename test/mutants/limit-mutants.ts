@@ -1,6 +1,6 @@
 import type { Mutant } from './mutants.ts'
 
-const SQL = 'src/limits/sql.ts'
+const SQL = 'src/rate-limits/sql.ts'
 
 /** Faults in limits: what passes that must not, and what is refused for too long. */
 export const LIMIT_MUTANTS: readonly Mutant[] = [
@@ -18,7 +18,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'keep what shorter windows gave where a longer one refuses',
-    file: 'src/limits/velocity-limit.ts',
+    file: 'src/rate-limits/velocity-limit.ts',
     edits: [
       { from: `        await this.giveBack()\n        return verdictOf`, to: `        return verdictOf` },
     ],
@@ -26,20 +26,20 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'take a collision for a store that is away',
-    file: 'src/limits/windows.ts',
+    file: 'src/rate-limits/windows.ts',
     edits: [{ from: `classify(error) !== 'collision'`, to: `classify(error) !== 'connection'` }],
     tests: ['test/limits/rate-limit.test.ts'],
     only: 'takes again what collided',
   },
   {
     name: 'let everybody of a group pass where some of it fits',
-    file: 'src/limits/takes.ts',
+    file: 'src/rate-limits/takes.ts',
     edits: [{ from: `const fits = index < granted`, to: `const fits = granted > 0` }],
     tests: ['test/limits/rate-limit.test.ts'],
   },
   {
     name: 'pause all subjects after trouble with one',
-    file: 'src/limits/guard.ts',
+    file: 'src/rate-limits/guard.ts',
     edits: [{ from: `const pause = this.#pauses.get(subject)`, to: `const [pause] = this.#pauses.values()` }],
     tests: ['test/limits/trouble.test.ts'],
   },
@@ -59,15 +59,15 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'judge a queue for connections before it has lasted',
-    file: 'src/limits/queue-wait.ts',
+    file: 'src/rate-limits/queue-wait.ts',
     edits: [{ from: `waiting === 0 || watchedMs < LIMITS.overloadQueueWatchMs`, to: `waiting === 0` }],
-    tests: ['src/limits/queue-wait.test.ts'],
+    tests: ['src/rate-limits/queue-wait.test.ts'],
   },
   {
     name: 'take an idle pool for a slow one',
-    file: 'src/limits/queue-wait.ts',
+    file: 'src/rate-limits/queue-wait.ts',
     edits: [{ from: `if (this.#queue.waiting === 0) this.#stretches.length = 0\n    else `, to: `` }],
-    tests: ['src/limits/queue-wait.test.ts'],
+    tests: ['src/rate-limits/queue-wait.test.ts'],
   },
   {
     name: 'let those who wait for their turn in a store not count as a queue',
@@ -77,7 +77,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'shed nothing for a queue of connections',
-    file: 'src/limits/overload.ts',
+    file: 'src/rate-limits/overload.ts',
     edits: [{ from: ` || queueMs() > queueMaxMs * part`, to: `` }],
     tests: ['test/limits/overload.test.ts'],
   },
@@ -129,7 +129,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'give the points of one take back twice',
-    file: 'src/limits/velocity-limit.ts',
+    file: 'src/rate-limits/velocity-limit.ts',
     edits: [{ from: `this.#taken.splice(0).map(`, to: `this.#taken.map(` }],
     tests: ['test/limits/velocity-limit.test.ts'],
     only: 'came to nothing',
@@ -157,23 +157,23 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'let everything pass that the store does not count in time',
-    file: 'src/limits/known-windows.ts',
+    file: 'src/rate-limits/known-windows.ts',
     edits: [{ from: `    this.#windowOf(key).blind += points\n`, to: `` }],
     tests: ['test/limits/trouble.test.ts'],
     only: 'does not answer',
   },
   {
     name: 'forget what the store has counted when it falls silent',
-    file: 'src/limits/known-windows.ts',
+    file: 'src/rate-limits/known-windows.ts',
     edits: [{ from: `this.#rule.points - used - blind`, to: `this.#rule.points - blind` }],
     tests: ['test/limits/trouble.test.ts'],
     only: 'is left of the window',
   },
   {
     name: 'take an answer for missing that a late process has not read yet',
-    file: 'src/limits/takes.ts',
+    file: 'src/rate-limits/takes.ts',
     edits: [{ from: `setTimeout(() => setImmediate(late), maxMs)`, to: `setTimeout(late, maxMs)` }],
-    tests: ['src/limits/known-windows.test.ts'],
+    tests: ['src/rate-limits/known-windows.test.ts'],
     only: 'is heard',
   },
   {

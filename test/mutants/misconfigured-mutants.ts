@@ -10,7 +10,7 @@ export const MISCONFIGURED_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'tell clients over HTTP what is wrong with the database',
-    file: 'src/boundary/problem.ts',
+    file: 'src/http/problem.ts',
     edits: [{ from: 'const error = forClients(given)', to: 'const error = given ?? forClients(given)' }],
     tests: ['test/contract/misconfigured.test.ts'],
   },

@@ -60,7 +60,7 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'let an observer harm the call that it observes',
-    file: 'src/thrown.ts',
+    file: 'src/core/thrown.ts',
     edits: [{ from: `    failed(error)\n    return null`, to: `    throw error` }],
     tests: ['test/contract/observe.test.ts'],
   },
@@ -72,13 +72,13 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leave a thenable of a callback alone',
-    file: 'src/thrown.ts',
+    file: 'src/core/thrown.ts',
     edits: [{ from: `if (isThenable(value)) Promise`, to: `if (value instanceof Promise) Promise` }],
     tests: ['src/observe/observers.test.ts'],
   },
   {
     name: 'let a listener of a limit that rejects end the process',
-    file: 'src/limits/guard.ts',
+    file: 'src/rate-limits/guard.ts',
     edits: [
       {
         from: `() => this.#options.onTrouble(error),`,
@@ -89,7 +89,7 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leave a card number in the code of an error',
-    file: 'src/failure.ts',
+    file: 'src/record/failure.ts',
     edits: [{ from: `code: storable(`, to: `code: ((text: unknown) => \`\${text}\`)(` }],
     tests: ['test/contract/observe-canary.test.ts'],
   },
@@ -107,13 +107,13 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'say of a handler that threw that it completed',
-    file: 'src/explain-text.ts',
+    file: 'src/onlyonce/explain-text.ts',
     edits: [{ from: `if (failure === null) return`, to: `if (failure === null || failure !== null) return` }],
     tests: ['test/contract/operator-failed.test.ts'],
   },
   {
     name: 'say that nothing happened behind a committed step',
-    file: 'src/explain-text.ts',
+    file: 'src/onlyonce/explain-text.ts',
     edits: [
       {
         from: `  if (facts.recoveryPoint !== null)
@@ -126,7 +126,7 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'forget how the call ended that is in doubt',
-    file: 'src/protect/foreign.ts',
+    file: 'src/operation/foreign.ts',
     edits: [{ from: `? cut(heard) : besides(known, heard)`, to: `? cut(heard) : cut(heard)` }],
     tests: ['test/contract/explain-truth.test.ts'],
   },
@@ -157,25 +157,25 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'take what recover has settled for a decision of an operator',
-    file: 'src/explain.ts',
+    file: 'src/onlyonce/explain.ts',
     edits: [{ from: `(byOperator ? 'operator' : 'recover')`, to: `'operator'` }],
     tests: ['test/contract/explain-truth.test.ts'],
   },
   {
     name: 'tell the clients of an API what its developer has to change',
-    file: 'src/boundary/problem.ts',
+    file: 'src/http/problem.ts',
     edits: [{ from: ` && entry.developer === undefined`, to: ` && code !== 'store_misconfigured'` }],
     tests: ['test/contract/mistakes.test.ts'],
   },
   {
     name: 'tell no developer of a mistake that a route has met',
-    file: 'src/boundary/mistakes.ts',
+    file: 'src/http/mistakes.ts',
     edits: [{ from: `if (!isMistake(error.code)) return`, to: `if (isMistake(error.code)) return` }],
     tests: ['test/contract/mistakes.test.ts'],
   },
   {
     name: 'suggest a new key where a request may have taken effect',
-    file: 'src/error-table.ts',
+    file: 'src/core/error-table.ts',
     edits: [
       {
         from: `Contact support to find out what became of it; do not use a new key.`,

@@ -1,10 +1,10 @@
 import type { Mutant } from './mutants.ts'
 
-const FOREIGN = 'src/protect/foreign.ts'
-const RUN = 'src/protect/operation-run.ts'
-const SITE = 'src/protect/call-site.ts'
-const ASKING = 'src/protect/asking.ts'
-const HOLD = 'src/protect/operation-hold.ts'
+const FOREIGN = 'src/operation/foreign.ts'
+const RUN = 'src/operation/run.ts'
+const SITE = 'src/operation/call-site.ts'
+const ASKING = 'src/operation/asking.ts'
+const HOLD = 'src/operation/hold.ts'
 const SQL = 'src/store/postgres/sql/operations.ts'
 
 const OWNERS = 'test/operations/review-owners.faults.test.ts'
@@ -115,7 +115,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operation: begin calls after the deadline of the request',
-    file: 'src/protect/run-operation.ts',
+    file: 'src/operation/run-operation.ts',
     edits: [
       {
         from: `resumed.deadlineInMs ?? inProgressMaxMs, inProgress`,
@@ -241,14 +241,14 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'in doubt: believe a step that an earlier version has left',
-    file: 'src/explain.ts',
+    file: 'src/onlyonce/explain.ts',
     edits: [{ from: `generations.find((one) => keyOf(one) === key)`, to: `generations[0]` }],
     tests: ['test/operations/in-doubt-shown.test.ts'],
     only: 'no stale one',
   },
   {
     name: 'kept: send a call before it is durable how long its record is needed',
-    file: 'src/protect/operation-hold.ts',
+    file: 'src/operation/hold.ts',
     edits: [
       { from: `if (retentionMs <= this.#keptMs) return`, to: `if (retentionMs >= this.#keptMs) return` },
     ],
@@ -269,7 +269,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'lease: undo an operation because the lease of a worker is short',
-    file: 'src/protect/operation-run.ts',
+    file: 'src/operation/run.ts',
     edits: [
       {
         from: `const short = maybeSent ? null : tooShortFor(step, site)`,
@@ -281,14 +281,14 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'take evidence for the result of a call without the check of its step',
-    file: 'src/protect/asking.ts',
+    file: 'src/operation/asking.ts',
     edits: [{ from: `if (step.result === undefined) return`, to: `if (step.result !== null) return` }],
     tests: ['test/operations/result-check.test.ts'],
     only: 'can be corrected',
   },
   {
     name: 'let evidence that was refused keep its correction out',
-    file: 'src/protect/asking.ts',
+    file: 'src/operation/asking.ts',
     edits: [
       {
         from: `  await site.refuseEvidence(callKey, told.receivedAt)
@@ -301,7 +301,7 @@ export const OPERATION_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'make the result of a call durable without the check of its step',
-    file: 'src/protect/foreign.ts',
+    file: 'src/operation/foreign.ts',
     edits: [{ from: `const step = checkedStep(given)`, to: `const step = given` }],
     tests: ['test/operations/result-check.test.ts'],
     only: 'does not become durable',

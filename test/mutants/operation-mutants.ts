@@ -1,9 +1,9 @@
 import type { Mutant } from './mutants.ts'
 
-const RUN = 'src/protect/operation-run.ts'
-const ENDS = 'src/protect/operation-conclude.ts'
-const HOLD = 'src/protect/operation-hold.ts'
-const STEPS = 'src/protect/steps.ts'
+const RUN = 'src/operation/run.ts'
+const ENDS = 'src/operation/conclude.ts'
+const HOLD = 'src/operation/hold.ts'
+const STEPS = 'src/operation/steps.ts'
 const SQL = 'src/store/postgres/sql/operations.ts'
 
 const SAGA = 'test/operations/saga.test.ts'
@@ -18,14 +18,14 @@ const UNDONE = 'test/operations/mutants-undone.test.ts'
 export const OPERATION_MUTANTS: readonly Mutant[] = [
   {
     name: 'let a step that is not awaited end the process',
-    file: 'src/protect/given-steps.ts',
+    file: 'src/operation/given-steps.ts',
     edits: [{ from: `    given.keepQuiet()\n`, to: `` }],
     tests: ['test/operations/forgotten-await.test.ts'],
     only: 'the process lives',
   },
   {
     name: 'complete an operation though a step failed that it did not await',
-    file: 'src/protect/given-steps.ts',
+    file: 'src/operation/given-steps.ts',
     edits: [
       { from: `end.status === 'rejected' && !this`, to: `end.status !== 'fulfilled' && false && !this` },
     ],
@@ -261,14 +261,14 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'operation: undo in the order in which it was done',
-    file: 'src/protect/undos.ts',
+    file: 'src/operation/undos.ts',
     edits: [{ from: `undos.toReversed()`, to: `[...undos]` }],
     tests: [UNDONE],
     only: 'in reverse',
   },
   {
     name: 'operation: undo again what is undone already',
-    file: 'src/protect/undos.ts',
+    file: 'src/operation/undos.ts',
     edits: [{ from: `return reversed.slice(done.length)`, to: `return reversed` }],
     tests: [SAGA],
     only: 'undoes each once',

@@ -15,14 +15,14 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'replies: drop what a handler writes after its time',
-    file: 'src/adapters/node/capture.ts',
+    file: 'src/http/adapters/node/capture.ts',
     edits: [{ from: `this.#late?.takeOver(this.#writers)`, to: `this.#late?.takeOver({})` }],
     tests: NODE,
     only: LATE,
   },
   {
     name: 'replies: stop the streams of a handler when its client is answered',
-    file: 'src/adapters/node/late.ts',
+    file: 'src/http/adapters/node/late.ts',
     edits: [
       {
         from: `for (const listener of inner) response.removeListener(event, listener)`,
@@ -41,7 +41,7 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'replies: take the answer of the layer for the late reply in Hono',
-    file: 'src/adapters/hono/index.ts',
+    file: 'src/http/adapters/hono/index.ts',
     edits: [{ from: `isRunning ? lateResponse(c, response) : response`, to: `response` }],
     tests: HONO,
     only: LATE,
@@ -60,14 +60,14 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'replies: keep a stored reply from a client whose deadline is past',
-    file: 'src/boundary/past.ts',
+    file: 'src/http/past.ts',
     edits: [{ from: `typeof known === 'string'`, to: `known !== null` }],
     tests: NODE,
     only: 'a deadline that is past',
   },
   {
     name: 'replies: let the framework answer notExecuted()',
-    file: 'src/boundary/context.ts',
+    file: 'src/http/context.ts',
     edits: [{ from: `if (provesNothingDone(thrown)) this.statement = thrown`, to: `` }],
     tests: NODE,
     only: 'Failures',

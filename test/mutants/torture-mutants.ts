@@ -29,7 +29,7 @@ export const TORTURE_MUTANTS: readonly TortureMutant[] = [
   },
   {
     name: 'torture: say that nothing was executed though the record is in doubt after a call',
-    file: 'src/protect/operation-conclude.ts',
+    file: 'src/operation/conclude.ts',
     edits: [{ from: `left.why === 'conflict' || claimsNothingDone(end.error) ? left : end`, to: `end` }],
     scenario: 'storage',
     faults: PASSING_ERRORS,

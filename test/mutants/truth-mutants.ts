@@ -12,13 +12,13 @@ const EDGES = 'test/contract/handler-edges.test.ts'
 export const TRUTH_MUTANTS: readonly Mutant[] = [
   {
     name: 'truth: tell the error of the store though the record is in doubt',
-    file: 'src/protect/operation-conclude.ts',
+    file: 'src/operation/conclude.ts',
     edits: [{ from: `left.why === 'conflict' || claimsNothingDone(end.error) ? left : end`, to: `end` }],
     tests: [CUT],
   },
   {
     name: 'truth: say that a call was not executed though a step before it is durable',
-    file: 'src/protect/operation-conclude.ts',
+    file: 'src/operation/conclude.ts',
     edits: [{ from: `hold.durable && claimsNothingDone(error)`, to: `claimsNothingDone(error) && false` }],
     tests: ['test/operations/basics.test.ts'],
     only: 'was not executed',
@@ -32,7 +32,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: write into an error that its author has frozen',
-    file: 'src/errors.ts',
+    file: 'src/core/errors.ts',
     edits: [
       {
         from: `if (Reflect.set(statement, 'executed', ERRORS[statement.code].executed)) return statement`,
@@ -63,21 +63,21 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: look into a proxy to tell whether it is an error of ours',
-    file: 'src/thrown.ts',
+    file: 'src/core/thrown.ts',
     edits: [{ from: `    if (types.isProxy(at)) return false\n`, to: `` }],
     tests: [UNREADABLE],
     only: 'leaves a call in doubt',
   },
   {
     name: 'truth: take an error of ours for one that can be read though a getter of it throws',
-    file: 'src/thrown.ts',
+    file: 'src/core/thrown.ts',
     edits: [{ from: `?.get !== undefined) return false`, to: `?.get === null) return false` }],
     tests: [UNREADABLE],
     only: 'leaves a call in doubt',
   },
   {
     name: 'truth: tell that a request started nothing whose claim was not answered',
-    file: 'src/protect/operation-hold.ts',
+    file: 'src/operation/hold.ts',
     edits: [
       {
         from: `throw maybeClaimed && !isInterrupted(error) ? inDoubt(error) : error`,
@@ -89,7 +89,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: tell that a request started nothing whose take-over was not answered',
-    file: 'src/protect/run-operation.ts',
+    file: 'src/operation/run-operation.ts',
     edits: [{ from: `throw unanswered && !isReadOnly(error) ? inDoubt(error) : error`, to: `throw error` }],
     tests: [UNANSWERED],
     only: 'operations.takeOver after',
@@ -131,7 +131,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: forget what a rerunnable handler may have done when a worker goes on with an operation',
-    file: 'src/protect/run-operation.ts',
+    file: 'src/operation/run-operation.ts',
     edits: [{ from: `effectsPossible: resumed.effectsPossible,`, to: `effectsPossible: false,` }],
     tests: [PROOFS],
     only: 'a worker went on with',
@@ -145,7 +145,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: be in doubt about a claim that a server which only reads has refused',
-    file: 'src/protect/operation-hold.ts',
+    file: 'src/operation/hold.ts',
     edits: [{ from: `unanswered && !isReadOnly(error)`, to: `unanswered` }],
     tests: ['test/contract/read-only.test.ts'],
     only: 'an operation is told so',
@@ -176,7 +176,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: answer for a key that another request has executed meanwhile',
-    file: 'src/protect/operation-conclude.ts',
+    file: 'src/operation/conclude.ts',
     edits: [
       {
         from: `return left ? { why: 'left', proof } : { why: 'conflict' }`,
@@ -195,21 +195,21 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: undo an operation because a table is missing',
-    file: 'src/protect/operation-step.ts',
+    file: 'src/operation/step.ts',
     edits: [{ from: `return end.meant === false ?`, to: `return end.end !== 'failed' ?` }],
     tests: [DATABASE],
     only: '42P01 undoes nothing',
   },
   {
     name: 'truth: undo an operation because the store was away in a call inside it',
-    file: 'src/protect/operation-run.ts',
+    file: 'src/operation/run.ts',
     edits: [{ from: `provesNothingDone(error) || isOurs(error) || `, to: `provesNothingDone(error) || ` }],
     tests: [DATABASE],
     only: 'a call inside its function',
   },
   {
     name: 'truth: show what the database said',
-    file: 'src/value.ts',
+    file: 'src/record/value.ts',
     edits: [
       { from: `'handler_failed', { cause })`, to: `'handler_failed', { detail: \`\${said?.message}\` })` },
     ],
@@ -218,7 +218,7 @@ export const TRUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'truth: tell of a store that is away when a transaction was refused at COMMIT',
-    file: 'src/boundary/ran.ts',
+    file: 'src/http/ran.ts',
     edits: [{ from: `if (begun === null) return`, to: `if (begun === null || begun) return` }],
     tests: [DATABASE],
     only: 'checked at COMMIT',

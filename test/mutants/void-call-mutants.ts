@@ -1,7 +1,7 @@
 import type { Mutant } from './mutants.ts'
 
-const VOID = 'src/protect/void-calls.ts'
-const SITE = 'src/protect/call-site.ts'
+const VOID = 'src/operation/void-calls.ts'
+const SITE = 'src/operation/call-site.ts'
 const DECIDE = 'src/store/postgres/sql/decisions.ts'
 const SQL = 'src/store/postgres/sql/operations.ts'
 
@@ -28,14 +28,14 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'void call: make the new call without asking about the earlier one',
-    file: 'src/protect/foreign.ts',
+    file: 'src/operation/foreign.ts',
     edits: [{ from: `if (before !== null) return before`, to: `if (before === undefined) return before` }],
     tests: [HAPPENED],
     only: 'counts, where',
   },
   {
     name: 'void call: do not ask about the earlier one when the new one is made',
-    file: 'src/protect/foreign.ts',
+    file: 'src/operation/foreign.ts',
     edits: [
       {
         from: `end.end === 'result' ? await voidAfter(uncheckedStep(given), site, timeoutMs, end) : end`,
@@ -75,7 +75,7 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'void call: lose the result of the new call when the earlier one has happened',
-    file: 'src/protect/operation-run.ts',
+    file: 'src/operation/run.ts',
     edits: [{ from: `&& end.made !== null) this.#took`, to: `&& end.made === undefined) this.#took` }],
     tests: [HAPPENED],
     only: 'shows while the new call is made',
@@ -234,7 +234,7 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'void call: send a new one although what was told about the earlier one is unclear',
-    file: 'src/protect/asking.ts',
+    file: 'src/operation/asking.ts',
     edits: [{ from: `if (site.voidKeys.includes(callKey)) return { status: 'pending' }`, to: `` }],
     tests: ['test/operations/result-check.test.ts'],
     only: 'about a void call',

@@ -136,7 +136,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'webhooks: know messages for a week',
-    file: 'src/limits.ts',
+    file: 'src/core/limits.ts',
     edits: [{ from: `inboxRetentionMs: 30 * 24`, to: `inboxRetentionMs: 7 * 24` }],
     tests: ['test/webhooks/receive.test.ts'],
   },

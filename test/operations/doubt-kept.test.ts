@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { LIMITS } from '../../src/core/limits.ts'
 import {
   addEvidence,
   type CallStep,
@@ -12,7 +13,6 @@ import {
   reconciler,
   reply,
 } from '../../src/index.ts'
-import { LIMITS } from '../../src/limits.ts'
 import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { rowOf, SIGNED, VOID } from './remembered.ts'
 

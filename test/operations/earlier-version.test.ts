@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { completer, notExecuted, operator, reconciler, recoverer } from '../../src/index.ts'
-import { engineOf } from '../../src/onlyonce.ts'
+import { engineOf } from '../../src/onlyonce/onlyonce.ts'
 import { catchError, makeCall, openShop, type Shop } from '../contract/shop.ts'
 import { LOOKS, makeMemory, parkedPayment, rowOf, VOID } from './remembered.ts'
 import * as earlier from './version-0-1-0.ts'

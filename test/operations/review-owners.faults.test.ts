@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { OnlyonceError } from '../../src/errors.ts'
+import { OnlyonceError } from '../../src/core/errors.ts'
 import { completer, LIMITS, operation, reconciler, reply } from '../../src/index.ts'
 import { leaveEffect, makeCall, makeGate, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 

@@ -15,11 +15,9 @@ export function within(path: string, places: readonly string[]): boolean {
   return places.some((place) => path === place || (place.endsWith('/') && path.startsWith(place)))
 }
 
-/**
- * src/store/postgres/index.ts is in `store`, src/retry.ts is `retry`. Where a file and a folder have one name, they are two
- * rooms, and the folder's ends with a slash: src/limits.ts is `limits`, src/limits/index.ts is in `limits/`.
- */
+/** src/store/postgres/index.ts is in `store`, src/index.ts is `index`. The adapters are a room inside of another. */
 export function roomOf(path: string): string {
-  const [, room = '', ...rest] = path.split('/')
-  return rest.length > 0 && room === 'limits' ? 'limits/' : room.replace(/\.ts$/, '')
+  if (path.startsWith('src/http/adapters/')) return 'http/adapters'
+  const [, room = ''] = path.split('/')
+  return room.replace(/\.ts$/, '')
 }

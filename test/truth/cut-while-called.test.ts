@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { operation, reconciler, reply } from '../../src/index.ts'
 import { leaveEffect, openProxy, openShop, settleWithin, waitUntil } from '../contract/shop.ts'
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { operation, reconciler, reply } from '../../src/index.ts'
 import { catchError, leaveEffect, makeCall, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 

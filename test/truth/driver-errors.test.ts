@@ -1,6 +1,6 @@
 /** What the driver, and not the author's work, has to say: it is told as trouble of the store, and never as a throw of the work. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { operation, reply } from '../../src/index.ts'
 import { leaveEffect, makeCall, openShop, type Shop } from '../contract/shop.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { PlainCode } from '../../src/errors.ts'
+import type { PlainCode } from '../../src/core/errors.ts'
 import {
   completer,
   ERRORS,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import {
   callRefused,
   type ErrorCode,

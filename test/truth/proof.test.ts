@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { idempotent } from '../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import { completer, notExecuted, operation, reply } from '../../src/index.ts'
 import {
   beginCaller,

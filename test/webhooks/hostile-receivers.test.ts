@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
-import { failureOf } from '../../src/failure.ts'
+import { failureOf } from '../../src/record/failure.ts'
 import { post } from '../../src/webhooks/post.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import { type Cluster, ROLE } from './cluster.ts'
 import { EMBEDDED_LIMITS } from './limits.ts'
 

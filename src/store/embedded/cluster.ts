@@ -15,7 +15,7 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import { type Account, chooseAccount } from './account.ts'
 import { type Binaries, findBinaries } from './binaries.ts'
 import { chownAll, exists, ignoreExisting, removeAbandoned, syncFolder } from './files.ts'

@@ -1,6 +1,6 @@
 import { access, lchown, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 
 /**
  * Whether something stands at a path. A folder that cannot be entered is an error, not an absence.

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { access, chmod, cp, lstat, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 
 /**
  * Makes the symbolic links between shared libraries that npm packages cannot carry. The package does so in an

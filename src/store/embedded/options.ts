@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../../errors.ts'
-import { type OptionNames, refuseUnknown } from '../../options.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { type OptionNames, refuseUnknown } from '../../core/options.ts'
 
 /** Options of `startEmbeddedPostgres`. */
 export interface EmbeddedOptions {

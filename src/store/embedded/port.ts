@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import { EMBEDDED_LIMITS } from './limits.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import { ask, type Introduction } from './ask.ts'
 import type { Cluster } from './cluster.ts'
 import { canonicalSettings, type Launched, launch, type Settings } from './launch.ts'

@@ -1,4 +1,4 @@
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import { EMBEDDED_LIMITS } from './limits.ts'
 import { isPostmaster, listChildren, processExists, sendSignal } from './process.ts'
 import { waitFor } from './wait.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { OnlyonceError } from '../../errors.ts'
-import { refuseUnknown } from '../../options.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { refuseUnknown } from '../../core/options.ts'
 import {
   type Answerable,
   type Attempt,

@@ -1,5 +1,5 @@
-import { acrossCopies } from '../../copies.ts'
-import { OnlyonceError } from '../../errors.ts'
+import { acrossCopies } from '../../core/copies.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import type { Queryable } from '../contract.ts'
 import { type CallAround, inside, KEEP_OPEN, type KeepsOpen, OpenCalls } from '../keep-open.ts'
 import { remember, type Transaction, transactionOf } from './open-transaction.ts'

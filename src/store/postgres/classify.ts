@@ -1,8 +1,8 @@
 /**
  * The one place where errors of the database are understood. Everything else asks here.
  */
-import { OnlyonceError } from '../../errors.ts'
-import { memberOf } from '../../thrown.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { memberOf } from '../../core/thrown.ts'
 import { type Meaning, meaningOf } from './sql-states.ts'
 
 export type Fault =

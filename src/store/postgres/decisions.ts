@@ -1,6 +1,6 @@
-import { LIMITS } from '../../limits.ts'
+import { LIMITS } from '../../core/limits.ts'
 import type { RecordId } from '../../record/index.ts'
-import { failureOfReply } from '../../value.ts'
+import { failureOfReply } from '../../record/value.ts'
 import type { Queryable } from '../contract.ts'
 import type {
   AuditAction,

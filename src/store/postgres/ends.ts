@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../../errors.ts'
-import { isOfClass, memberOf } from '../../thrown.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { isOfClass, memberOf } from '../../core/thrown.ts'
 import type { TransactionEnd } from '../contract.ts'
 import { classify, meaningOfError, sqlState } from './classify.ts'
 

@@ -1,5 +1,5 @@
-import { acrossCopies } from '../../copies.ts'
-import { OnlyonceError } from '../../errors.ts'
+import { acrossCopies } from '../../core/copies.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import type { Transaction } from './open-transaction.ts'
 
 /** Asks once more whether a lock is still held, on the transaction in which it was asked before. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { PoolClient } from 'pg'
-import { acrossCopies } from '../../copies.ts'
-import { isOfClass } from '../../thrown.ts'
+import { acrossCopies } from '../../core/copies.ts'
+import { isOfClass } from '../../core/thrown.ts'
 import { classify } from './classify.ts'
 import {
   closeMessage,

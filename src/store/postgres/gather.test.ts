@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { LIMITS } from '../../limits.ts'
+import { LIMITS } from '../../core/limits.ts'
 import { type Asked, Gather } from './gather.ts'
 
 type Batch = readonly Asked<number, number>[]

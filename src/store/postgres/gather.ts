@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../../errors.ts'
-import { LIMITS } from '../../limits.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { LIMITS } from '../../core/limits.ts'
 
 export interface Asked<Item, Answer> {
   readonly item: Item

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { freshDatabase } from '../../../test/setup/database.ts'
-import { LIMITS } from '../../limits.ts'
-import { onlyonce } from '../../onlyonce.ts'
+import { LIMITS } from '../../core/limits.ts'
+import { onlyonce } from '../../onlyonce/onlyonce.ts'
 import { Habits } from './habits.ts'
 import { postgres } from './index.ts'
 

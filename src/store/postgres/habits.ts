@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { LIMITS } from '../../limits.ts'
+import { LIMITS } from '../../core/limits.ts'
 
 /**
  * Which statements of the work come again and again. Those are prepared under a name, so that PostgreSQL parses

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import { sqlState } from './classify.ts'
 import { destroy } from './wire.ts'
 

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import type { Store } from '../contract.ts'
 import { checkOptions, type PostgresOptions } from './options.ts'
 import { PostgresStore } from './store.ts'

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import type { KeyIds } from '../contract.ts'
 import { keyRingIncomplete, lacking, type NamedKey } from '../missing-keys.ts'
 import { faultBehind, sqlState } from './classify.ts'

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import type { Connections } from './connections.ts'
 import { destroy, isGone } from './wire.ts'
 

@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../../errors.ts'
-import { LIMITS } from '../../limits.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { LIMITS } from '../../core/limits.ts'
 import type { Queryable } from '../contract.ts'
 import type { Acquisition, HeldLock, LockId, LockStore } from '../locks.ts'
 import { classify, sqlState } from './classify.ts'

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../limits.ts'
+import { LIMITS } from '../../core/limits.ts'
 import type { RecordId } from '../../record/index.ts'
 import type { Seen } from '../contract.ts'
 import type { Connections } from './connections.ts'

@@ -1,5 +1,5 @@
-import { acrossCopies } from '../../copies.ts'
-import { OnlyonceError } from '../../errors.ts'
+import { acrossCopies } from '../../core/copies.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import type { Queryable } from '../contract.ts'
 import { sqlState } from './classify.ts'
 import { WHICH_TRANSACTION } from './sql/session.ts'

@@ -1,6 +1,6 @@
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { Deadline } from '../../core/retry.ts'
 import type { Failure, RecordId } from '../../record/index.ts'
-import { Deadline } from '../../retry.ts'
 import type { Sealed } from '../../seal/index.ts'
 import type { CrashPoint, Owned, TransactionEnd } from '../contract.ts'
 import type {

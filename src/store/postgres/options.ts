@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
-import { OnlyonceError } from '../../errors.ts'
-import { LIMITS } from '../../limits.ts'
-import { type OptionNames, refuseUnknown } from '../../options.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { LIMITS } from '../../core/limits.ts'
+import { type OptionNames, refuseUnknown } from '../../core/options.ts'
 
 /** How to reach the database, and within which bounds. */
 export interface PostgresOptions {

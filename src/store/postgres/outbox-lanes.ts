@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { LIMITS } from '../../limits.ts'
+import { LIMITS } from '../../core/limits.ts'
 import { withoutPrefix, withPrefix } from '../event-id.ts'
 import type { HeldEvent, OutboxEvent, RoundEnd, Taken, TakenEvent } from '../outbox.ts'
 import type { Connections } from './connections.ts'

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../limits.ts'
+import { LIMITS } from '../../core/limits.ts'
 import type { Queryable } from '../contract.ts'
 import { withoutPrefix, withPrefix } from '../event-id.ts'
 import type {

@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../../errors.ts'
-import { LIMITS } from '../../limits.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { LIMITS } from '../../core/limits.ts'
 import type { Failure, Reply } from '../../record/index.ts'
 import type { Owned } from '../contract.ts'
 import type { Connections } from './connections.ts'

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import { acrossCopies } from '../../copies.ts'
+import { acrossCopies } from '../../core/copies.ts'
 
 /** Who waits for a connection of a pool, and how many have got one. */
 export interface ConnectionQueue {

@@ -1,5 +1,5 @@
-import { LIMITS } from '../../limits.ts'
-import { Deadline } from '../../retry.ts'
+import { LIMITS } from '../../core/limits.ts'
+import { Deadline } from '../../core/retry.ts'
 import type { Reaped, ReapRequest } from '../contract.ts'
 import { classify } from './classify.ts'
 import type { Connections } from './connections.ts'

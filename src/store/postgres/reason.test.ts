@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import { noAnswer } from './in-time.ts'
 import { reasonOf } from './reason.ts'
 

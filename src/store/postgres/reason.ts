@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../../errors.ts'
-import { isOfClass, memberOf } from '../../thrown.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { isOfClass, memberOf } from '../../core/thrown.ts'
 import { sqlState } from './classify.ts'
 
 /** Codes by which a store says that it could not be used. */

@@ -1,4 +1,4 @@
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import type { Connections } from './connections.ts'
 import { bind } from './flush.ts'
 import type { Statements } from './statements.ts'

@@ -1,4 +1,4 @@
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 
 interface Waiting {
   resolve: () => void

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../limits.ts'
+import { LIMITS } from '../../core/limits.ts'
 import { type Statement, statement } from './flush.ts'
 import * as claim from './sql/claim.ts'
 import * as decisions from './sql/decisions.ts'

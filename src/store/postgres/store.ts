@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import { LIMITS } from '../../limits.ts'
+import { LIMITS } from '../../core/limits.ts'
 import type { Attempt, Decision, Failure, RecordId, Reply, Run, Stuck } from '../../record/index.ts'
 import type {
   ClaimRequest,

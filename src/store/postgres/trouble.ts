@@ -1,5 +1,5 @@
-import { OnlyonceError } from '../../errors.ts'
-import { isOfClass, memberOf } from '../../thrown.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { isOfClass, memberOf } from '../../core/thrown.ts'
 import { sqlState } from './classify.ts'
 
 /** Why the database cannot be used, in a sentence of ours: what a driver says may hold names, addresses and passwords. */

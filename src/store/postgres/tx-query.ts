@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import { type Bound, forget, messagesOf, orGiveUp, send } from './flush.ts'
 import {
   type CommandComplete,

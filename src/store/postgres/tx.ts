@@ -1,6 +1,6 @@
 import type { QueryConfig, QueryResult, QueryResultRow } from 'pg'
-import { OnlyonceError } from '../../errors.ts'
-import { isOfClass } from '../../thrown.ts'
+import { OnlyonceError } from '../../core/errors.ts'
+import { isOfClass } from '../../core/thrown.ts'
 import { KEEP_OPEN, type KeepsOpen, OpenCalls } from '../keep-open.ts'
 import { leavesDoubt } from './classify.ts'
 import type { Connections } from './connections.ts'

@@ -1,5 +1,5 @@
 /** What pg makes of the values of a row can be changed for the whole process, with pg.types.setTypeParser. */
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 
 /** A whole number, from what a parser makes of one: a number, a text or a BigInt. */
 export function wholeNumber(value: unknown, type: string): number {

@@ -1,6 +1,6 @@
-import { LIMITS } from '../../limits.ts'
+import { LIMITS } from '../../core/limits.ts'
+import { memberOf } from '../../core/thrown.ts'
 import type { Sealed } from '../../seal/index.ts'
-import { memberOf } from '../../thrown.ts'
 import { withoutPrefix, withPrefix } from '../event-id.ts'
 import type { JobDraft, Message } from '../outbox.ts'
 import type {

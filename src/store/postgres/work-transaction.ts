@@ -1,4 +1,4 @@
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import type { CrashPoint, TransactionEnd } from '../contract.ts'
 import { classify, isBroken, leavesDoubt, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { OnlyonceError } from '../../errors.ts'
+import { OnlyonceError } from '../../core/errors.ts'
 import {
   attemptOf,
   type Cases,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { Admission, Asked, RoutePolicy } from '../../../src/boundary/index.ts'
+import type { Admission, Asked, RoutePolicy } from '../../../src/http/index.ts'
 import { operation, reply } from '../../../src/index.ts'
 import { makeGate } from '../../contract/shop.ts'
 import { type Bench, topic } from '../case.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { RoutePolicy } from '../../../src/boundary/index.ts'
+import type { RoutePolicy } from '../../../src/http/index.ts'
 import { makeGate } from '../../contract/shop.ts'
 import { type Bench, topic } from '../case.ts'
 import { expectProblem, expectReplay } from '../expectations.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
-import type { RoutePolicy, StandardSchema } from '../../../src/boundary/index.ts'
+import type { RoutePolicy, StandardSchema } from '../../../src/http/index.ts'
 import { invalid, notExecuted, operation, reply } from '../../../src/index.ts'
 import { topic } from '../case.ts'
 import { expectProblem, expectReplay } from '../expectations.ts'

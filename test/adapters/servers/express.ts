@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Application, NextFunction, Request, RequestHandler, Response, Router } from 'express'
-import { idempotent, keepRawBody } from '../../../src/adapters/express/index.ts'
+import { idempotent, keepRawBody } from '../../../src/http/adapters/express/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import {
   ACCOUNT_HEADER,

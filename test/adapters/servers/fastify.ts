@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
-import { idempotency, idempotent } from '../../../src/adapters/fastify/index.ts'
+import { idempotency, idempotent } from '../../../src/http/adapters/fastify/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import {
   ACCOUNT_HEADER,

@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createAdaptorServer } from '@hono/node-server'
-import { idempotent } from '../../../src/adapters/fetch/index.ts'
+import { idempotent } from '../../../src/http/adapters/fetch/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import {
   ACCOUNT_HEADER,

@@ -1,7 +1,7 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { type IdempotencyVariables, idempotent } from '../../../src/adapters/hono/index.ts'
+import { type IdempotencyVariables, idempotent } from '../../../src/http/adapters/hono/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import {
   ACCOUNT_HEADER,

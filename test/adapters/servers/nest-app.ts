@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { type INestApplication, Module, type ModuleMetadata, type Type } from '@nestjs/common'
-import { OnlyonceModule } from '../../../src/adapters/nest/index.ts'
+import { OnlyonceModule } from '../../../src/http/adapters/nest/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import { cleanUpLater } from '../../setup/clean-up.ts'
 import { Client } from '../client.ts'

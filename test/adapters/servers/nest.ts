@@ -22,7 +22,7 @@ import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-ex
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify'
 import type { Response } from 'express'
 import type { FastifyReply } from 'fastify'
-import { Idempotency, Idempotent, OnlyonceModule } from '../../../src/adapters/nest/index.ts'
+import { Idempotency, Idempotent, OnlyonceModule } from '../../../src/http/adapters/nest/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import {
   ACCOUNT_HEADER,

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { idempotent, keepRawBody } from '../../../src/adapters/node/index.ts'
+import { idempotent, keepRawBody } from '../../../src/http/adapters/node/index.ts'
 import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
 import {
   ACCOUNT_HEADER,

@@ -1,6 +1,6 @@
 /** What blocks with routes of Fastify take as given. */
 import type { FastifyInstance, RouteHandlerMethod } from 'fastify'
-import type { Overload } from '../../../src/limits/index.ts'
+import type { Overload } from '../../../src/rate-limits/index.ts'
 
 export declare const app: FastifyInstance
 export declare const account: () => string

@@ -1,5 +1,5 @@
 /** In a project of your own, import from 'onlyonce' and 'onlyonce/fetch' instead of from src/. */
-import { type IdempotencyContext, idempotent } from '../../../../../../src/adapters/fetch/index.ts'
+import { type IdempotencyContext, idempotent } from '../../../../../../src/http/adapters/fetch/index.ts'
 import type { PostgresTx } from '../../../../../../src/index.ts'
 import { once } from '../../../../lib/once.ts'
 

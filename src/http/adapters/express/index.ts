@@ -1,0 +1,153 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { acrossCopies } from '../../../core/copies.ts'
+import type { Onlyonce } from '../../../onlyonce/door.ts'
+import { Boundary, type IdempotencyContext, type RoutePolicy } from '../../index.ts'
+import type { FitsOperation, Named } from '../../operation-route.ts'
+import { accountAndPolicy, accountOf } from '../account.ts'
+import { keepConnection } from '../node/late.ts'
+import { type Known, requestOf, serve } from '../node/serve.ts'
+import { patternText } from '../place.ts'
+import { errorFor, passOn, type ThrowHearer } from '../said.ts'
+
+export type { IdempotencyContext } from '../../index.ts'
+export { keepRawBody } from '../node/body.ts'
+
+declare global {
+  namespace Express {
+    interface Request {
+      /**
+       * Set while a request is protected. Say which `tx` your store has: `IdempotencyContext<PostgresTx>`. Not `once`: a request is
+       * an emitter of events, and `pipe` calls its `once`.
+       */
+      // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
+      idempotency?: IdempotencyContext<any>
+    }
+  }
+}
+
+/** What Express adds to Node's request, as far as it is needed here; version 4 and 5 agree on it. */
+export interface ExpressRequest extends IncomingMessage {
+  readonly originalUrl: string
+  readonly baseUrl: string
+  // biome-ignore lint/suspicious/noExplicitAny: Express types routes and parameters differently in each version.
+  readonly route?: any
+  // biome-ignore lint/suspicious/noExplicitAny: see above.
+  readonly params: any
+  // biome-ignore lint/suspicious/noExplicitAny: see above.
+  readonly app?: any
+}
+
+export interface ExpressOptions<Req> extends RoutePolicy {
+  /** Whose request it is, after your own authentication; one without an account is refused with 401. */
+  readonly account: (request: Req) => string | null | undefined | Promise<string | null | undefined>
+}
+
+/**
+ * Protects a route of Express 4 or 5.
+ *
+ * @example
+ * app.post('/orders', idempotent(once, { account: (req) => req.user.account }), createOrder)
+ */
+export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest, const O extends Named = Named>(
+  once: Onlyonce<Tx>,
+  options: ExpressOptions<Req> & FitsOperation<O>,
+): (request: Req, response: ServerResponse, next: (error?: unknown) => void) => void {
+  const { account, policy } = accountAndPolicy('idempotent() for Express', options)
+  const boundary = new Boundary(once, policy, 'idempotent() for Express')
+  return function idempotency(request, response, next) {
+    if (!boundary.protects(requestOf(request, request.originalUrl, ANONYMOUS, boundary.bodySizeMaxBytes)))
+      return next()
+    accountOf(account, request)
+      .then((whose) => {
+        const known = { ...placeOf(request), account: whose }
+        return serve(
+          boundary,
+          requestOf(request, request.originalUrl, known, boundary.bodySizeMaxBytes),
+          response,
+          (context) => {
+            if (context !== null) {
+              Object.assign(request, { idempotency: context })
+              hearErrors(request)
+            }
+            next()
+          },
+        )
+      })
+      .catch((error) => next(errorFor(error)))
+  }
+}
+
+const ANONYMOUS = { route: null, pathParams: {}, account: null }
+
+/**
+ * The pattern of the route that the request matched, with its parameters. Where the router is mounted counts in the fingerprint as
+ * it was spelt: the parameters of a mount are not among those of the route, and a rewritten path is in no other place.
+ */
+function placeOf({ route, baseUrl, params, app }: ExpressRequest): Omit<Known, 'account'> {
+  const pattern = patternText(route?.path)
+  const pathParams: Record<string, string> = baseUrl === '' ? {} : { [MOUNTED_AT]: baseUrl }
+  for (const [name, value] of Object.entries(params ?? {})) {
+    // Version 5 gives the pieces of a wildcard as a list.
+    if (value !== undefined) pathParams[name] = typeof value === 'string' ? value : JSON.stringify(value)
+  }
+  return { route: pattern === null ? null : `${mountOf(app)}${pattern}`, pathParams }
+}
+
+/**
+ * The patterns that an application is mounted at. Express keeps them for applications alone: a router does not know where it is
+ * mounted, and neither version of Express remembers the pattern. `baseUrl` is no pattern but what the client has spelt, in any
+ * case that it likes, so it is never a part of the name.
+ */
+function mountOf(app: ExpressRequest['app']): string {
+  let mount = ''
+  for (let one = app; one?.parent !== undefined; one = one.parent) {
+    if (one.mountpath !== '/') mount = `${patternText(one.mountpath) ?? ''}${mount}`
+  }
+  return mount
+}
+
+/** No parameter of a route has a space in its name. */
+const MOUNTED_AT = 'mounted at'
+
+/**
+ * Tells the boundary when a handler throws: `notExecuted()`, `invalid()`, or anything in a transaction, which is rolled back then.
+ * Routes are given it by themselves; where the layer is mounted with `app.use`, mount this behind the routes.
+ *
+ * @example
+ * app.use('/v1/refunds', idempotent(once, { account, operation: 'refunds.create' }), refunds)
+ * app.use(hearNotExecuted)
+ */
+export function hearNotExecuted(
+  error: unknown,
+  request: { readonly idempotency?: ThrowHearer },
+  response: unknown,
+  next: (error?: unknown) => void,
+): void {
+  const { writableEnded, destroy } = response as ServerResponse
+  passOn(request.idempotency, error, writableEnded)
+  // Where the reply has begun, Express destroys the socket, of which the layer would learn nothing. A reply that is whole may be held back still.
+  if (request.idempotency !== undefined)
+    keepConnection(request as unknown as IncomingMessage, () => Reflect.apply(destroy, response, []))
+  next(error)
+}
+
+/** Routes that end with `hearNotExecuted` already, by method. */
+const hearing = acrossCopies('express_routes', () => new WeakMap<object, Set<string>>())
+
+/** Express turns what a handler throws into a response, far from here: the route itself has to hear it before. */
+function hearErrors({ route, method = '' }: ExpressRequest): void {
+  const verb = method.toLowerCase()
+  if (typeof route?.[verb] !== 'function') return
+  const verbs = hearing.get(route) ?? new Set()
+  if (verbs.has(verb)) return
+  hearing.set(route, verbs.add(verb))
+  // At the end, and before each error handler that the route has itself: those after a handler that throws are asked in turn.
+  const stack: { readonly handle: unknown }[] = route.stack
+  for (let i = stack.length - 1; i >= -1; i -= 1) {
+    if (i >= 0 && (stack[i]!.handle as { length?: number }).length !== ERROR_HANDLER_ARGUMENTS) continue
+    route[verb](hearNotExecuted)
+    if (i >= 0) stack.splice(i, 0, stack.pop()!)
+  }
+}
+
+const ERROR_HANDLER_ARGUMENTS = 4

@@ -1,0 +1,220 @@
+/** What one can ask of the front door, and what it answers. */
+
+import type { Secret } from '../core/ring.ts'
+import type { KeyRules } from '../key/index.ts'
+import type { Observer } from '../observe/index.ts'
+import type { Operation } from '../operation/operation.ts'
+import type { HandlerContext } from '../protect/handler.ts'
+import type { Recover } from '../protect/recover.ts'
+import type { Stuck } from '../record/index.ts'
+import type { Stored } from '../record/value.ts'
+import type { CrashPoint, Isolation, Queryable, Store } from '../store/contract.ts'
+import type { Explanation } from './explain.ts'
+import type { IssuedKey } from './issuer.ts'
+
+export interface OnlyonceOptions<Tx> {
+  /** Where records live: `postgres(…)`, or `memory()` in tests. */
+  readonly store: Store<Tx>
+  /** At least 32 bytes, or a key ring: `{ current: 'b', keys: { a: …, b: … } }`. */
+  readonly secret: Secret
+  /**
+   * Turns encryption of stored replies on. The same forms as `secret`, with keys of their own. Records that were
+   * stored before stay plain, and are replayed.
+   */
+  readonly encryption?: Secret
+  /** What keys are accepted. */
+  readonly keys?: KeyRules
+  /** How long a completed record replays, from its completion. */
+  readonly retentionMs?: number
+  /** How long one call may try, all its attempts together. */
+  readonly deadlineMs?: number
+  /** How large the body of a protected HTTP request may be, where its route does not say so itself. Default: 1 MiB. */
+  readonly bodySizeMaxBytes?: number
+  /** For every transaction: see `TransactionCall`. Default: false, and the first such transaction of an operation is a warning. */
+  readonly strictTx?: boolean
+  /** Milliseconds since the epoch, for the expiry of issued keys alone; records go by the store's clock. */
+  readonly clock?: () => number
+  /** Who is told what happens: `prometheus(…)`, `openTelemetry(…)`, `logTo(logger)`, or your own; one or several. */
+  readonly observe?: Observer | readonly Observer[]
+  /** From which age on an unfinished record counts as stuck. */
+  readonly stuckAfterMs?: number
+  /** How often stuck records are counted. Only where there is an observer. */
+  readonly stuckCheckEveryMs?: number
+  /** Operations that this process can go on with, beside those it is asked to run: earlier versions, above all. */
+  readonly operations?: readonly Operation<never, unknown>[]
+  /** When a worker looks at what is in doubt, each counted from the look before; after the last it is parked. */
+  readonly reconcileAfterMs?: readonly number[]
+  /**
+   * How to find out what became of a handler that gave no outcome, by the name of its operation. Give it to every process
+   * that runs workers or a background loop: the one that crashed may not come back.
+   *
+   * @example
+   * recover: { 'orders.create': async ({ derivedKey }) => (await orders.has(derivedKey)) ? … : { status: 'cannot_tell' } }
+   */
+  readonly recover?: Readonly<Record<string, Recover>>
+  /** How long after the end of its lease the owner of a handler may still answer before anybody looks, or parks. */
+  readonly graceMs?: number
+  /**
+   * False: this process does nothing beside its requests. By default it looks after handlers whose lease is over and removes
+   * expired records, in small batches. For functions that are frozen between requests; run workers somewhere else then.
+   */
+  readonly background?: boolean
+  /** Called at named places; tests inject one that ends the process there. */
+  readonly crashPoint?: CrashPoint
+}
+
+/** One logical action: whose it is, what it does, and the key that names it. */
+export interface ProtectedCall {
+  readonly account: string
+  readonly operation: string
+  readonly key: string
+  /** What the action was asked to do. The same key with another input is refused. */
+  readonly input?: unknown
+  readonly retentionMs?: number
+  readonly deadlineMs?: number
+}
+
+export interface TransactionCall extends ProtectedCall {
+  readonly isolation?: Isolation
+  /** Duplicates in other processes are told `in_progress` before they run anything. Costs a round trip. */
+  readonly exclusive?: boolean
+  /**
+   * Work that sends no statement on its `tx` is the error `transaction_unused`, and its record is unknown: what it wrote, if anything, is
+   * elsewhere. A statement that only reads is enough. Default: what `onlyonce({ strictTx })` says.
+   */
+  readonly strictTx?: boolean
+}
+
+export interface ExecuteCall extends ProtectedCall {
+  /** How long the owner is presumed alive without a sign of life. Signs are given at a third of it. */
+  readonly leaseMs?: number
+  /** After this long no more signs of life are given, also where the work goes on. */
+  readonly inProgressMaxMs?: number
+  /** You say that running the work twice does no harm: then a crash or a throw lets a retry run it again. */
+  readonly rerunnable?: boolean
+}
+
+/** A call of an operation, which brings its own name. */
+export interface RunCall<Input> {
+  readonly account: string
+  readonly key: string
+  /** Stored with the record, so that any process can go on: plain JSON values. */
+  readonly input: Input
+  readonly retentionMs?: number
+  /** How long this call may try; after it, a worker that finishes the operation in the background begins no new call. */
+  readonly deadlineMs?: number
+  /** How long the owner is presumed alive without a sign of life. Calls to the outside take at most two thirds of it. */
+  readonly leaseMs?: number
+  readonly inProgressMaxMs?: number
+}
+
+/** What a key is wanted for. */
+export interface IssueKeyCall {
+  readonly account: string
+  readonly operation: string
+  /** How long the key may start something new; at most as long as records are kept. Its result replays afterwards too. */
+  readonly expiresInMs?: number
+}
+
+/** What became of a protected call. Switch over `outcome`; there is no other case. */
+export type Result<T> =
+  | { readonly outcome: 'executed' | 'replayed'; readonly value: T }
+  | { readonly outcome: 'in_progress'; readonly retryAfterMs: number }
+  | { readonly outcome: 'key_reused' }
+  | { readonly outcome: 'unknown'; readonly why: string; readonly retryAfterMs: number }
+  | { readonly outcome: 'parked'; readonly why: string }
+
+/** What became of an operation: as any other call, and with the status of its reply. */
+export type RunResult<T> =
+  | { readonly outcome: 'executed' | 'replayed'; readonly value: T; readonly status: number }
+  | Exclude<Result<T>, { readonly value: unknown }>
+
+export interface Onlyonce<Tx> {
+  /**
+   * Runs work whose effects are all in the store's database: work, record and result are one transaction and
+   * one commit. The effects happen once; the function itself may run again after a collision.
+   *
+   * @example
+   * const result = await once.transaction(
+   *   { account, operation: 'transfers.create', key, input },
+   *   async (tx) => {
+   *     const { rows } = await tx.query('INSERT INTO transfers (amount) VALUES ($1) RETURNING id', [input.amount])
+   *     return { id: rows[0].id }
+   *   },
+   * )
+   */
+  transaction<T>(call: TransactionCall, work: (tx: Tx) => Promise<T>): Promise<Result<Stored<T>>>
+
+  /**
+   * The same inside a transaction of your own, which it joins and never aborts. What it returns is true once
+   * you have committed. One at a time on a transaction; another one inside the function takes the `tx` that the
+   * function is given.
+   *
+   * @example
+   * await client.query('BEGIN')
+   * const result = await once.within(client, { account, operation, key, input }, async (tx) => ({ id }))
+   * await client.query('COMMIT')
+   */
+  within<T>(
+    tx: Queryable,
+    call: ProtectedCall,
+    work: (tx: Queryable) => Promise<T>,
+  ): Promise<Result<Stored<T>>>
+
+  /**
+   * Protects work that no transaction can hold: claims the key, runs the work, stores the result. A throw is
+   * stored too, because it may have come after an effect: it is never run twice, and a retry is told
+   * `handler_failed`. Throw `notExecuted()` where you know that nothing happened, and `invalid()` where the request itself is wrong and
+   * nothing was done yet. A crash leaves `unknown`.
+   *
+   * @example
+   * const result = await once.execute({ account, operation: 'orders.create', key, input }, async ({ signal }) => {
+   *   const order = await warehouse.reserve(input, { signal })
+   *   return { id: order.id }
+   * })
+   */
+  execute<T>(call: ExecuteCall, work: (context: HandlerContext) => Promise<T>): Promise<Result<Stored<T>>>
+
+  /**
+   * Runs a durable operation, or goes on with it where an earlier attempt stopped. When the outcome of a call to
+   * the outside cannot be known, it is `unknown`, and the workers find out.
+   *
+   * @example
+   * const result = await once.run(createPayment, { account, key, input: { amount: 500 } })
+   */
+  run<Input, T>(operation: Operation<Input, T>, call: RunCall<Input>): Promise<RunResult<T>>
+
+  /**
+   * Hands out a key for one action of this account. It is signed, and nothing is written, sent or awaited: no other
+   * account or operation can use it, and once it has expired it starts nothing new. With
+   * `keys: { issued: 'required' }` only such keys are accepted.
+   *
+   * @example
+   * const { key, expires_at } = once.issueKey({ account, operation: 'payments.create' })
+   */
+  issueKey(call: IssueKeyCall): IssuedKey
+
+  /**
+   * Tells the state of a key, every attempt, why it is so and what happens next.
+   *
+   * @example
+   * const { state, why, next } = await once.explain({ account, operation, key })
+   */
+  explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation>
+
+  /**
+   * Counts the records of all accounts that stay unfinished: in progress, unknown or parked for longer than
+   * `stuckAfterMs`, or than you say.
+   *
+   * @example
+   * const { in_progress, unknown } = await once.stuck({ olderThanMs: 600_000 })
+   * if (in_progress.count + unknown.count > 0) page(`the oldest is ${in_progress.oldest_age_ms} ms old`)
+   */
+  stuck(options?: { readonly olderThanMs?: number }): Promise<Stuck>
+
+  /** Checks the store now instead of at the first call. */
+  start(): Promise<void>
+
+  /** Takes no more work, lets what runs finish (up to a limit), and closes the store. */
+  close(options?: { readonly maxMs?: number }): Promise<void>
+}
