@@ -27,7 +27,7 @@ export default defineConfig({
     include: [
       'test/adapters/{nest-express,fastify,hono}.test.ts',
       'test/contract/{prometheus,opentelemetry}.test.ts',
-      'test/limits/*.test.ts',
+      'test/rate-limits/*.test.ts',
     ],
     globalSetup: ['test/setup/cluster.ts'],
     testTimeout: 60_000,

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutants.ts'
 
-const STREAM_TROUBLE = ['test/adapters/stream-trouble.test.ts']
+const STREAM_TROUBLE = ['test/adapters/broken-streams.test.ts']
 const OWN_REQUESTS = ['test/adapters/own-requests.test.ts']
 const NEW_REQUEST = ['test/adapters/new-request.test.ts']
 const SEVERAL_PATHS = ['test/adapters/several-paths.test.ts']

@@ -25,7 +25,7 @@ export const ATTACK_MUTANTS: readonly Mutant[] = [
     name: 'count owners that ended well among those that vanished',
     file: 'src/store/postgres/sql/operations.ts',
     edits: [{ from: `AND e.outcome <> 'abandoned'`, to: `AND e.outcome = 'none'` }],
-    tests: ['test/operations/review-owners.faults.test.ts'],
+    tests: ['test/operations/lost-ownership.faults.test.ts'],
     only: 'ended well do not wear',
   },
   {

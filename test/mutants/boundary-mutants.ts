@@ -100,7 +100,7 @@ export const BOUNDARY_MUTANTS: readonly Mutant[] = [
       { from: `      lateStart(deadline) ??`, to: `      lateStart(null) ??` },
       { from: `Math.min(request.deadlineMs, deadline?.leftMs ?? request.deadlineMs)`, to: `60_000` },
     ],
-    tests: ['test/limits/admit-time.test.ts'],
+    tests: ['test/rate-limits/admit-time.test.ts'],
   },
   {
     name: 'answer that nothing happened where nobody knows',

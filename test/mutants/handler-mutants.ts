@@ -1,10 +1,10 @@
 import type { Mutant } from './mutants.ts'
 
 const HANDLER = 'test/contract/handler.test.ts'
-const TROUBLE = 'test/contract/handler-trouble.test.ts'
+const TROUBLE = 'test/contract/handler-clock.test.ts'
 const GROUP = 'test/contract/group-commit.test.ts'
 const LATE = 'test/contract/late-reply.test.ts'
-const EDGES = 'test/contract/handler-edges.test.ts'
+const EDGES = 'test/contract/handler-lease.test.ts'
 
 /** Faults in handlers, their leases, and the commits that they share. */
 export const HANDLER_MUTANTS: readonly Mutant[] = [
@@ -179,7 +179,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     name: 'run work whose claim was answered after the end',
     file: 'src/protect/running.ts',
     edits: [{ from: `if (this.#over) return false`, to: `if (this.#over) return true` }],
-    tests: ['test/contract/close-edges.test.ts'],
+    tests: ['test/contract/close-hands-over.test.ts'],
   },
   {
     name: 'throw the reply of an owner away that was given up',

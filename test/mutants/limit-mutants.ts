@@ -8,13 +8,13 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     name: 'take the points of a refused try',
     file: SQL,
     edits: [{ from: `ELSE w.points + \${MORE} END`, to: `ELSE w.points + $2::int * $3::int END` }],
-    tests: ['test/limits/rate-limit.test.ts'],
+    tests: ['test/rate-limits/rate-limit.test.ts'],
   },
   {
     name: 'give points back to a window that they were not taken of',
     file: SQL,
     edits: [{ from: `WHERE key = $1 AND expire = $3::bigint`, to: `WHERE key = $1 AND $3::bigint > 0` }],
-    tests: ['test/limits/velocity-limit.test.ts'],
+    tests: ['test/rate-limits/velocity-limit.test.ts'],
   },
   {
     name: 'keep what shorter windows gave where a longer one refuses',
@@ -22,26 +22,26 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     edits: [
       { from: `        await this.giveBack()\n        return verdictOf`, to: `        return verdictOf` },
     ],
-    tests: ['test/limits/velocity-limit.test.ts'],
+    tests: ['test/rate-limits/velocity-limit.test.ts'],
   },
   {
     name: 'take a collision for a store that is away',
     file: 'src/rate-limits/windows.ts',
     edits: [{ from: `classify(error) !== 'collision'`, to: `classify(error) !== 'connection'` }],
-    tests: ['test/limits/rate-limit.test.ts'],
+    tests: ['test/rate-limits/rate-limit.test.ts'],
     only: 'takes again what collided',
   },
   {
     name: 'let everybody of a group pass where some of it fits',
     file: 'src/rate-limits/takes.ts',
     edits: [{ from: `const fits = index < granted`, to: `const fits = granted > 0` }],
-    tests: ['test/limits/rate-limit.test.ts'],
+    tests: ['test/rate-limits/rate-limit.test.ts'],
   },
   {
     name: 'pause all subjects after trouble with one',
     file: 'src/rate-limits/guard.ts',
     edits: [{ from: `const pause = this.#pauses.get(subject)`, to: `const [pause] = this.#pauses.values()` }],
-    tests: ['test/limits/trouble.test.ts'],
+    tests: ['test/rate-limits/store-away.test.ts'],
   },
   {
     name: 'charge a card that cannot be counted',
@@ -73,13 +73,13 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     name: 'let those who wait for their turn in a store not count as a queue',
     file: 'src/store/postgres/connections.ts',
     edits: [{ from: `waitInFront(pool, () => this.slots.waiting)`, to: `waitInFront(pool, () => 0)` }],
-    tests: ['test/limits/overload.test.ts'],
+    tests: ['test/rate-limits/overload.test.ts'],
   },
   {
     name: 'shed nothing for a queue of connections',
     file: 'src/rate-limits/overload.ts',
     edits: [{ from: ` || queueMs() > queueMaxMs * part`, to: `` }],
-    tests: ['test/limits/overload.test.ts'],
+    tests: ['test/rate-limits/overload.test.ts'],
   },
   {
     name: 'let one account have all connections that read',
@@ -131,7 +131,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     name: 'give the points of one take back twice',
     file: 'src/rate-limits/velocity-limit.ts',
     edits: [{ from: `this.#taken.splice(0).map(`, to: `this.#taken.map(` }],
-    tests: ['test/limits/velocity-limit.test.ts'],
+    tests: ['test/rate-limits/velocity-limit.test.ts'],
     only: 'came to nothing',
   },
   {
@@ -159,14 +159,14 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     name: 'let everything pass that the store does not count in time',
     file: 'src/rate-limits/known-windows.ts',
     edits: [{ from: `    this.#windowOf(key).blind += points\n`, to: `` }],
-    tests: ['test/limits/trouble.test.ts'],
+    tests: ['test/rate-limits/store-away.test.ts'],
     only: 'does not answer',
   },
   {
     name: 'forget what the store has counted when it falls silent',
     file: 'src/rate-limits/known-windows.ts',
     edits: [{ from: `this.#rule.points - used - blind`, to: `this.#rule.points - blind` }],
-    tests: ['test/limits/trouble.test.ts'],
+    tests: ['test/rate-limits/store-away.test.ts'],
     only: 'is left of the window',
   },
   {
@@ -180,7 +180,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     name: 'let every request wait for a database that does not answer',
     file: 'apps/payments/database/bounded.ts',
     edits: [{ from: `        this.#silent = true\n`, to: `` }],
-    tests: ['apps/payments/test/api-trouble.faults.test.ts'],
+    tests: ['apps/payments/test/database-away.faults.test.ts'],
     only: 'further ones are refused',
   },
 ]

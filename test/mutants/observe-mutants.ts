@@ -85,7 +85,7 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
         to: `() => void this.#options.onTrouble(error),`,
       },
     ],
-    tests: ['test/limits/trouble.test.ts'],
+    tests: ['test/rate-limits/store-away.test.ts'],
   },
   {
     name: 'leave a card number in the code of an error',
@@ -97,7 +97,7 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
     name: 'take a heartbeat that overtakes the save for a lost lease',
     file: 'src/protect/handler.ts',
     edits: [{ from: `    working = false\n`, to: `` }],
-    tests: ['test/contract/observe-trouble.test.ts'],
+    tests: ['test/contract/observe-failures.test.ts'],
   },
   {
     name: 'count stuck records that are new',

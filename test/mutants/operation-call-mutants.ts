@@ -7,9 +7,9 @@ const ASKING = 'src/operation/asking.ts'
 const HOLD = 'src/operation/hold.ts'
 const SQL = 'src/store/postgres/sql/operations.ts'
 
-const OWNERS = 'test/operations/review-owners.faults.test.ts'
-const CALLS = 'test/operations/review-calls.test.ts'
-const MORE_CALLS = 'test/operations/mutants-calls.test.ts'
+const OWNERS = 'test/operations/lost-ownership.faults.test.ts'
+const CALLS = 'test/operations/call-results-kept.test.ts'
+const MORE_CALLS = 'test/operations/call-before-call.test.ts'
 const VERSIONS = 'test/operations/versions.test.ts'
 const WORKERS = 'test/operations/workers.test.ts'
 

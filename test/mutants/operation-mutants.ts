@@ -9,10 +9,10 @@ const SQL = 'src/store/postgres/sql/operations.ts'
 const SAGA = 'test/operations/saga.test.ts'
 const VERSIONS = 'test/operations/versions.test.ts'
 const WORKERS = 'test/operations/workers.test.ts'
-const OWNERS = 'test/operations/review-owners.faults.test.ts'
-const CALLS = 'test/operations/review-calls.test.ts'
-const TAKEN = 'test/operations/mutants-taken.test.ts'
-const UNDONE = 'test/operations/mutants-undone.test.ts'
+const OWNERS = 'test/operations/lost-ownership.faults.test.ts'
+const CALLS = 'test/operations/call-results-kept.test.ts'
+const TAKEN = 'test/operations/takeover.test.ts'
+const UNDONE = 'test/operations/undone-in-reverse.test.ts'
 
 /** Faults in durable operations: who owns one, what is durable of it, what is left of it, and how it is undone. */
 export const OPERATION_MUTANTS: readonly Mutant[] = [
@@ -128,7 +128,7 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     name: 'operation: run a step again whose COMMIT was done and not answered',
     file: 'src/store/postgres/operations.ts',
     edits: [{ from: `        if (isDone(row, owned, written)) return 'committed'\n`, to: `` }],
-    tests: ['test/operations/review-cut.faults.test.ts'],
+    tests: ['test/operations/cut-at-commit.faults.test.ts'],
   },
   {
     name: 'operation: give signs of life while a step holds the row',
@@ -181,7 +181,7 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
         to: `if (steps.foreign || unproved)`,
       },
     ],
-    tests: ['test/operations/review-undo.test.ts'],
+    tests: ['test/operations/undone-once.test.ts'],
     only: 'never comes back',
   },
   {
@@ -211,7 +211,7 @@ export const OPERATION_MUTANTS: readonly Mutant[] = [
     edits: [
       { from: `this.#notNow(status) && (status >= 500 || !this.#steps.foreign)`, to: `this.#notNow(status)` },
     ],
-    tests: ['test/operations/mutants-calls.test.ts'],
+    tests: ['test/operations/call-before-call.test.ts'],
     only: 'answers 4xx',
   },
   {

@@ -163,7 +163,7 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     name: 'ready: say so of a database that only reads',
     file: 'apps/payments/api/health.ts',
     edits: [{ from: `current_setting('transaction_read_only') = 'off' AND `, to: '' }],
-    tests: ['apps/payments/test/api-trouble.faults.test.ts'],
+    tests: ['apps/payments/test/database-away.faults.test.ts'],
     only: 'with a database that only reads',
   },
   {

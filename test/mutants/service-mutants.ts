@@ -248,7 +248,7 @@ const PLACE_MUTANTS: readonly Mutant[] = [
     name: 'links: wait for an API key on a silent link',
     file: 'apps/payments/database/bounded.ts',
     edits: [{ from: ', query_timeout: maxMs', to: '' }],
-    tests: ['apps/payments/test/api-trouble.faults.test.ts'],
+    tests: ['apps/payments/test/database-away.faults.test.ts'],
     only: 'is given up, and the next one is served',
   },
   {

@@ -6,7 +6,7 @@ const PROOFS = 'test/truth/proof.test.ts'
 const UNANSWERED = 'test/truth/unanswered.test.ts'
 const UNREADABLE = 'test/truth/unreadable.test.ts'
 const DATABASE = 'test/truth/database-errors.test.ts'
-const EDGES = 'test/contract/handler-edges.test.ts'
+const EDGES = 'test/contract/handler-lease.test.ts'
 
 /** Answers that would say of a key that nothing was executed, and be false. */
 export const TRUTH_MUTANTS: readonly Mutant[] = [

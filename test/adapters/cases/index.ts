@@ -14,8 +14,8 @@ import { packedBodies } from './packed.ts'
 import { paths } from './paths.ts'
 import { requests } from './requests.ts'
 import { scope } from './scope.ts'
+import { storeAway } from './store-away.ts'
 import { streams } from './streams.ts'
-import { trouble } from './trouble.ts'
 import { validation } from './validation.ts'
 
 /** In the order in which the table of results has them. */
@@ -31,7 +31,7 @@ export const TOPICS: readonly Topic[] = [
   final,
   durability,
   concurrency,
-  trouble,
+  storeAway,
   late,
   connections,
   streams,

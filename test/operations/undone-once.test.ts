@@ -11,7 +11,7 @@ test('an undo may be called undo, and is done', async () => {
   const shop = await openShop()
   const once = shop.open()
   const done: string[] = []
-  const transfer = operation('review.undo_named_undo', async (op, _: unknown) => {
+  const transfer = operation('payments.undo_named_undo', async (op, _: unknown) => {
     await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('undo', { call: async () => done.push('undo debit') })
     return op.undo(reply(410, {}))
@@ -24,7 +24,7 @@ test('of two undos with one name none is forgotten: the operation does not end a
   const shop = await openShop()
   const once = shop.open()
   const undone: number[] = []
-  const transfer = operation('review.undo_twice_named', async (op, _: unknown) => {
+  const transfer = operation('payments.undo_twice_named', async (op, _: unknown) => {
     for (const leg of [1, 2]) {
       await op.call(`debited_${leg}`, { call: async () => leg })
       op.compensate('debit_undone', { call: async () => undone.push(leg) })
@@ -44,7 +44,7 @@ test('the undo of a call never carries the key of that call', async () => {
   const once = shop.open()
   const keys: string[] = []
   const call = async ({ key }: { key: string }) => keys.push(key)
-  const transfer = operation('review.undo_key', async (op, _: unknown) => {
+  const transfer = operation('payments.undo_key', async (op, _: unknown) => {
     await op.call('debit', { call })
     op.compensate('debit', { call })
     return op.undo(reply(410, {}))
@@ -57,7 +57,7 @@ test('an undo that is not awaited is not done twice', async () => {
   const shop = await openShop()
   const once = shop.open()
   const undone: string[] = []
-  const transfer = operation('review.undo_unawaited', async (op, _: unknown) => {
+  const transfer = operation('payments.undo_unawaited', async (op, _: unknown) => {
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     op.compensate('note_undone', {
       idempotent: false,
@@ -78,7 +78,7 @@ test('an undo whose call was not executed is not left to a client that never com
   const shop = await openShop()
   let refusing = true
   const done: string[] = []
-  const transfer = operation('review.undo_refused', async (op, _: unknown) => {
+  const transfer = operation('payments.undo_refused', async (op, _: unknown) => {
     await op.transaction('reserved', (tx) => leaveEffect(tx, `${op.key} reserved`))
     op.compensate('released', {
       call: async () => {
@@ -102,7 +102,7 @@ test('a call whose result cannot be kept is not undone around: what was done sta
   const shop = await openShop()
   const once = shop.open()
   const done: string[] = []
-  const transfer = operation('review.unkept_result', async (op, _: unknown) => {
+  const transfer = operation('payments.unkept_result', async (op, _: unknown) => {
     await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', { call: async () => done.push('undo debit') })
     await op.call('credited', {
@@ -124,7 +124,7 @@ test('a call whose result cannot be kept is not undone around: what was done sta
 test('a call whose result cannot be kept does not leave the record retryable', async () => {
   const shop = await openShop()
   const once = shop.open()
-  const pay = operation('review.unkept_alone', async (op, _: unknown) => {
+  const pay = operation('payments.unkept_alone', async (op, _: unknown) => {
     await op.call('charged', { call: async () => ({ text: 'x'.repeat(70_000) }) })
     return reply(201, {})
   })
@@ -146,7 +146,7 @@ test('steps of what goes on behind the end of the function send nothing any more
     await waiting
     await op.call('charged', { call: async () => sent.push('charge') })
   }
-  const pay = operation('review.after_the_end', async (op, _: unknown) => {
+  const pay = operation('payments.after_the_end', async (op, _: unknown) => {
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     late = goOn(op).catch(() => {})
     throw new Error('the other half failed')
@@ -165,7 +165,7 @@ test('a step that overlaps a call in flight does not leave the record retryable'
   const waiting = new Promise<void>((resolve) => {
     go = resolve
   })
-  const pay = operation('review.overlap', async (op, _: unknown) => {
+  const pay = operation('payments.overlap', async (op, _: unknown) => {
     let sent = () => {}
     const inFlight = new Promise<void>((resolve) => {
       sent = resolve
@@ -190,7 +190,7 @@ test('a step that overlaps a call in flight does not leave the record retryable'
 test('a call that was refused for good while undoing is parked', async () => {
   const shop = await openShop()
   const once = shop.open()
-  const transfer = operation('review.undo_for_good', async (op, _: unknown) => {
+  const transfer = operation('payments.undo_for_good', async (op, _: unknown) => {
     await op.call('debited', { call: async () => 1 })
     op.compensate('debit_undone', {
       call: async () => {

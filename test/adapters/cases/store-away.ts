@@ -10,7 +10,7 @@ const BOUNDS = { statementMaxMs: 600, connectionWaitMaxMs: 1_000, settleMaxMs: 5
 const FEW = { max: 3, idleTimeoutMillis: 200 }
 const OPERATION = 'things.create'
 
-export const trouble = topic('A store that is away, and time that is over', (one) => {
+export const storeAway = topic('A store that is away, and time that is over', (one) => {
   for (const protect of ['handler', 'transaction'] as const) {
     one(`${protect}: away at the claim is 503, nothing runs, and later it goes on`, async (bench) => {
       const { proxy, pool, heal } = await openProxy(bench.shop, { poolOptions: FEW })

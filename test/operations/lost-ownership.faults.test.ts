@@ -24,7 +24,7 @@ test('an owner that knows that its record is lost sends nothing', async () => {
   const shop = await openShop()
   const once = shop.open()
   let sent = 0
-  const pay = operation('review.known_lost', async (op, _: unknown) => {
+  const pay = operation('payments.known_lost', async (op, _: unknown) => {
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     const { signal } = op
     await shop.observer.query('UPDATE onlyonce.records SET fence = fence + 1 WHERE key = $1', [op.key])
@@ -45,7 +45,7 @@ test('an owner whose lease was handed over by close() sends nothing', async () =
   const once = shop.open()
   const gate = makeGate()
   let sent = 0
-  const pay = operation('review.handed_over', async (op, _: unknown) => {
+  const pay = operation('payments.handed_over', async (op, _: unknown) => {
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     await gate.pass()
     await op.call('charged', {
@@ -66,7 +66,7 @@ test('a client that asks often while the answer is "not now" does not wear the r
   const shop = await openShop()
   const once = shop.open()
   let ready = false
-  const pay = operation('review.often', (op, _: unknown) =>
+  const pay = operation('payments.often', (op, _: unknown) =>
     op.transaction('created', async () => (ready ? reply(201, {}) : reply(429, {}))),
   )
   const call = callOf()
@@ -80,7 +80,7 @@ test('owners that ended well do not wear a record out that one owner then leaves
   const once = shop.open()
   const gate = makeGate()
   let now: 'refuse' | 'vanish' | 'end' = 'refuse'
-  const pay = operation('review.one_vanished', async (op, _: unknown) => {
+  const pay = operation('payments.one_vanished', async (op, _: unknown) => {
     const created = await op.transaction('created', async () => (now === 'refuse' ? reply(429, {}) : 1))
     if (now === 'vanish') await gate.pass()
     return created
@@ -102,11 +102,11 @@ test('owners that ended well do not wear a record out that one owner then leaves
 
 test('a process without the code of a record does not wear it out', async () => {
   const shop = await openShop()
-  const v1 = operation('review.versions', async (op, _: unknown) => {
+  const v1 = operation('payments.versions', async (op, _: unknown) => {
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     throw new Error('not today')
   })
-  const v2 = operation('review.versions@2', async () => reply(201, {}))
+  const v2 = operation('payments.versions@2', async () => reply(201, {}))
   const call = callOf()
   await shop
     .open()
@@ -122,7 +122,7 @@ test('an expired record starts over with the new request, and not with the input
   const shop = await openShop()
   const once = shop.open()
   let broken = true
-  const pay = operation('review.expired', async (op, input: { amount: number }) => {
+  const pay = operation('payments.expired', async (op, input: { amount: number }) => {
     const noted = await op.transaction('noted', async () => input.amount)
     if (broken) throw new Error('not today')
     return { amount: input.amount, noted }
@@ -154,15 +154,15 @@ test('an expired record of a finished operation runs the version that is asked f
       return { name }
     })
   const call = callOf()
-  await shop.open().run(make('review.expired_done'), call)
+  await shop.open().run(make('payments.expired_done'), call)
   await shop.observer.query(
     `UPDATE onlyonce.records SET state = 'expired', reply_status = NULL, reply_headers = NULL, reply_body = NULL,
        reply_schema = NULL WHERE key = $1`,
     [call.key],
   )
-  expect(await shop.open().run(make('review.expired_done@2'), call)).toMatchObject({
+  expect(await shop.open().run(make('payments.expired_done@2'), call)).toMatchObject({
     outcome: 'executed',
-    value: { name: 'review.expired_done@2' },
+    value: { name: 'payments.expired_done@2' },
   })
   expect(calls).toBe(2)
 })
@@ -170,7 +170,7 @@ test('an expired record of a finished operation runs the version that is asked f
 test('a retry that meets an open step whose lease has run out is told that it is in progress', async () => {
   const shop = await openShop()
   const gate = makeGate()
-  const pay = operation('review.open_step', async (op, _: unknown) => {
+  const pay = operation('payments.open_step', async (op, _: unknown) => {
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     return op.transaction('settled', async (tx) => {
       await leaveEffect(tx, `${op.key} settled`)
@@ -206,7 +206,7 @@ test('a lease is not believed to be longer than it is when the first answer to a
     },
   })
   let leftMs = 0
-  const pay = operation('review.lease_overrated', async (op, _: unknown) => {
+  const pay = operation('payments.lease_overrated', async (op, _: unknown) => {
     await op.call('charged', {
       timeoutMs: 900,
       call: async () => {
@@ -228,7 +228,7 @@ test('a write of results that comes late takes no later ones back', async () => 
   const once = shop.open()
   const gate = makeGate()
   let late: { progress: Buffer; points: number; recoveryPoint: string } | undefined
-  const pay = operation('review.late_write', async (op, _: unknown) => {
+  const pay = operation('payments.late_write', async (op, _: unknown) => {
     await op.call('first', { call: async () => 1 })
     await op.call('second', { call: async () => 2 })
     late = await rowOf(shop, op.key)
@@ -255,7 +255,7 @@ test('a write of results that comes late takes no later ones back', async () => 
 test('the lifetime of a key is counted from the commit before the first attempt, whoever looks', async () => {
   const shop = await openShop()
   let calls = 0
-  const pay = operation('review.lifetime', async (op, _: unknown) => {
+  const pay = operation('payments.lifetime', async (op, _: unknown) => {
     await op.call('charged', {
       keyLifetimeMs: 60_000,
       call: async () => {
@@ -284,7 +284,7 @@ test('the lifetime of a key is counted from the commit before the first attempt,
 test('a lost record, deleted and made again, is not the record of its old owner', async () => {
   const shop = await openShop()
   const gate = makeGate()
-  const pay = operation('review.remade', async (op, input: string) => {
+  const pay = operation('payments.remade', async (op, input: string) => {
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} ${input} noted`))
     if (input === 'old') await gate.pass()
     return op.transaction('settled', (tx) => leaveEffect(tx, `${op.key} ${input} settled`))
@@ -304,7 +304,7 @@ test('a lost record, deleted and made again, is not the record of its old owner'
 
 test('a moved record is found by its key, and VACUUM harms no step', async () => {
   const shop = await openShop()
-  const pay = operation('review.moved', async (op, _: unknown) => {
+  const pay = operation('payments.moved', async (op, _: unknown) => {
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     await shop.observer.query('UPDATE onlyonce.records SET trace = $2 WHERE key = $1', [op.key, randomUUID()])
     await shop.observer.query('VACUUM FULL onlyonce.records')
@@ -318,7 +318,7 @@ test('a moved record is found by its key, and VACUUM harms no step', async () =>
 test('an abandoned step is finished once by two completers', async () => {
   const shop = await openShop()
   const gate = makeGate()
-  const pay = operation('review.two_completers', async (op, _: unknown) => {
+  const pay = operation('payments.two_completers', async (op, _: unknown) => {
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     if ((await rowOf(shop, op.key)).fence === '1') await gate.pass()
     return op.transaction('settled', (tx) => leaveEffect(tx, `${op.key} settled`))

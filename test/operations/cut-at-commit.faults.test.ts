@@ -8,7 +8,7 @@ test('operations on connections that are cut at COMMIT take effect once, and tel
   const shop = await openShop()
   const { proxy, pool } = await openProxy(shop, { seed: 23, poolOptions: { max: 10 } })
   const charges = new Map<string, number>()
-  const pay = operation('review.cut', async (op, _: unknown) => {
+  const pay = operation('payments.cut', async (op, _: unknown) => {
     await op.transaction('created', (tx) => leaveEffect(tx, `${op.key} created`))
     const first = await op.call('charged', {
       call: async ({ key }) => {

@@ -30,7 +30,7 @@ test('an attempt that throws on its way back forgets no undo', async () => {
   const done: string[] = []
   let broken = false
   let answering = false
-  const transfer = operation('review.back_throws', async (op, _: unknown) => {
+  const transfer = operation('payments.back_throws', async (op, _: unknown) => {
     if (broken) throw new Error('no configuration today')
     await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', {
@@ -56,7 +56,7 @@ test('an attempt that throws before it comes to what is durable has not changed 
   const shop = await openShop()
   let broken = false
   let ready = false
-  const pay = operation('review.forth_throws', async (op, _: unknown) => {
+  const pay = operation('payments.forth_throws', async (op, _: unknown) => {
     if (broken) throw new Error('no configuration today')
     await op.transaction('noted', (tx) => leaveEffect(tx, `${op.key} noted`))
     return op.transaction('settled', async () => {
@@ -78,7 +78,7 @@ test('an undo that was renamed in flight is parked, and not done twice', async (
   const shop = await openShop()
   const done: string[] = []
   const make = (name: string) =>
-    operation('review.undo_renamed', async (op, _: unknown) => {
+    operation('payments.undo_renamed', async (op, _: unknown) => {
       await op.call('debited', { call: async () => 1 })
       op.compensate('debit_undone', { idempotent: false, call: unanswered })
       await op.call('credited', { call: async () => 2 })
@@ -98,7 +98,7 @@ test('an undo that was renamed in flight is parked, and not done twice', async (
 test('an undo that is gone from the code is parked, and not forgotten', async () => {
   const shop = await openShop()
   const make = (withUndo: boolean) =>
-    operation('review.undo_gone', async (op, _: unknown) => {
+    operation('payments.undo_gone', async (op, _: unknown) => {
       await op.call('debited', { call: async () => 1 })
       op.compensate('debit_undone', { idempotent: false, call: unanswered })
       await op.call('credited', { call: async () => 2 })
@@ -118,7 +118,7 @@ test('a worker whose time is over while a call is in flight does not leave it re
   const shop = await openShop()
   const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let calls = 0
-  const pay = operation('review.time_over', async (op, _: unknown) => {
+  const pay = operation('payments.time_over', async (op, _: unknown) => {
     await op.call('charged', {
       timeoutMs: 300,
       call: async () => {
@@ -147,7 +147,7 @@ test.each([
   const shop = await openShop()
   const ran: string[] = []
   const make = (changed: boolean) =>
-    operation('review.forward_changed', async (op, _: unknown) => {
+    operation('payments.forward_changed', async (op, _: unknown) => {
       if (changed) await change(op)
       else await op.transaction('noted', async () => 1)
       return op.transaction('settled', async () => {
@@ -167,10 +167,10 @@ test.each([
 
 test('a process that cannot open what it takes over does not wear the record out', async () => {
   const shop = await openShop()
-  const a = 'an-encryption-key-for-the-review-tests-a12345'
-  const b = 'an-encryption-key-for-the-review-tests-b12345'
+  const a = 'an-encryption-key-for-these-tests-a12345'
+  const b = 'an-encryption-key-for-these-tests-b12345'
   let ready = false
-  const pay = operation('review.other_ring', async (op, _: unknown) => {
+  const pay = operation('payments.other_ring', async (op, _: unknown) => {
     await op.transaction('noted', async () => 1)
     if (!ready) await new Promise(() => {})
     return reply(201, {})

@@ -24,7 +24,7 @@ test('what a call brought is kept when the function throws behind it', async () 
   const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let calls = 0
   let broken = true
-  const pay = operation('review.throws_after_call', async (op, _: unknown) => {
+  const pay = operation('payments.throws_after_call', async (op, _: unknown) => {
     const id = await op.call('charged', {
       idempotent: false,
       call: async () => {
@@ -48,7 +48,7 @@ test('what a call brought is kept when the step behind it answers 503', async ()
   const shop = await openShop()
   const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let ready = false
-  const pay = operation('review.answers_503', async (op, _: unknown) => {
+  const pay = operation('payments.answers_503', async (op, _: unknown) => {
     const id = await op.call('charged', { idempotent: false, call: async () => 'ch_1' })
     return op.transaction('settled', async () => (ready ? reply(201, { id }) : reply(503, {})))
   })
@@ -71,7 +71,7 @@ test('a store that fails to tell its evidence proves nothing about a call that w
       }
     },
   })
-  const pay = operation('review.evidence_fails', async (op, _: unknown) => {
+  const pay = operation('payments.evidence_fails', async (op, _: unknown) => {
     await op.call('charged', {
       call: async () => {
         throw new Error('socket hang up')
@@ -92,7 +92,7 @@ test('a worker that cannot ask leaves what is in doubt in doubt', async () => {
       if (point === 'operation.evidence.before' && failing) throw new Error('connection lost')
     },
   })
-  const pay = operation('review.worker_cannot_ask', async (op, _: unknown) => {
+  const pay = operation('payments.worker_cannot_ask', async (op, _: unknown) => {
     await op.call('charged', {
       idempotent: false,
       call: async () => {
@@ -112,7 +112,7 @@ test('an attempt that throws before it comes to a call that was sent does not ma
   const shop = await openShop()
   const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   let broken = false
-  const pay = operation('review.throws_before_call', async (op, _: unknown) => {
+  const pay = operation('payments.throws_before_call', async (op, _: unknown) => {
     if (broken) throw new Error('no configuration today')
     await op.call('charged', {
       idempotent: false,
@@ -133,7 +133,7 @@ test('not found proves nothing when this very attempt has just sent the call', a
   const shop = await openShop()
   const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1] })
   const charges: string[] = []
-  const pay = operation('review.own_call_settles', async (op, _: unknown) => {
+  const pay = operation('payments.own_call_settles', async (op, _: unknown) => {
     await op.call('charged', {
       visibleWithinMs: 60_000,
       timeoutMs: 5_000,
@@ -172,7 +172,7 @@ test('after the deadline a worker finishes what it finds', async () => {
   const shop = await openShop()
   const once = shop.open({ reconcileAfterMs: [1, 1, 1, 1] })
   let visible = false
-  const pay = operation('review.finishes_late', async (op, _: unknown) => {
+  const pay = operation('payments.finishes_late', async (op, _: unknown) => {
     const id = await op.call('charged', {
       call: async () => {
         throw new Error('socket hang up')
@@ -200,7 +200,7 @@ test('what was proved not executed may be sent by a retry, also where the other 
   const shop = await openShop()
   const once = shop.open()
   let refusing = true
-  const pay = operation('review.retry_undeduped', async (op, _: unknown) => {
+  const pay = operation('payments.retry_undeduped', async (op, _: unknown) => {
     const id = await op.call('charged', {
       idempotent: false,
       call: async () => {
@@ -220,7 +220,7 @@ test('what was proved not executed may be sent by a retry, also where the other 
 test('a second retry that is proved not executed too is retryable too', async () => {
   const shop = await openShop()
   const once = shop.open()
-  const pay = operation('review.refused_twice', async (op, _: unknown) => {
+  const pay = operation('payments.refused_twice', async (op, _: unknown) => {
     await op.call('charged', {
       call: async () => {
         throw notExecuted(new Error('connection refused'))
@@ -237,7 +237,7 @@ test('a worker with a shorter lease than the call needs does not undo what was s
   const shop = await openShop()
   const once = shop.open({ reconcileAfterMs: [1, 1, 1] })
   const done: string[] = []
-  const pay = operation('review.short_lease', async (op, _: unknown) => {
+  const pay = operation('payments.short_lease', async (op, _: unknown) => {
     await op.call('debited', { call: async () => done.push('debit') })
     op.compensate('debit_undone', { call: async () => done.push('undo debit') })
     await op.call('credited', {
@@ -268,7 +268,7 @@ test('looks at one call are not counted against the next', async () => {
     find: async () =>
       found.has(name) ? ({ status: 'found', result: name } as const) : ({ status: 'not_found' } as const),
   })
-  const pay = operation('review.looks', async (op, _: unknown) => {
+  const pay = operation('payments.looks', async (op, _: unknown) => {
     await op.call('first', unanswered('first'))
     await op.call('second', unanswered('second'))
   })
@@ -288,8 +288,8 @@ test('looks at one call are not counted against the next', async () => {
 
 test('with encryption the first caller is given what a replay gives', async () => {
   const shop = await openShop()
-  const once = shop.open({ encryption: 'an-encryption-key-for-the-review-tests-012345' })
-  const pay = operation('review.sealed', async (op, _: unknown) => {
+  const once = shop.open({ encryption: 'an-encryption-key-for-these-tests-012345' })
+  const pay = operation('payments.sealed', async (op, _: unknown) => {
     await op.transaction('noted', async () => ({ id: 'p_1' }))
     return op.transaction('settled', async () => reply(201, { id: 'p_1' }))
   })
@@ -300,9 +300,9 @@ test('with encryption the first caller is given what a replay gives', async () =
 
 test('evidence that comes before the doubt settles it', async () => {
   const shop = await openShop()
-  const once = shop.open({ encryption: 'an-encryption-key-for-the-review-tests-012345' })
+  const once = shop.open({ encryption: 'an-encryption-key-for-these-tests-012345' })
   let sent = ''
-  const pay = operation('review.evidence', async (op, _: unknown) => {
+  const pay = operation('payments.evidence', async (op, _: unknown) => {
     const id = await op.call('charged', {
       idempotent: false,
       call: async ({ key }): Promise<string> => {
@@ -322,7 +322,7 @@ test('a branch that was taken because a step failed is not forgotten with the ca
   const shop = await openShop()
   const sent: string[] = []
   let stock = 0
-  const order = operation('review.branch', async (op, _: unknown) => {
+  const order = operation('payments.branch', async (op, _: unknown) => {
     let from = 'stock'
     try {
       await op.transaction('reserved', async () => {

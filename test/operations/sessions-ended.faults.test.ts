@@ -28,7 +28,7 @@ function killSessions(shop: Shop): () => Promise<void> {
 test('operations whose sessions are ended at random take effect once, and no error of the driver gets out', async () => {
   const shop = await openShop()
   const undone: string[] = []
-  const pay = operation('review.killed', async (op, _: unknown) => {
+  const pay = operation('payments.killed', async (op, _: unknown) => {
     await op.transaction('created', (tx) => leaveEffect(tx, `${op.key} created`))
     const charge = await op.call('charged', { call: async ({ key }) => key })
     op.compensate('charge_undone', { call: async () => undone.push(op.key) })
