@@ -3,7 +3,7 @@
  *
  * @module
  */
-export { businessKey } from './business-key.ts'
+
 export type { ApiName, Convention } from './conventions.ts'
 export {
   type CallFailure,
@@ -14,6 +14,15 @@ export {
   OutcomeUnknown,
 } from './errors.ts'
 export { idempotentFetch } from './fetch.ts'
+export { businessKey } from './keys/business-key.ts'
+export {
+  type ActionTurn,
+  type PendingAction,
+  type PendingActionOptions,
+  pendingAction,
+  type Unsettled,
+} from './keys/pending.ts'
+export { indexedDbStorage, type KeyStorage, memoryStorage } from './keys/storage.ts'
 export type {
   Attempt,
   CallOptions,
@@ -26,12 +35,4 @@ export type {
   Sent,
   WhyWaiting,
 } from './options.ts'
-export {
-  type ActionTurn,
-  type PendingAction,
-  type PendingActionOptions,
-  pendingAction,
-  type Unsettled,
-} from './pending.ts'
 export type { KeyStatus } from './status.ts'
-export { indexedDbStorage, type KeyStorage, memoryStorage } from './storage.ts'

@@ -1,5 +1,5 @@
 import type { ApiName, Convention } from './conventions.ts'
-import type { PendingAction } from './pending.ts'
+import type { PendingAction } from './keys/pending.ts'
 import type { KeyStatus } from './status.ts'
 
 /** Whether an answer says that the action of its key took effect. An answer speaks for the key, or for its own request alone. */

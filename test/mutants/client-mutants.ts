@@ -3,8 +3,8 @@ import type { Mutant } from './mutants.ts'
 const ANSWERS = 'src/client/answers.test.ts'
 const CLASSES = 'src/client/classify.test.ts'
 const FETCH = 'src/client/fetch.test.ts'
-const LIFE = 'src/client/pending.life.test.ts'
-const PENDING = 'src/client/pending.test.ts'
+const LIFE = 'src/client/keys/pending.life.test.ts'
+const PENDING = 'src/client/keys/pending.test.ts'
 
 /** Faults in what a client concludes, sends and keeps. */
 export const CLIENT_MUTANTS: readonly Mutant[] = [
@@ -97,13 +97,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'give an edited payload a new key while the first is in doubt',
-    file: 'src/client/pending.ts',
+    file: 'src/client/keys/pending.ts',
     edits: [{ from: `if (executed !== 'no') throw new OutcomeUnknown(told)`, to: `` }],
     tests: [LIFE],
   },
   {
     name: 'send a key before it is kept',
-    file: 'src/client/pending.ts',
+    file: 'src/client/keys/pending.ts',
     edits: [
       {
         from: `await write(item, kept).catch((cause) => refuse(key, false, cause))`,
@@ -114,13 +114,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'make a new key for a tap that has waited for another one',
-    file: 'src/client/pending.ts',
+    file: 'src/client/keys/pending.ts',
     edits: [{ from: `before.state === 'free' || waited)`, to: `before.state === 'free')` }],
     tests: [LIFE],
   },
   {
     name: 'settle an action of another tab that has gone on meanwhile',
-    file: 'src/client/pending.ts',
+    file: 'src/client/keys/pending.ts',
     edits: [
       {
         from: `now?.key === key && now.state === 'open' ? note(item, now, executed)`,
@@ -132,20 +132,20 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'take any failure of a page for the end of its action',
-    file: 'src/client/pending.ts',
+    file: 'src/client/keys/pending.ts',
     edits: [{ from: `if (failed instanceof NotExecuted) await`, to: `if (failed instanceof Error) await` }],
     tests: [LIFE],
   },
   {
     name: 'give the key of one user to another',
-    file: 'src/client/pending.ts',
+    file: 'src/client/keys/pending.ts',
     edits: [{ from: `JSON.stringify([name, user])`, to: `JSON.stringify([name, typeof user])` }],
     tests: [PENDING],
     only: 'another login',
   },
   {
     name: 'ask no other tab for a key in doubt',
-    file: 'src/client/tab.ts',
+    file: 'src/client/keys/tab.ts',
     edits: [
       { from: `storage === own ? await ask('read', name)`, to: `storage === null ? await ask('read', name)` },
     ],

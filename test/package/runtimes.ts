@@ -17,7 +17,7 @@ const CORE = [
   'test/contract/replay.test.ts',
   'test/contract/copies.test.ts',
   'src/client/fetch.test.ts',
-  'src/client/pending.test.ts',
+  'src/client/keys/pending.test.ts',
   'test/client/sockets.test.ts',
 ]
 const ANSWERED = '{"first":[201,null],"second":[201,"true"],"same":true}'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { businessKey as ofServer } from '../key/index.ts'
+import { businessKey as ofServer } from '../../key/index.ts'
 import { businessKey } from './business-key.ts'
 import { sha256 } from './sha256.ts'
 

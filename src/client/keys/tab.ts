@@ -1,6 +1,6 @@
-import { sleep } from './clock.ts'
+import { sleep } from '../clock.ts'
+import { randomKey } from '../uuid.ts'
 import type { KeyStorage } from './storage.ts'
-import { randomKey } from './uuid.ts'
 
 /** A turn at an action. Tabs and clicks take turns, so that no two of them choose a key at once. */
 export interface Turn {

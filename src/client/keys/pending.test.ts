@@ -1,7 +1,7 @@
 import 'fake-indexeddb/auto'
 import { indexedDB } from 'fake-indexeddb'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { makeLocks } from '../../test/setup/web-locks.ts'
+import { makeLocks } from '../../../test/setup/web-locks.ts'
 import {
   Executed,
   indexedDbStorage,
@@ -9,7 +9,7 @@ import {
   memoryStorage,
   NotExecuted,
   OutcomeUnknown,
-} from './index.ts'
+} from '../index.ts'
 import { type ActionTurn, type PendingActionOptions, pendingIn } from './pending.ts'
 import type { KeyStorage } from './storage.ts'
 import { makeTab, type Surroundings } from './tab.ts'

@@ -1,10 +1,10 @@
-import { Executed, NotExecuted, OutcomeUnknown } from './errors.ts'
-import { refuseUnknown } from './names.ts'
+import { Executed, NotExecuted, OutcomeUnknown } from '../errors.ts'
+import { refuseUnknown } from '../names.ts'
+import type { KeyStatus } from '../status.ts'
+import { randomKey } from '../uuid.ts'
 import { sha256 } from './sha256.ts'
-import type { KeyStatus } from './status.ts'
 import { type KeyStorage, usualStorage } from './storage.ts'
 import { type Tab, thisTab } from './tab.ts'
-import { randomKey } from './uuid.ts'
 
 export interface PendingActionOptions {
   /** Who is signed in. Another user never gets the key of this one. Null is a guest. */
