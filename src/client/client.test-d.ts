@@ -1,13 +1,7 @@
 import { describe, expectTypeOf, it } from 'vitest'
 import { useIdempotentAction } from '../react/index.ts'
-import {
-  type CallFailure,
-  idempotentFetch,
-  type KeyStatus,
-  NotExecuted,
-  OutcomeUnknown,
-  pendingAction,
-} from './index.ts'
+import { type CallFailure, idempotentFetch, type KeyStatus, NotExecuted, OutcomeUnknown } from './index.ts'
+import { pendingAction } from './keys/index.ts'
 
 describe('the client', () => {
   it('is a fetch, and takes what fetch takes', () => {

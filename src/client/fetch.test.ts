@@ -1,13 +1,7 @@
 import { webcrypto } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import {
-  Executed,
-  idempotentFetch,
-  memoryStorage,
-  NotExecuted,
-  OutcomeUnknown,
-  pendingAction,
-} from './index.ts'
+import { Executed, idempotentFetch, NotExecuted, OutcomeUnknown } from './index.ts'
+import { memoryStorage, pendingAction } from './keys/index.ts'
 import type { Attempt, ClientOptions, IdempotentInit } from './options.ts'
 
 /** Bodies are read by the runtime, in time of its own. */

@@ -1,9 +1,9 @@
 /**
- * The client half of an idempotency key: a `fetch` that sends one action once, and a place where the key of an action survives the page.
+ * The client half of an idempotency key: a `fetch` that sends one action once. What makes and keeps the key of an action is in
+ * `onlyonce/client/keys`.
  *
  * @module
  */
-
 export type { ApiName, Convention } from './conventions.ts'
 export {
   type CallFailure,
@@ -14,15 +14,6 @@ export {
   OutcomeUnknown,
 } from './errors.ts'
 export { idempotentFetch } from './fetch.ts'
-export { businessKey } from './keys/business-key.ts'
-export {
-  type ActionTurn,
-  type PendingAction,
-  type PendingActionOptions,
-  pendingAction,
-  type Unsettled,
-} from './keys/pending.ts'
-export { indexedDbStorage, type KeyStorage, memoryStorage } from './keys/storage.ts'
 export type {
   Attempt,
   CallOptions,

@@ -5,10 +5,14 @@ import { describe, expect, it } from 'vitest'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 
-/** What a page loads that imports these names: minified, as a bundler leaves it. */
-async function bundleOf(names: string) {
+const CLIENT = { './index.ts': '*' }
+const KEYS = { './keys/index.ts': '*' }
+
+/** What a page loads that imports these names of these modules: minified, as a bundler leaves it. */
+async function bundleOf(names: Readonly<Record<string, string>>) {
+  const lines = Object.entries(names).map(([file, what]) => `export ${what} from '${file}'`)
   const { outputFiles, metafile } = await build({
-    stdin: { contents: `export ${names} from './index.ts'`, resolveDir: FOLDER, loader: 'ts' },
+    stdin: { contents: lines.join('\n'), resolveDir: FOLDER, loader: 'ts' },
     bundle: true,
     minify: true,
     write: false,
@@ -25,9 +29,11 @@ async function bundleOf(names: string) {
 
 describe('what a page loads, gzipped', () => {
   it.each([
-    ['a fetch with its three errors', '{ idempotentFetch, NotExecuted, Executed, OutcomeUnknown }', 5_000],
-    ['pending actions alone', '{ pendingAction }', 3_700],
-    ['all of it', '*', 8_200],
+    ['all of onlyonce/client', CLIENT, 5_000],
+    ['all of onlyonce/client/keys', KEYS, 4_700],
+    ['businessKey alone', { './keys/index.ts': '{ businessKey }' }, 1_000],
+    ['pendingAction alone', { './keys/index.ts': '{ pendingAction }' }, 3_700],
+    ['both doors', { ...CLIENT, ...KEYS }, 8_200],
   ])('%s', async (_, names, maxBytes) => {
     const { bytes } = await bundleOf(names)
     expect(bytes).toBeLessThan(maxBytes)
@@ -36,7 +42,12 @@ describe('what a page loads, gzipped', () => {
   })
 
   it('is of this folder alone: no package, nothing of Node.js, nothing of the server', async () => {
-    const { inputs } = await bundleOf('*')
+    const { inputs } = await bundleOf({ ...CLIENT, ...KEYS })
     expect(inputs.filter((input) => !/^(?:src\/client\/|<stdin>$)/.test(input))).toEqual([])
+  })
+
+  it('is the fetch alone in onlyonce/client: nothing of keys is loaded', async () => {
+    const { inputs } = await bundleOf(CLIENT)
+    expect(inputs.filter((input) => input.includes('/keys/'))).toEqual([])
   })
 })

@@ -4,7 +4,8 @@
  * @module
  */
 import { useCallback, useEffect, useRef, useSyncExternalStore } from 'react'
-import { type ActionTurn, OutcomeUnknown, type PendingActionOptions, pendingAction } from '../client/index.ts'
+import { OutcomeUnknown } from '../client/index.ts'
+import { type ActionTurn, type PendingActionOptions, pendingAction } from '../client/keys/index.ts'
 
 /**
  * How an action stands.

@@ -7,13 +7,8 @@ import { beforeAll, expect, it } from 'vitest'
 import { migrate } from '../../apps/payments/database/migrate.ts'
 import { openSandbox, type Sandbox } from '../../apps/payments/test/sandbox.ts'
 import { makeCaller, startServiceProcess, type TestCaller } from '../../apps/payments/test/service.ts'
-import {
-  type CallFailure,
-  idempotentFetch,
-  memoryStorage,
-  pendingAction,
-  type Sent,
-} from '../../src/client/index.ts'
+import { type CallFailure, idempotentFetch, type Sent } from '../../src/client/index.ts'
+import { memoryStorage, pendingAction } from '../../src/client/keys/index.ts'
 import { type Fault, type FaultProxy, type Random, random, startFaultProxy } from '../../src/testing/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { freshDatabase } from '../setup/database.ts'

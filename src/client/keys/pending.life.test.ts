@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { makeLocks } from '../../../test/setup/web-locks.ts'
-import { Executed, type KeyStatus, memoryStorage, NotExecuted, OutcomeUnknown } from '../index.ts'
+import { Executed, type KeyStatus, NotExecuted, OutcomeUnknown } from '../index.ts'
 import { type ActionTurn, pendingIn } from './pending.ts'
-import type { KeyStorage } from './storage.ts'
+import { type KeyStorage, memoryStorage } from './storage.ts'
 import { makeTab } from './tab.ts'
 
 /**

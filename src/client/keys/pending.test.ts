@@ -2,16 +2,9 @@ import 'fake-indexeddb/auto'
 import { indexedDB } from 'fake-indexeddb'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { makeLocks } from '../../../test/setup/web-locks.ts'
-import {
-  Executed,
-  indexedDbStorage,
-  type KeyStatus,
-  memoryStorage,
-  NotExecuted,
-  OutcomeUnknown,
-} from '../index.ts'
+import { Executed, type KeyStatus, NotExecuted, OutcomeUnknown } from '../index.ts'
 import { type ActionTurn, type PendingActionOptions, pendingIn } from './pending.ts'
-import type { KeyStorage } from './storage.ts'
+import { indexedDbStorage, type KeyStorage, memoryStorage } from './storage.ts'
 import { makeTab, type Surroundings } from './tab.ts'
 
 const ORDER = { amount: 100, currency: 'EUR' }

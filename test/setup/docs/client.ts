@@ -1,5 +1,6 @@
 /** What the blocks about clients take as given: a page, its session, and its functions. */
-import type { IdempotentFetch, KeyStorage } from '../../../src/client/index.ts'
+import type { IdempotentFetch } from '../../../src/client/index.ts'
+import type { KeyStorage } from '../../../src/client/keys/index.ts'
 
 export interface Order {
   readonly cart: string
