@@ -27,15 +27,15 @@ const BY_IMPORT = {
   nest: 'nest',
 }
 const BY_PAGE: Readonly<Record<string, string>> = {
-  'docs/gateways.md': 'service',
+  'docs/guides/payments/gateways.md': 'service',
   'docs/guides/clients.md': 'client',
-  'docs/keys.md': 'web',
-  'docs/ledger.md': 'service',
-  'docs/limits.md': 'fastify',
-  'docs/operating.md': 'operating',
-  'docs/reconciliation.md': 'service',
-  'docs/testing.md': 'testing',
-  'docs/webhooks.md': 'web',
+  'docs/guides/keys.md': 'web',
+  'docs/guides/payments/ledger.md': 'service',
+  'docs/guides/rate-limits.md': 'fastify',
+  'docs/guides/operating.md': 'operating',
+  'docs/guides/payments/reconciliation.md': 'service',
+  'docs/guides/testing.md': 'testing',
+  'docs/guides/webhooks.md': 'web',
 }
 
 interface Block {

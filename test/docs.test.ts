@@ -13,8 +13,8 @@ import { EDGES } from '../src/record/index.ts'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 
-it('docs/errors.md has the table of src/core/errors.ts', () => {
-  const rows = read('docs/errors.md')
+it('docs/reference/errors.md has the table of src/core/errors.ts', () => {
+  const rows = read('docs/reference/errors.md')
     .split('\n')
     .filter((line) => line.startsWith('| `'))
   const expected = Object.entries(ERRORS).map(
@@ -27,8 +27,8 @@ it('docs/errors.md has the table of src/core/errors.ts', () => {
   expect(rows).toEqual(expected)
 })
 
-it('docs/problems.md has a section for every error, with the anchor that its type ends in', () => {
-  const sections = read('docs/problems.md').split(/^## /m).slice(1)
+it('docs/reference/problems.md has a section for every error, with the anchor that its type ends in', () => {
+  const sections = read('docs/reference/problems.md').split(/^## /m).slice(1)
   const expected = Object.entries(ERRORS).map(([code, { status, retryable, executed, message }]) => {
     const told = `Status ${status}, ${retryable ? 'retryable' : 'not retryable'}, executed: \`${executed}\`. ${message}`
     return `${code}\n\n${told}`
@@ -36,8 +36,8 @@ it('docs/problems.md has a section for every error, with the anchor that its typ
   expect(sections.map((section) => section.trim())).toEqual(expected)
 })
 
-it('docs/http.md has every option of a route, and no other', () => {
-  const told = [...read('docs/http.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
+it('docs/reference/http.md has every option of a route, and no other', () => {
+  const told = [...read('docs/reference/http.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
   expect(told).toEqual(Object.keys(POLICY_NAMES))
 })
 
@@ -68,18 +68,20 @@ it('docs/guides/clients.md has every option of the client with its default', () 
   )
 })
 
-it('docs/state-machine.md draws the edges of src/record', () => {
-  const drawn = [...read('docs/state-machine.md').matchAll(/^ {2}(\w+) --> (\w+) : \S/gm)]
+it('docs/reference/state-machine.md draws the edges of src/record', () => {
+  const drawn = [...read('docs/reference/state-machine.md').matchAll(/^ {2}(\w+) --> (\w+) : \S/gm)]
   const expected = Object.entries(EDGES).flatMap(([from, to]) => to.map((state) => `${from} -> ${state}`))
   expect(drawn.map(([, from, to]) => `${from} -> ${to}`)).toEqual(expected)
 })
 
-it('docs/state-machine.md explains every state', () => {
-  const rows = [...read('docs/state-machine.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, state]) => state)
+it('docs/reference/state-machine.md explains every state', () => {
+  const rows = [...read('docs/reference/state-machine.md').matchAll(/^\| `(\w+)` \|/gm)].map(
+    ([, state]) => state,
+  )
   expect(rows).toEqual(Object.keys(EDGES))
 })
 
-it('docs/testing.md names every crash point, and no other', () => {
+it('docs/guides/testing.md names every crash point, and no other', () => {
   const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
   const sources = files.filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
   const texts = sources.map((file) => read(join('src', file)))
@@ -87,7 +89,7 @@ it('docs/testing.md names every crash point, and no other', () => {
   // The points of a transaction with work in it, under the name of every script that runs one.
   const reached = texts.flatMap((text) => [...text.matchAll(/#reach\('([^']+)'\)/g)])
   const scripts = texts.flatMap((text) => [...text.matchAll(/const script = \{\s+name: '(\w+)'/g)])
-  const listed = read('docs/testing.md')
+  const listed = read('docs/guides/testing.md')
     .split('\n')
     .filter((line) => /^\| `\w+\.\w+\.\w+`/.test(line))
     .flatMap((line) => [...line.matchAll(/`(\w+\.\w+\.\w+)`/g)])
@@ -97,8 +99,8 @@ it('docs/testing.md names every crash point, and no other', () => {
   expect(names(listed)).toEqual(names(called, within))
 })
 
-it('docs/observability.md has the table of metrics', () => {
-  const rows = read('docs/observability.md')
+it('docs/guides/observability.md has the table of metrics', () => {
+  const rows = read('docs/guides/observability.md')
     .split('\n')
     .filter((line) => line.startsWith('| `api.'))
   const expected = Object.values(METRICS).map((metric) => {
@@ -109,18 +111,20 @@ it('docs/observability.md has the table of metrics', () => {
   expect(rows).toEqual(expected)
 })
 
-it('docs/observability.md asks only for metrics that there are', () => {
+it('docs/guides/observability.md asks only for metrics that there are', () => {
   const names = new Set(Object.values(METRICS).map(prometheusName))
-  const asked = [...read('docs/observability.md').matchAll(/\bapi_idempotency_\w+(?=[[{) ]|$)/gm)].map(
+  const asked = [...read('docs/guides/observability.md').matchAll(/\bapi_idempotency_\w+(?=[[{) ]|$)/gm)].map(
     (found) => found[0].replace(/_bucket$/, ''),
   )
   expect(asked.length).toBeGreaterThan(5)
   expect(asked.filter((name) => !names.has(name))).toEqual([])
 })
 
-it('docs/observability.md tells every attribute of a span', () => {
+it('docs/guides/observability.md tells every attribute of a span', () => {
   const set = [...read('src/observe/opentelemetry.ts').matchAll(/'(onlyonce\.\w+)'/g)].map(([, name]) => name)
-  const told = [...read('docs/observability.md').matchAll(/`(onlyonce\.\w+)`/g)].map(([, name]) => name)
+  const told = [...read('docs/guides/observability.md').matchAll(/`(onlyonce\.\w+)`/g)].map(
+    ([, name]) => name,
+  )
   expect([...new Set(told)].sort()).toEqual([...new Set(set)].sort())
 })
 
@@ -139,8 +143,8 @@ it('README.md links to files that are in the package, and sends no reader to a p
   }
 })
 
-it('docs/options.md has every option of onlyonce() with the type that it has in the code, and its default', () => {
-  const rows = read('docs/options.md').matchAll(/^\| `(\w+)` \| `(.+?)` \| (.+?) \| (.+) \|$/gm)
+it('docs/reference/options.md has every option of onlyonce() with the type that it has in the code, and its default', () => {
+  const rows = read('docs/reference/options.md').matchAll(/^\| `(\w+)` \| `(.+?)` \| (.+?) \| (.+) \|$/gm)
   const told = [...rows].map(([, name, type, given]) => ({
     name,
     type: type!.replaceAll('\\|', '|'),

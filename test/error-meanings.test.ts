@@ -14,7 +14,7 @@ const NEW_KEY = /(?<!do not )\buse a new key/i
 const CORRECTS =
   /correct it|\bsend (?!the same)|encode|name each|nested|too many members|larger than|surrogate|compress|authenticate|ask (it )?for|pass a string|takes|quote it|use a new key/i
 
-/** What a client does, by what it is told of an error: the table of docs/errors.md. */
+/** What a client does, by what it is told of an error: the table of docs/reference/errors.md. */
 const MEANINGS: Readonly<Record<string, (message: string, status: number) => readonly string[]>> = {
   'true no': again,
   'true not_by_this_request': again,
@@ -49,8 +49,8 @@ it('no message of an error says something else than its retryable and executed d
   expect(wrong).toEqual([])
 })
 
-it('docs/errors.md says once what a client does, for each combination that there is', () => {
-  const rows = readFileSync(new URL('../docs/errors.md', import.meta.url), 'utf8').matchAll(
+it('docs/reference/errors.md says once what a client does, for each combination that there is', () => {
+  const rows = readFileSync(new URL('../docs/reference/errors.md', import.meta.url), 'utf8').matchAll(
     /^\| (true|false) \| (.+?) \|/gm,
   )
   const told = [...rows].flatMap(([, retryable, executed]) =>

@@ -2,7 +2,7 @@ import { type Executed, type OperationReply, reply } from 'onlyonce'
 
 /**
  * Every refusal of the service's own: what clients match on. Codes are stable for ever. What the library refuses (keys,
- * duplicates, an outcome that nobody knows) has the codes of docs/errors.md.
+ * duplicates, an outcome that nobody knows) has the codes of docs/reference/errors.md.
  */
 export const PROBLEMS = {
   invalid_request: { status: 400, message: 'The request is not what the schema asks for.' },

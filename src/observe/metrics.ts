@@ -1,6 +1,6 @@
 /**
  * Every metric in one table, and how a signal becomes measurements. What Prometheus and OpenTelemetry are given is
- * made from here, and docs/observability.md holds the same rows.
+ * made from here, and docs/guides/observability.md holds the same rows.
  *
  * No label is an account or a key: there are as many of them as there are customers and requests, and each new value
  * of a label is a new time series for ever.

@@ -14,7 +14,7 @@ export interface PrometheusOptions {
 type Take = (value: number, labels: Labels) => void
 
 /**
- * Metrics for prom-client. Names and labels are in docs/observability.md. A registry takes each name once: give one
+ * Metrics for prom-client. Names and labels are in docs/guides/observability.md. A registry takes each name once: give one
  * observer to all front doors that share a registry.
  *
  * @example

@@ -17,5 +17,5 @@ function detailOf(error: Error): string {
     `${memberOf(error, 'message')}`,
   )
   const where = found === null ? 'a table of the schema' : found[1]
-  return `The role of this process lacks a right on ${where} (42501). Grant it; docs/operating.md says what each role needs.`
+  return `The role of this process lacks a right on ${where} (42501). Grant it; docs/guides/operating.md says what each role needs.`
 }

@@ -4,13 +4,13 @@ import { TOPICS } from './cases/index.ts'
 import { ADAPTERS } from './servers/all.ts'
 import { notApplicable, resultsTable } from './table.ts'
 
-const lines = readFileSync(new URL('../../docs/adapters.md', import.meta.url), 'utf8').split('\n')
+const lines = readFileSync(new URL('../../docs/guides/frameworks.md', import.meta.url), 'utf8').split('\n')
 
-it('docs/adapters.md has the results of every adapter', () => {
+it('docs/guides/frameworks.md has the results of every adapter', () => {
   expect(lines.filter((line) => line.startsWith('|'))).toEqual(resultsTable(ADAPTERS))
 })
 
-it('docs/adapters.md says what does not apply, and why', () => {
+it('docs/guides/frameworks.md says what does not apply, and why', () => {
   expect(lines.filter((line) => line.startsWith('- ') && line.includes(' lacks '))).toEqual(
     notApplicable(ADAPTERS),
   )

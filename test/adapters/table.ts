@@ -1,7 +1,7 @@
 import { TOPICS } from './cases/index.ts'
 import { type AdapterUnderTest, FEATURES, type Feature } from './under-test.ts'
 
-/** The table of docs/adapters.md: how many cases each adapter passes, and what does not apply to it and why. */
+/** The table of docs/guides/frameworks.md: how many cases each adapter passes, and what does not apply to it and why. */
 export function resultsTable(adapters: readonly AdapterUnderTest[]): string[] {
   const names = adapters.map(({ name }) => name)
   const rows = TOPICS.map((topic) => {

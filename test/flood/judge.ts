@@ -7,7 +7,7 @@ const page = (name: string) => readFileSync(new URL(`../../docs/${name}`, import
 
 /** The codes and their statuses, as the documents have them. */
 const DOCUMENTED = new Map<string, number>([
-  ...[...page('problems.md').matchAll(/^## (\w+)\n\nStatus (\d+)/gm)].map(
+  ...[...page('reference/problems.md').matchAll(/^## (\w+)\n\nStatus (\d+)/gm)].map(
     ([, code, status]) => [code!, Number(status)] as const,
   ),
   ...Object.entries(PROBLEMS).map(([code, { status }]) => [code, status] as const),

@@ -137,9 +137,9 @@ async function effectsByKey(): Promise<Map<string, number>> {
   return effects
 }
 
-/** What is said in docs/errors.md of a store that fails. */
+/** What is said in docs/reference/errors.md of a store that fails. */
 function documented(protection: string): readonly string[] {
-  const docs = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8')
+  const docs = readFileSync(new URL('../../docs/reference/errors.md', import.meta.url), 'utf8')
   const row = docs.split('\n').find((line) => line.startsWith(`| ${protection} |`))
   return [...(row ?? '').matchAll(/`(\w+)`/g)].map(([, code]) => code!).sort()
 }
@@ -186,7 +186,7 @@ describe('every error at every moment', () => {
   })
 
   test.each(['transaction', 'handler', 'operation'] as const)(
-    'of the store, in a %s, is told by the codes that docs/errors.md has for it',
+    'of the store, in a %s, is told by the codes that docs/reference/errors.md has for it',
     (protection) => {
       const told = lives
         .filter(({ moment, strike }) => moment.protection === protection && OF_THE_STORE.includes(strike))

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Codes of the service's own, by their status. docs/payments.md names them. */
+/** Codes of the service's own, by their status. docs/guides/payments/service.md names them. */
 const OF_THE_SERVICE: Readonly<Record<string, number>> = {
   invalid_request: 400,
   card_number: 400,
@@ -43,7 +43,7 @@ export function documentedAnswers(docs: string): ReadonlyMap<string, ReadonlySet
   const add = (code: string, status: number) => {
     if (!NEVER.has(code)) found.set(code, (found.get(code) ?? new Set()).add(status))
   }
-  const page = readFileSync(`${docs}/problems.md`, 'utf8')
+  const page = readFileSync(`${docs}/reference/problems.md`, 'utf8')
   for (const [, code, status] of page.matchAll(/^## (\w+)\n+Status (\d{3})/gm)) add(code!, Number(status))
   for (const [code, status] of Object.entries(OF_THE_SERVICE)) add(code, status)
   // A route may answer 202 in place of 409.
@@ -53,7 +53,7 @@ export function documentedAnswers(docs: string): ReadonlyMap<string, ReadonlySet
 
 /** What the pages for operators name as a reason for parking: every word that stands there as code. */
 export function documentedReasons(docs: string): ReadonlySet<string> {
-  const pages = ['operating', 'operations', 'errors'].map((name) =>
+  const pages = ['guides/operating', 'guides/operations', 'reference/errors'].map((name) =>
     readFileSync(`${docs}/${name}.md`, 'utf8'),
   )
   return new Set(pages.flatMap((page) => [...page.matchAll(/`([a-z][a-z_0-9]+)`/g)].map(([, word]) => word!)))

@@ -19,7 +19,7 @@ export interface History {
   readonly quietLimitS: number
   /** What the documentation promises: the codes of problems, with their statuses. */
   readonly documented: ReadonlyMap<string, ReadonlySet<number>>
-  /** Reasons for parking that docs/operating.md explains. */
+  /** Reasons for parking that docs/guides/operating.md explains. */
   readonly parkReasons: ReadonlySet<string>
 }
 
@@ -143,7 +143,7 @@ export interface ProcessLife {
 
 /** What the judge found. */
 export interface Violation {
-  /** The invariant, by the name that docs/guarantees.md uses. */
+  /** The invariant, by the name that docs/explanation/guarantees.md uses. */
   readonly rule: string
   readonly what: string
 }

@@ -1,5 +1,5 @@
 /**
- * The ledger: double entry, append-only, checked by the database. See docs/ledger.md.
+ * The ledger: double entry, append-only, checked by the database. See docs/guides/payments/ledger.md.
  */
 export { availableOf, type Balance, balances, lockBalance } from './balance.ts'
 export { checkpoint } from './checkpoint.ts'

@@ -244,8 +244,8 @@ describe('finds', () => {
   })
 })
 
-it('docs/ledger.md has every check, and no other', async () => {
-  const text = await readFile(new URL('../../../docs/ledger.md', import.meta.url), 'utf8')
+it('docs/guides/payments/ledger.md has every check, and no other', async () => {
+  const text = await readFile(new URL('../../../docs/guides/payments/ledger.md', import.meta.url), 'utf8')
   const section = text.split('## Proving it')[1]!.split('\n## ')[0]!
   expect([...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)).toEqual(Object.keys(CHECKS))
 })

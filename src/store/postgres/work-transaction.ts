@@ -32,7 +32,7 @@ const unused = () =>
 /**
  * A transaction that runs work of the user's and then commits, with what is known about its end told exactly. Round
  * trips for work that runs one statement: one for BEGIN and the statement, one for the record and COMMIT. Ways that
- * were measured and dropped are listed in docs/architecture.md.
+ * were measured and dropped are listed in docs/explanation/architecture.md.
  */
 export class WorkTransaction<Written> {
   readonly connections: Connections
