@@ -207,7 +207,9 @@ export class Hold<Tx> {
 
   /** Lets others go on at once. */
   async handOver(): Promise<void> {
-    if (this.#owned !== null) await this.house.store.extend(this.#owned, 0).catch(() => {})
+    if (this.#owned === null) return
+    await this.#heartbeat?.hush()
+    await this.house.store.extend(this.#owned, 0).catch(() => {})
   }
 
   /** No signs of life while a transaction of ours holds the row; until it does, they are all that keeps others away. */

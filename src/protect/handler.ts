@@ -115,7 +115,7 @@ export async function runHandler<Tx>(
   } catch (error) {
     over()
     if (error instanceof OnlyonceError && error.cause === TIMED_OUT) {
-      leaveInDoubt(store, owned, recovery.graceMs, heartbeat, request.rerunnable)
+      void running.saving(leaveInDoubt(store, owned, recovery.graceMs, heartbeat, request.rerunnable))
       // No caller waits for it any more. Where it cannot be stored, the record says what it said before.
       ended
         .then((late) => running.saving(saveLate(store, request, claimed, late, crashPoint, signals)))

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Owned, Store } from '../store/contract.ts'
 import { memory } from '../store/memory/index.ts'
 import { Heartbeat } from './heartbeat.ts'
+import { Running } from './running.ts'
 
 const DAY_MS = 86_400_000
 const owned: Owned = { id: { account: 'a', operation: 'o', key: 'k' }, fence: 1, attemptId: 'a' }
@@ -79,5 +80,52 @@ describe('signs of life', () => {
     await vi.advanceTimersByTimeAsync(400 + 100 + 50)
     expect(beats()).toBe(2)
     heartbeat.stop()
+  })
+})
+
+describe('handing over', () => {
+  it('waits for a sign of life that is under way, which would take the lease back', async () => {
+    const answers: (() => void)[] = []
+    const leasesMs: number[] = []
+    const store: Store<unknown> = Object.assign(Object.create(memory()), {
+      extend: (_: Owned, leaseMs: number) =>
+        new Promise<void>((resolve) =>
+          answers.push(() => {
+            leasesMs.push(leaseMs)
+            resolve()
+          }),
+        ),
+    })
+    const running = new Running<unknown>()
+    const heartbeat = new Heartbeat(store, owned, { leaseMs: 300, inProgressMaxMs: DAY_MS }, () => {})
+    running.begin(owned, heartbeat, 'handlers')
+    await vi.advanceTimersByTimeAsync(100)
+    const handedOver = running.handOver(store)
+    await vi.advanceTimersByTimeAsync(200)
+    // No other beat, and no end of the lease beside the beat.
+    expect(answers).toHaveLength(1)
+    answers[0]!()
+    await vi.advanceTimersByTimeAsync(1)
+    answers[1]!()
+    await handedOver
+    expect(leasesMs).toEqual([300, 0])
+  })
+
+  it('waits for one that gets no answer a moment only', async () => {
+    const leasesMs: number[] = []
+    const store: Store<unknown> = Object.assign(Object.create(memory()), {
+      extend: (_: Owned, leaseMs: number) => {
+        leasesMs.push(leaseMs)
+        return leaseMs === 0 ? Promise.resolve() : new Promise(() => {})
+      },
+    })
+    const running = new Running<unknown>()
+    const heartbeat = new Heartbeat(store, owned, { leaseMs: 300, inProgressMaxMs: DAY_MS }, () => {})
+    running.begin(owned, heartbeat, 'handlers')
+    await vi.advanceTimersByTimeAsync(100)
+    const handedOver = running.handOver(store)
+    await vi.advanceTimersByTimeAsync(5_000)
+    await handedOver
+    expect(leasesMs).toEqual([300, 0])
   })
 })

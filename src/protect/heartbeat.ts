@@ -1,6 +1,6 @@
 import { OnlyonceError } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
-import { Deadline } from '../core/retry.ts'
+import { atMost, Deadline } from '../core/retry.ts'
 import type { Owned, Store } from '../store/contract.ts'
 
 /**
@@ -80,6 +80,20 @@ export class Heartbeat<Tx> {
     this.stop()
     if (this.#reason === null) this.#lose(timeOver())
     await this.quiet()
+  }
+
+  /** Whether a beat was sent that is neither answered nor given up. */
+  get underWay(): boolean {
+    return this.#unanswered.size > 0
+  }
+
+  /**
+   * No more signs of life, and none under way either: one that arrives after the lease was handed over would take it back. Bounded,
+   * because a beat may be on a connection that has fallen silent.
+   */
+  async hush(): Promise<void> {
+    this.stop()
+    if (this.underWay) await atMost(LIMITS.poolEndMaxMs, this.quiet())
   }
 
   /** Resolves when every beat that was sent has been answered or given up: from then on none can change the record. */

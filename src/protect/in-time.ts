@@ -39,8 +39,8 @@ export function leaveInDoubt<Tx>(
   graceMs: number,
   heartbeat: Heartbeat<Tx>,
   rerunnable: boolean,
-): void {
-  heartbeat
+): Promise<void> {
+  return heartbeat
     .timeIsOver()
     .then(() => (rerunnable ? undefined : store.doubt(owned, TIMED_OUT, graceMs)))
     .catch(() => {})

@@ -33,9 +33,13 @@ export class Running<Tx> {
     this.#waits.set(owned, timer)
   }
 
+  /** Its signs of life end with it. One that is under way is waited for by closing: it may still prolong the lease. */
   end(owned: Owned): void {
+    const heartbeat = this.#atWork.get(owned)?.heartbeat
     this.#atWork.delete(owned)
     this.#waits.delete(owned)
+    heartbeat?.stop()
+    if (heartbeat?.underWay) void this.saving(heartbeat.quiet())
   }
 
   /** Notes a transaction from when its function begins, for which `run` calls back, until its COMMIT is answered. */
@@ -78,7 +82,7 @@ export class Running<Tx> {
 
   /**
    * Ends the leases of what still runs, so that others need not wait for them. Best effort: they end anyway. The signs
-   * of life stop first, or the next would take the lease back. Callers may wait on; a process that
+   * of life stop first, and those that are under way are waited for a moment, or they would take the lease back. Callers may wait on; a process that
    * has nothing else to do does not stay for them. Gives back how many there were.
    */
   async handOver(store: Store<Tx>): Promise<CutOff> {
@@ -90,9 +94,12 @@ export class Running<Tx> {
       handlers: count('handlers'),
       operations: count('operations'),
     }
-    for (const [, { heartbeat }] of left) heartbeat.stop()
     for (const timer of this.#waits.values()) timer.unref()
-    await Promise.allSettled(left.map(([owned]) => store.extend(owned, 0)))
+    const handOver = async ([owned, { heartbeat }]: (typeof left)[number]) => {
+      await heartbeat.hush()
+      await store.extend(owned, 0)
+    }
+    await Promise.allSettled(left.map(handOver))
     return cutOff
   }
 }

@@ -149,6 +149,26 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     tests: [HANDLER],
   },
   {
+    name: 'close: do not wait for the last sign of life of an operation',
+    file: 'src/protect/running.ts',
+    edits: [{ from: `    if (heartbeat?.underWay) void this.saving(heartbeat.quiet())\n`, to: `` }],
+    tests: ['test/contract/close-hands-over.test.ts'],
+    only: 'last one of an operation',
+  },
+  {
+    name: 'close: do not wait until the record of a handler says that its time is over',
+    file: 'src/protect/handler.ts',
+    edits: [{ from: `void running.saving(leaveInDoubt(`, to: `void (leaveInDoubt(` }],
+    tests: ['test/contract/close-hands-over.test.ts'],
+    only: 'until the record says',
+  },
+  {
+    name: 'close: hand a lease over beside a sign of life that is under way',
+    file: 'src/protect/heartbeat.ts',
+    edits: [{ from: `    if (this.underWay) await atMost(LIMITS.poolEndMaxMs, this.quiet())\n`, to: `` }],
+    tests: ['src/protect/heartbeat.test.ts'],
+  },
+  {
     name: 'take a proof out of a nested call for one of the call around it',
     file: 'src/protect/proof.ts',
     edits: [{ from: ` && !spent.has(error)`, to: `` }],

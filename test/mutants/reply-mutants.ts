@@ -81,7 +81,12 @@ export const REPLY_MUTANTS: readonly Mutant[] = [
   {
     name: 'replies: let a last sign of life take back that a handler was given up',
     file: 'src/protect/in-time.ts',
-    edits: [{ from: `  heartbeat\n    .timeIsOver()\n    .then(`, to: `  Promise.resolve()\n    .then(` }],
+    edits: [
+      {
+        from: `  return heartbeat\n    .timeIsOver()\n    .then(`,
+        to: `  return Promise.resolve()\n    .then(`,
+      },
+    ],
     tests: ['test/contract/late-reply.test.ts'],
     only: 'sign of life',
   },
