@@ -45,7 +45,8 @@ describe.each(POOLERS)('close, with pooler %s', (pooler) => {
     const other = shop.open({ store: { pooler } })
     await once.start()
     const call = makeCall()
-    proxy.setFault({ kind: 'delay', delayMs: 500, direction: 'to_client' })
+    // Longer than it takes to see the claim on a busy machine.
+    proxy.setFault({ kind: 'delay', delayMs: 1_500, direction: 'to_client' })
     let ran = false
     const late = catchError(
       once.execute(call, async () => {
