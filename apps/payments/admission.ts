@@ -8,7 +8,7 @@ import {
   overload,
   rateLimit,
   velocityLimit,
-} from 'onlyonce/limits'
+} from 'onlyonce/rate-limits'
 import type { Caller } from './accounts/index.ts'
 import type { LimitsConfig } from './config.ts'
 import { tooMany } from './database/reads.ts'

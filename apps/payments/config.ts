@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { parseArgs } from 'node:util'
 import { LIMITS, type Secret } from 'onlyonce'
-import type { Rule } from 'onlyonce/limits'
+import type { Rule } from 'onlyonce/rate-limits'
 import { type Env, Reader } from './environment.ts'
 import type { Mode } from './gateway/index.ts'
 import { type KeySettings, readKeySettings } from './key-settings.ts'

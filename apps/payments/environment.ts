@@ -1,5 +1,5 @@
 import { LIMITS, type Secret } from 'onlyonce'
-import type { Rule } from 'onlyonce/limits'
+import type { Rule } from 'onlyonce/rate-limits'
 
 /** What is wrong with the configuration: all of it, and by name. */
 export class ConfigError extends Error {

@@ -29,7 +29,9 @@ import {
 import { cursorOf, type ListOptions, listRequestOf, type Page } from './list.ts'
 import { resultsOf, type ShownResults } from './results.ts'
 
+export type { InDoubt } from '../onlyonce/explain.ts'
 export type { GivenReply } from '../protect/given-reply.ts'
+export type { Attempt, AttemptOutcome, Failure, State, StuckCount } from '../record/index.ts'
 export type { AuditEntry, RecordSummary } from '../store/decisions.ts'
 export type { GivenUp, GivingUp, Resolution, Signature } from './decide.ts'
 export type { ListOptions, Page } from './list.ts'

@@ -1,4 +1,7 @@
 /** What leaves the database, and how it is received: events, jobs, the relay that takes them out, the inbox. */
+
+export type { EmitOptions, StageOptions } from '../operation/operation.ts'
+export type { Lag, Message, OutboxEvent, OutboxStore, Parked } from '../store/outbox.ts'
 export { type HttpPublisherOptions, httpPublisher } from './http-publisher.ts'
 export { type Inbox, type InboxResult, inbox } from './inbox.ts'
 export type { Destination, Job, JobContext, RelayOptions, RunJob } from './options.ts'

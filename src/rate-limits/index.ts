@@ -2,7 +2,7 @@
  * How fast, and how much at once: limits for APIs, over PostgreSQL. Needs the package `rate-limiter-flexible`.
  *
  * @example
- * import { admissionOf, rateLimit } from 'onlyonce/limits'
+ * import { admissionOf, rateLimit } from 'onlyonce/rate-limits'
  *
  * const limit = rateLimit({ pool, name: 'live', points: 100, perMs: 1_000 })
  * app.post('/orders', { preHandler: idempotent({ admit: async ({ account }) => admissionOf(await limit.take(account)) }) }, createOrder)

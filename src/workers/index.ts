@@ -14,6 +14,7 @@ import { reconciler } from './reconciler.ts'
 import { type RecovererOptions, recoverer } from './recoverer.ts'
 import type { TakerOptions } from './take.ts'
 
+export type { Ran, Worker } from '../onlyonce/worker.ts'
 export { type CompleterOptions, completer } from './completer.ts'
 export { addEvidence, type Evidence, type EvidenceTold } from './evidence.ts'
 export { type ReaperOptions, reaper } from './reaper.ts'

@@ -62,6 +62,34 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     reply: NO_OPTIONS,
     startWorkers: () => root.startWorkers(once, any(STRAY)),
   },
+  './store': {},
+  './outbox': {
+    httpPublisher: (door) => any(door.httpPublisher)({ url: 'http://127.0.0.1', ...STRAY }),
+    inbox: NO_OPTIONS,
+    outbox: NO_OPTIONS,
+    relay: (door) => any(door.relay)(once, { jobs: { one: async () => {} }, ...STRAY }),
+  },
+  './locks': { assertFence: NO_OPTIONS, locks: NO_OPTIONS },
+  './workers': {
+    addEvidence: (door) => any(door.addEvidence)(once, { account: 'acme', key: 'k', result: 1, ...STRAY }),
+    completer: (door) => any(door.completer)(once, STRAY),
+    reaper: (door) => any(door.reaper)(once, { mode: 'delete', ...STRAY }),
+    reconciler: (door) => any(door.reconciler)(once, STRAY),
+    recoverer: (door) => any(door.recoverer)(once, STRAY),
+    startWorkers: (door) => any(door.startWorkers)(once, STRAY),
+  },
+  './operator': { operator: NO_OPTIONS },
+  './observe': { logFields: NO_OPTIONS, logTo: NO_OPTIONS },
+  './errors': { ERRORS: NO_OPTIONS, OnlyonceError: NO_OPTIONS },
+  './limits': { LIMITS: NO_OPTIONS },
+  './keys': {
+    derivedKey: NO_OPTIONS,
+    holdsCardNumber: NO_OPTIONS,
+    maskCardNumbers: NO_OPTIONS,
+    parseKeyHeader: (door) => any(door.parseKeyHeader)('a-key-that-is-long', STRAY),
+  },
+  './json': { parseStrictJson: (door) => any(door.parseStrictJson)('{}', STRAY) },
+  './http': {},
   './postgres': {
     migrate: (door) => any(door.migrate)(pool, { schema: 'onlyonce', mode: 'verify', ...STRAY }),
     postgres: (door) => any(door.postgres)({ pool, ...STRAY }),
@@ -72,7 +100,7 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
   },
   './prometheus': { prometheus: (door) => any(door.prometheus)(STRAY) },
   './opentelemetry': { openTelemetry: (door) => any(door.openTelemetry)(STRAY) },
-  './limits': {
+  './rate-limits': {
     admissionOf: (door) => any(door.admissionOf)({ allowed: false, name: 'live' }, STRAY),
     limitHeaders: (door) => any(door.limitHeaders)({ allowed: false, name: 'live' }, STRAY),
     overload: (door) => any(door.overload)({ inFlightMax: 1, lagMaxMs: 1, ...STRAY }),

@@ -24,6 +24,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   workers: [...INSIDE, 'onlyonce', 'outbox'],
   webhooks: [...INSIDE, 'onlyonce', 'outbox'],
   index: [...INSIDE, 'onlyonce', 'http', ...BESIDE],
+  // Doors of rooms whose own index is for the inside.
+  entries: [...INSIDE, 'onlyonce', 'http'],
   testing: [...INSIDE, 'onlyonce', 'http', 'http/adapters', ...BESIDE, 'index'],
   // Loaded by browsers: nothing of the server.
   client: [],

@@ -1,0 +1,2 @@
+/** The table of limits and defaults. */
+export { LIMITS } from '../core/limits.ts'

@@ -1,0 +1,20 @@
+/** What an observer is told, and one that writes log lines. Metrics and traces: `onlyonce/prometheus`, `onlyonce/opentelemetry`. */
+export {
+  type CallEnded,
+  type CallOutcome,
+  type CallTrace,
+  type JobEnded,
+  type LogFields,
+  type Logger,
+  logFields,
+  logTo,
+  type Observer,
+  type OutboxFailed,
+  type Protection,
+  type Reserved,
+  type Signal,
+  type StoreStep,
+  type TracedCall,
+  type TraceLink,
+  type WebhookAttempted,
+} from '../observe/index.ts'
