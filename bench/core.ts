@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import type { PostgresTx } from '../src/index.ts'
+import type { PostgresTx } from '../src/store/postgres/index.ts'
 import { onlyonce, postgres } from './library.ts'
 import { alternate, ratioOf, type Side, spreadOf } from './measure.ts'
 import type { Report } from './report.ts'

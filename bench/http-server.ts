@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { type FastifyInstance, fastify } from 'fastify'
 import pg from 'pg'
-import type { PostgresTx } from '../src/index.ts'
+import type { PostgresTx } from '../src/store/postgres/index.ts'
 import { idempotency, idempotent, onlyonce, postgres } from './library.ts'
 
 const CONNECTIONS = 16

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { ERRORS } from '../src/core/errors.ts'
 import { idempotent } from '../src/http/adapters/fetch/index.ts'
-import { businessKey, memory, onlyonce } from '../src/index.ts'
+import { businessKey, onlyonce } from '../src/index.ts'
+import { memory } from '../src/store/memory/index.ts'
 
 const ENTRIES = Object.entries(ERRORS)
 

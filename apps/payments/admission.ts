@@ -1,6 +1,7 @@
 /** Who may go on: how fast an account may be, how often a card may be tried, and how much this process takes on at once. */
 import type { FastifyReply } from 'fastify'
-import type { Admission, Asked, Secret } from 'onlyonce'
+import type { Secret } from 'onlyonce'
+import type { Admission, Asked } from 'onlyonce/http'
 import {
   admissionOf,
   type LimiterOptions,

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { parseArgs } from 'node:util'
-import { LIMITS, type Secret } from 'onlyonce'
+import type { Secret } from 'onlyonce'
+import { LIMITS } from 'onlyonce/limits'
 import type { Rule } from 'onlyonce/rate-limits'
 import { type Env, Reader } from './environment.ts'
 import type { Mode } from './gateway/index.ts'

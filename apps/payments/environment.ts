@@ -1,4 +1,5 @@
-import { LIMITS, type Secret } from 'onlyonce'
+import type { Secret } from 'onlyonce'
+import { LIMITS } from 'onlyonce/limits'
 import type { Rule } from 'onlyonce/rate-limits'
 
 /** What is wrong with the configuration: all of it, and by name. */

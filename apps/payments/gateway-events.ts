@@ -1,5 +1,8 @@
-import { addEvidence, type Job, type Onlyonce, type PostgresTx } from 'onlyonce'
+import type { Onlyonce } from 'onlyonce'
+import type { Job } from 'onlyonce/outbox'
+import type { PostgresTx } from 'onlyonce/postgres'
 import type { ReceivedWebhook } from 'onlyonce/webhooks'
+import { addEvidence } from 'onlyonce/workers'
 import type Stripe from 'stripe'
 import { evidenceOf } from './gateway/stripe.ts'
 

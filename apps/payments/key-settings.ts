@@ -1,4 +1,4 @@
-import { LIMITS } from 'onlyonce'
+import { LIMITS } from 'onlyonce/limits'
 import type { Reader } from './environment.ts'
 
 /** What is asked of keys, and for how long what they name is kept and tried. */

@@ -1,5 +1,5 @@
 import { type FastifyBaseLogger, type FastifyRequest, fastify } from 'fastify'
-import { maskCardNumbers } from 'onlyonce'
+import { maskCardNumbers } from 'onlyonce/keys'
 import type { LogLevel } from './config.ts'
 
 /** What never stands in a log, wherever it turns up. Keys of clients are no secrets, but say whose request it was. */

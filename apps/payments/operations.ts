@@ -1,4 +1,4 @@
-import type { Outbox } from 'onlyonce'
+import type { Outbox } from 'onlyonce/outbox'
 import { type PaymentDoors, paymentOperations } from './payments/index.ts'
 import { makeCreateTransfer } from './transfers/index.ts'
 

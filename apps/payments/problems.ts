@@ -1,4 +1,5 @@
-import { type Executed, type OperationReply, reply } from 'onlyonce'
+import { type OperationReply, reply } from 'onlyonce'
+import type { Executed } from 'onlyonce/errors'
 
 /**
  * Every refusal of the service's own: what clients match on. Codes are stable for ever. What the library refuses (keys,

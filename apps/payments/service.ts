@@ -1,15 +1,10 @@
 import type { FastifyBaseLogger } from 'fastify'
-import {
-  logTo,
-  type Onlyonce,
-  type OnlyonceOptions,
-  onlyonce,
-  operator,
-  outbox,
-  type PostgresTx,
-  postgres,
-} from 'onlyonce'
+import { type Onlyonce, type OnlyonceOptions, onlyonce } from 'onlyonce'
 import { startEmbeddedPostgres } from 'onlyonce/embedded'
+import { logTo } from 'onlyonce/observe'
+import { operator } from 'onlyonce/operator'
+import { outbox } from 'onlyonce/outbox'
+import { type PostgresTx, postgres } from 'onlyonce/postgres'
 import { prometheus } from 'onlyonce/prometheus'
 import pg from 'pg'
 import { Registry } from 'prom-client'

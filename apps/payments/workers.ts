@@ -1,15 +1,13 @@
+import type { Operation } from 'onlyonce'
+import { type Destination, type RunJob, relay } from 'onlyonce/outbox'
 import {
   completer,
-  type Destination,
-  type Operation,
-  type RunJob,
   type RunningWorkers,
   reaper,
   reconciler,
-  relay,
   startWorkers,
   type Worker,
-} from 'onlyonce'
+} from 'onlyonce/workers'
 import { GATEWAY_EVENTS, hearGateway } from './gateway-events.ts'
 import { checkpointer } from './ledger/index.ts'
 import { expirer, forgetter, marker, sweeper } from './payments/index.ts'

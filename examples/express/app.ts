@@ -6,7 +6,8 @@ import { randomUUID } from 'node:crypto'
 import express, { type Express } from 'express'
 import type pg from 'pg'
 import { idempotent } from '../../src/http/adapters/express/index.ts'
-import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
+import { notExecuted, type Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 
 /** Demo keys; real ones are random, and stored as hashes. */
 const CUSTOMERS = new Map([

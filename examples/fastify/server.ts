@@ -6,8 +6,9 @@ import { randomUUID } from 'node:crypto'
 import { type FastifyRequest, fastify } from 'fastify'
 import pg from 'pg'
 import { idempotency, idempotent } from '../../src/http/adapters/fastify/index.ts'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
 import { startEmbeddedPostgres } from '../../src/store/embedded/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 
 /** A demo key, printed for everybody to see. Real ones are random, and stored as hashes. */
 const CUSTOMERS = new Map([['demo-acme', 'acme']])

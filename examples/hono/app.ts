@@ -7,7 +7,8 @@ import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { validator } from 'hono/validator'
 import { type IdempotencyVariables, idempotent } from '../../src/http/adapters/hono/index.ts'
-import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
+import { notExecuted, type Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 
 type AppEnv = { Variables: IdempotencyVariables<PostgresTx> & { customer: string } }
 

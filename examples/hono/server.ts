@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { serve } from '@hono/node-server'
 import pg from 'pg'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { ordersApp } from './app.ts'
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { BadRequestException, Body, Controller, HttpCode, Post, UseGuards } from '@nestjs/common'
 import { Idempotency, type IdempotencyContext, Idempotent } from '../../src/http/adapters/nest/index.ts'
-import type { PostgresTx } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { ApiKeyGuard } from './api-key.guard.ts'
 
 interface NewOrder {

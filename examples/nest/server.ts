@@ -9,7 +9,8 @@ import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify'
 import pg from 'pg'
 import { OnlyonceModule } from '../../src/http/adapters/nest/index.ts'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { Orders } from './orders.ts'
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })

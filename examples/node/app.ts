@@ -5,7 +5,8 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { idempotent } from '../../src/http/adapters/node/index.ts'
-import type { Onlyonce, PostgresTx } from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 
 export const TABLES = `CREATE TABLE IF NOT EXISTS notes (customer text NOT NULL, text text NOT NULL)`
 

@@ -5,16 +5,9 @@
 import { createServer, type Server } from 'node:http'
 import { json } from 'node:stream/consumers'
 import type pg from 'pg'
-import {
-  httpPublisher,
-  inbox,
-  type Onlyonce,
-  type OutboxEvent,
-  outbox,
-  type PostgresTx,
-  type Relay,
-  relay,
-} from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import { httpPublisher, inbox, type OutboxEvent, outbox, type Relay, relay } from '../../src/outbox/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 
 export const TABLES = `
   CREATE TABLE IF NOT EXISTS orders (id uuid PRIMARY KEY, item text NOT NULL);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { makeRecorder } from '../../test/setup/recorder.ts'
-import { memory, onlyonce } from '../index.ts'
+import { onlyonce } from '../index.ts'
+import { memory } from '../store/memory/index.ts'
 
 const EVERY_MS = 1_000
 const secret = 'a secret of more than thirty-two bytes.'

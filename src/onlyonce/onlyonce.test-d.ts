@@ -1,26 +1,13 @@
 import { assertType, describe, expectTypeOf, it } from 'vitest'
-import {
-  assertFence,
-  type IssuedKey,
-  type KeyRules,
-  type Lock,
-  locks,
-  logFields,
-  logTo,
-  memory,
-  type Observer,
-  type Onlyonce,
-  onlyonce,
-  operator,
-  type PostgresTx,
-  postgres,
-  type Result,
-  reaper,
-  type Signal,
-  type Stored,
-  type Stuck,
-  startWorkers,
-} from '../index.ts'
+import type { KeyRules } from '../entries/keys.ts'
+import { logFields, logTo, type Observer, type Signal } from '../entries/observe.ts'
+import type { Stored } from '../entries/store.ts'
+import { type IssuedKey, type Onlyonce, onlyonce, type Result, type Stuck } from '../index.ts'
+import { assertFence, type Lock, locks } from '../locks/index.ts'
+import { operator } from '../operator/index.ts'
+import { memory } from '../store/memory/index.ts'
+import { type PostgresTx, postgres } from '../store/postgres/index.ts'
+import { reaper, startWorkers } from '../workers/index.ts'
 
 const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const call = { account: 'a', operation: 'o', key: 'k' }

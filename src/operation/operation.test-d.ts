@@ -1,5 +1,6 @@
 import { expectTypeOf, test } from 'vitest'
-import { type Onlyonce, type Operation, operation, type PostgresTx, reply } from '../index.ts'
+import { type Onlyonce, type Operation, operation, reply } from '../index.ts'
+import type { PostgresTx } from '../store/postgres/index.ts'
 
 declare const once: Onlyonce<PostgresTx>
 

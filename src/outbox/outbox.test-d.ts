@@ -1,17 +1,17 @@
 import type pg from 'pg'
 import { describe, expectTypeOf, it } from 'vitest'
+import { onlyonce } from '../index.ts'
+import { postgres } from '../store/postgres/index.ts'
+import type { Worker } from '../workers/index.ts'
 import {
   httpPublisher,
   inbox,
   type OutboxEvent,
-  onlyonce,
   outbox,
   type PublishContext,
-  postgres,
   relay,
   type Staged,
-  type Worker,
-} from '../index.ts'
+} from './index.ts'
 
 const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const { emit, stage } = outbox(once)

@@ -1,5 +1,8 @@
 import { describe, expectTypeOf, it } from 'vitest'
-import { onlyonce, postgres, relay, type Worker } from '../index.ts'
+import { onlyonce } from '../index.ts'
+import { relay } from '../outbox/index.ts'
+import { postgres } from '../store/postgres/index.ts'
+import type { Worker } from '../workers/index.ts'
 import {
   type Received,
   receiveWebhook,

@@ -1,5 +1,6 @@
 import type pg from 'pg'
-import type { Onlyonce, PostgresTx } from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { type OpenOptions, openShop, type Shop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { Client, type Received, type Sent } from './client.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
+import { ERRORS } from '../../src/entries/errors.ts'
 import type { ErrorCode } from '../../src/index.ts'
-import { ERRORS } from '../../src/index.ts'
 import type { Received } from './client.ts'
 
 /** What is stored and replayed of the headers, whatever the route says. */

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type FetchOptions, idempotent, type ProtectedContext } from '../../src/http/adapters/fetch/index.ts'
-import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
+import { notExecuted, type Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { leaveEffect, makeGate, openShop, type Shop } from '../contract/shop.ts'
 
 type Context = ProtectedContext<PostgresTx>

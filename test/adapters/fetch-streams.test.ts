@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import type { RoutePolicy } from '../../src/http/index.ts'
-import type { Onlyonce, PostgresTx } from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { makeGate, openShop, waitUntil } from '../contract/shop.ts'
 
 let once: Onlyonce<PostgresTx>

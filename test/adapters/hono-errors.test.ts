@@ -7,7 +7,8 @@ import {
   type IdempotencyVariables,
   idempotent,
 } from '../../src/http/adapters/hono/index.ts'
-import { notExecuted, type Onlyonce, type PostgresTx } from '../../src/index.ts'
+import { notExecuted, type Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { leaveEffect, openShop, type Shop } from '../contract/shop.ts'
 
 type AppEnv = { Variables: IdempotencyVariables<PostgresTx> }

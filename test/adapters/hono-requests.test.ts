@@ -5,7 +5,8 @@ import { streamText } from 'hono/streaming'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type IdempotencyVariables, idempotent } from '../../src/http/adapters/hono/index.ts'
 import type { RoutePolicy } from '../../src/http/index.ts'
-import type { Onlyonce, PostgresTx } from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { openShop } from '../contract/shop.ts'
 
 type AppEnv = { Variables: IdempotencyVariables<PostgresTx> }

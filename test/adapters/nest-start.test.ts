@@ -14,6 +14,8 @@ import { RouterExecutionContext } from '@nestjs/core/router/router-execution-con
 import type { NestExpressApplication } from '@nestjs/platform-express'
 import { type Observable, of } from 'rxjs'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { LIMITS } from '../../src/entries/limits.ts'
+import type { Signal } from '../../src/entries/observe.ts'
 import {
   Idempotency,
   type IdempotencyContext,
@@ -21,7 +23,7 @@ import {
   OnlyonceModule,
 } from '../../src/http/adapters/nest/index.ts'
 import type { RoutePolicy } from '../../src/http/index.ts'
-import { LIMITS, type PostgresTx, type Signal } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { expectProblem, expectReplay } from './expectations.ts'
 import { onExpress } from './servers/nest.ts'

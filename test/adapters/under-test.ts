@@ -5,7 +5,8 @@
  */
 import type { Readable } from 'node:stream'
 import type { IdempotencyContext, RoutePolicy } from '../../src/http/index.ts'
-import type { Onlyonce, PostgresTx } from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 
 export type Once = IdempotencyContext<PostgresTx>
 

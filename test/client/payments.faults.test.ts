@@ -2,7 +2,7 @@
  * Clients pay through a network that fails in every way, and the processor's journal tells whether they were told the truth. CLIENT_PAYMENTS says
  * how many payments there are, CLIENT_SEED what the network does.
  */
-import { derivedKey } from 'onlyonce'
+import { derivedKey } from 'onlyonce/keys'
 import { beforeAll, expect, it } from 'vitest'
 import { migrate } from '../../apps/payments/database/migrate.ts'
 import { openSandbox, type Sandbox } from '../../apps/payments/test/sandbox.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { outbox, relay } from '../../src/index.ts'
+import { outbox, relay } from '../../src/outbox/index.ts'
 import { makeCall, openShop, type Shop } from './shop.ts'
 
 let shop: Shop

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { type Onlyonce, operation, type PostgresTx, reply } from '../../src/index.ts'
+import { type Onlyonce, operation, reply } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { leaveEffect, makeCall, makeGate, openShop, type Shop } from './shop.ts'
 
 let shop: Shop

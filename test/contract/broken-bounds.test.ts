@@ -1,6 +1,6 @@
 /** Where two troubles meet: each of these once made an effect happen twice, a call hang, or a process end. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { PostgresTx } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import {
   catchError,
   leaveEffect,

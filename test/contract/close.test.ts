@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { onlyonce, operation, postgres, reply } from '../../src/index.ts'
+import { onlyonce, operation, reply } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { addressWithin, withClient } from '../setup/client.ts'
 import { CONSOLE } from '../setup/pgbouncer.ts'
 import { behindPooler, POOLER } from '../setup/pooler.ts'

@@ -2,16 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import {
-  assertFence,
-  inbox,
-  type Lock,
-  locks,
-  type Onlyonce,
-  operator,
-  outbox,
-  type PostgresTx,
-} from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import { assertFence, type Lock, locks } from '../../src/locks/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { inbox, outbox } from '../../src/outbox/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { receiveWebhook } from '../../src/webhooks/index.ts'
 import { catchError, leaveEffect, makeCall, openShop, type Shop } from './shop.ts'
 

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { addEvidence, notExecuted, operation, operator, reconciler, reply } from '../../src/index.ts'
+import { notExecuted, operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { addEvidence, reconciler } from '../../src/workers/index.ts'
 import { catchError, leaveEffect, makeCall, openShop, type Shop } from './shop.ts'
 
 let shop: Shop

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { assertFence, inbox, type Lock, locks, type Onlyonce, type PostgresTx } from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import { assertFence, type Lock, locks } from '../../src/locks/index.ts'
+import { inbox } from '../../src/outbox/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { beginCaller, catchError, leaveEffect, makeCall, openShop, type Shop } from './shop.ts'
 
 let shop: Shop

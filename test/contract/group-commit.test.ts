@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Onlyonce, onlyonce, type PostgresTx, postgres } from '../../src/index.ts'
+import { type Onlyonce, onlyonce } from '../../src/index.ts'
+import { type PostgresTx, postgres } from '../../src/store/postgres/index.ts'
 import { completeMany, setGroupBounds } from '../../src/store/postgres/sql/group.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import {

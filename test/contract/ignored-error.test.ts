@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { type Onlyonce, operation, type PostgresTx } from '../../src/index.ts'
+import { type Onlyonce, operation } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { catchError, leaveEffect, makeCall, openShop, type Shop } from './shop.ts'
 

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { Signal } from '../../src/entries/observe.ts'
 import {
   invalid,
   notExecuted,
@@ -7,11 +8,9 @@ import {
   type Operation,
   onlyonce,
   operation,
-  type PostgresTx,
-  postgres,
   reply,
-  type Signal,
 } from '../../src/index.ts'
+import { type PostgresTx, postgres } from '../../src/store/postgres/index.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { faultyStore } from '../truth/faulty-store.ts'
 import {

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { LIMITS, type Onlyonce, type PostgresTx, type Result, type Secret } from '../../src/index.ts'
+import { LIMITS } from '../../src/entries/limits.ts'
+import type { Onlyonce, Result, Secret } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import {
   beginCaller,
   type Call,

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { completer, notExecuted, type Onlyonce, operation, recoverer, reply } from '../../src/index.ts'
+import { notExecuted, type Onlyonce, operation, reply } from '../../src/index.ts'
+import { completer, recoverer } from '../../src/workers/index.ts'
 import { beginCaller, catchError, leaveEffect, makeCall, makeGate, openShop, type Shop } from './shop.ts'
 import { crash, LEASE_MS, type World, worldsOf } from './worlds.ts'
 

@@ -1,15 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { Signal } from '../../src/entries/observe.ts'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import {
-  memory,
-  notExecuted,
-  type Onlyonce,
-  onlyonce,
-  operator,
-  type PostgresTx,
-  type Signal,
-} from '../../src/index.ts'
+import { notExecuted, type Onlyonce, onlyonce } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { catchError, makeCall, makeGate, openShop, SECRET, type Shop, waitUntil } from './shop.ts'
 
 let shop: Shop

@@ -1,10 +1,13 @@
 /** An option that is a list, given as a single value: a clear error, and neither a TypeError nor a list of letters. */
 import { describe, expect, it } from 'vitest'
 import { idempotent } from '../../src/http/adapters/express/index.ts'
-import { onlyonce, operation, postgres, relay, startWorkers } from '../../src/index.ts'
+import { onlyonce, operation } from '../../src/index.ts'
 import { listRequestOf } from '../../src/operator/list.ts'
+import { relay } from '../../src/outbox/index.ts'
 import { velocityLimit } from '../../src/rate-limits/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { webhooks } from '../../src/webhooks/index.ts'
+import { startWorkers } from '../../src/workers/index.ts'
 import { account, any, once, pool } from './option-takers.ts'
 
 const secret = 'a secret of at least thirty-two bytes'

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { assertFence, locks, memory, onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { assertFence, locks } from '../../src/locks/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import {

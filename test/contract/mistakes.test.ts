@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { memory, onlyonce, operation } from '../../src/index.ts'
+import { onlyonce, operation } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { catchError, SECRET } from './shop.ts'
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { PostgresTx } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
 
 let shop: Shop

@@ -1,16 +1,11 @@
 /** Calls on a transaction that its function does not await. */
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import {
-  assertFence,
-  inbox,
-  locks,
-  type Onlyonce,
-  operator,
-  outbox,
-  type PostgresTx,
-  type Queryable,
-} from '../../src/index.ts'
+import type { Onlyonce, Queryable } from '../../src/index.ts'
+import { assertFence, locks } from '../../src/locks/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { inbox, outbox } from '../../src/outbox/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { receiveWebhook } from '../../src/webhooks/index.ts'
 import { beginCaller, catchError, leaveEffect, makeCall, openShop, type Shop, settleWithin } from './shop.ts'
 

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { memory, onlyonce, operation } from '../../src/index.ts'
+import { onlyonce, operation } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
 import { hearWarnings } from '../setup/warnings.ts'
 import { openShop, SECRET } from './shop.ts'
 

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client'
 import { beforeAll, expect, test } from 'vitest'
-import { logTo } from '../../src/index.ts'
+import { logTo } from '../../src/entries/observe.ts'
 import { prometheus } from '../../src/observe/prometheus.ts'
 import { openMemoryTelemetry } from '../setup/telemetry.ts'
 import { beginCaller, catchError, makeCall, openShop, type Shop } from './shop.ts'

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { beforeAll, expect, test } from 'vitest'
-import { memory, onlyonce, type Queryable, type Store } from '../../src/index.ts'
+import { onlyonce, type Queryable, type Store } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import {
   beginCaller,

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { notExecuted, type Observer, type Onlyonce, type PostgresTx, type Result } from '../../src/index.ts'
+import type { Observer } from '../../src/entries/observe.ts'
+import { notExecuted, type Onlyonce, type Result } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { makeRecorder, type Recorder } from '../setup/recorder.ts'
 import { beginCaller, type Call, catchError, makeCall, makeGate, openShop, type Shop } from './shop.ts'
 

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { onlyonce, operation, postgres, reply } from '../../src/index.ts'
+import { onlyonce, operation, reply } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { addressWithin, withClient } from '../setup/client.ts'
 import { type DurableServer, startDurableServer } from '../setup/durable-server.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { operator } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { catchError, makeCall, openShop, type Shop } from './shop.ts'
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type ListOptions, operator, type RecordSummary } from '../../src/index.ts'
+import { type ListOptions, operator, type RecordSummary } from '../../src/operator/index.ts'
 import { listFailed, listOfKey, listUnfinished } from '../../src/store/postgres/sql/decisions.ts'
 import { catchError, openShop, type Shop } from './shop.ts'
 

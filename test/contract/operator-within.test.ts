@@ -1,14 +1,8 @@
 /** Decisions that join a transaction of the caller's, and requests that are given up. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import {
-  notExecuted,
-  type Onlyonce,
-  operation,
-  operator,
-  type PostgresTx,
-  reply,
-  type Signature,
-} from '../../src/index.ts'
+import { notExecuted, type Onlyonce, operation, reply } from '../../src/index.ts'
+import { operator, type Signature } from '../../src/operator/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { beginOutside, type Call, catchError, makeCall, openShop, type Shop } from './shop.ts'
 
 const ENCRYPTION = 'the-encryption-of-decisions-0123456789abcdef'

@@ -1,6 +1,8 @@
 /** What workers and operators are told while the store is away: what happened, and nothing that is meant for a client. */
 import { expect, it } from 'vitest'
-import { completer, operator, reaper, reconciler, recoverer, relay } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { relay } from '../../src/outbox/index.ts'
+import { completer, reaper, reconciler, recoverer } from '../../src/workers/index.ts'
 import { once } from './option-takers.ts'
 
 const id = { account: 'acme', operation: 'orders.create', key: 'a-key-that-is-long' }

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { memory, type Onlyonce, onlyonce, operator, type PostgresTx } from '../../src/index.ts'
+import { type Onlyonce, onlyonce } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { beginOutside, type Call, catchError, makeCall, openShop, SECRET, type Shop } from './shop.ts'
 

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
-import { onlyonce, operation, postgres, reply } from '../../src/index.ts'
-import { migrate } from '../../src/store/postgres/index.ts'
+import { onlyonce, operation, reply } from '../../src/index.ts'
+import { migrate, postgres } from '../../src/store/postgres/index.ts'
 import { catchError, makeCall, openShop, SECRET, type Shop } from './shop.ts'
 
 let shop: Shop

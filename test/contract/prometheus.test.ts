@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client'
 import { beforeAll, expect, test } from 'vitest'
-import { notExecuted, type Signal } from '../../src/index.ts'
+import type { Signal } from '../../src/entries/observe.ts'
+import { notExecuted } from '../../src/index.ts'
 import { METRICS, prometheusName } from '../../src/observe/metrics.ts'
 import { prometheus } from '../../src/observe/prometheus.ts'
 import { catchError, makeCall, makeGate, openShop, type Shop, waitUntil } from './shop.ts'

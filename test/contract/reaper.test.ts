@@ -1,6 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { LIMITS, memory, onlyonce, reaper, startWorkers } from '../../src/index.ts'
+import { LIMITS } from '../../src/entries/limits.ts'
+import { onlyonce } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
 import { findReapable } from '../../src/store/postgres/sql/reap.ts'
+import { reaper, startWorkers } from '../../src/workers/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { beginOutside, catchError, makeCall, openShop, SECRET, type Shop, waitUntil } from './shop.ts'
 

@@ -1,6 +1,8 @@
 import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { ERRORS, type ErrorCode, OnlyonceError, onlyonce, postgres } from '../../src/index.ts'
+import { ERRORS } from '../../src/entries/errors.ts'
+import { type ErrorCode, OnlyonceError, onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { type Call, catchError, makeCall, openShop, SECRET, type Shop } from './shop.ts'
 
 let shop: Shop

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { memory, onlyonce } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
 import {
   beginCaller,
   type Call,

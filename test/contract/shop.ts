@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
-import { type Onlyonce, type OnlyonceOptions, onlyonce, type PostgresTx, postgres } from '../../src/index.ts'
+import { type Onlyonce, type OnlyonceOptions, onlyonce } from '../../src/index.ts'
+import { type PostgresTx, postgres } from '../../src/store/postgres/index.ts'
 import type { PostgresOptions } from '../../src/store/postgres/options.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { LIMITS } from '../../src/core/limits.ts'
-import { logTo } from '../../src/index.ts'
+import { logTo } from '../../src/entries/observe.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import {
   catchError,

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { OnlyonceError, onlyonce, postgres } from '../../src/index.ts'
+import { OnlyonceError, onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { startDurableServer } from '../setup/database.ts'
 import { behindPooler, type Place, POOLER } from '../setup/pooler.ts'

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { logTo, memory, onlyonce } from '../../src/index.ts'
+import { logTo } from '../../src/entries/observe.ts'
+import { onlyonce } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
 import { countStuck } from '../../src/store/postgres/sql/stuck.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { catchError, openProxy, openShop, SECRET, type Shop, waitUntil } from './shop.ts'

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { memory, onlyonce } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
 import { SECRET } from './shop.ts'
 
 /** Two timers end the time of a handler: that of its client, and that of its heartbeat. Which one is first differs. */

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { LIMITS, OnlyonceError } from '../../src/index.ts'
+import { LIMITS } from '../../src/entries/limits.ts'
+import { OnlyonceError } from '../../src/index.ts'
 import { beginCaller, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
 
 let shop: Shop

@@ -4,7 +4,8 @@ import { idempotent as forExpress } from '../../src/http/adapters/express/index.
 import { idempotency, idempotent } from '../../src/http/adapters/fastify/index.ts'
 import { idempotent as forFetch } from '../../src/http/adapters/fetch/index.ts'
 import { idempotent as forHono } from '../../src/http/adapters/hono/index.ts'
-import { memory, onlyonce, operation, reply } from '../../src/index.ts'
+import { onlyonce, operation, reply } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { catchError, makeCall, SECRET } from './shop.ts'
 

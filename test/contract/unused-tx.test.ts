@@ -1,15 +1,11 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
+import type { Observer, Signal } from '../../src/entries/observe.ts'
 import { idempotent } from '../../src/http/adapters/node/index.ts'
-import {
-  memory,
-  type Observer,
-  type OnlyonceOptions,
-  onlyonce,
-  operator,
-  type Signal,
-} from '../../src/index.ts'
+import { type OnlyonceOptions, onlyonce } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { catchError, leaveEffect, makeCall, openShop, SECRET, type Shop } from './shop.ts'
 

@@ -1,6 +1,9 @@
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { assertFence, inbox, locks, type Onlyonce, type PostgresTx } from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import { assertFence, locks } from '../../src/locks/index.ts'
+import { inbox } from '../../src/outbox/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { beginCaller, catchError, leaveEffect, makeCall, makeGate, openShop, type Shop } from './shop.ts'
 
 let shop: Shop

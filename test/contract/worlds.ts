@@ -1,5 +1,7 @@
 import { onTestFinished } from 'vitest'
-import { memory, type Onlyonce, type OnlyonceOptions, onlyonce, postgres } from '../../src/index.ts'
+import { type Onlyonce, type OnlyonceOptions, onlyonce } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { makeCall, makeGate, SECRET, type Shop } from './shop.ts'
 

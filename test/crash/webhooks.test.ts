@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest'
-import { onlyonce, postgres, relay } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { relay } from '../../src/outbox/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { type CrashSite, crashEverywhere } from '../../src/testing/index.ts'
 import { webhooks } from '../../src/webhooks/index.ts'
 import { runDry } from '../outbox/office.ts'

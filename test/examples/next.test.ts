@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
-import type { Onlyonce, PostgresTx } from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { type FreshDatabase, freshDatabase } from '../setup/database.ts'
 

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { memory, onlyonce, operation, reply, startWorkers } from '../../src/index.ts'
+import { onlyonce, operation, reply } from '../../src/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
+import { startWorkers } from '../../src/workers/index.ts'
 import { catchError, openShop, SECRET, waitUntil } from '../contract/shop.ts'
 import { abandonAt, makeTill, payment, payWith, SHORT } from './till.ts'
 

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import {
-  callRefused,
-  notExecuted,
-  type Onlyonce,
-  operation,
-  operator,
-  type PostgresTx,
-  reply,
-} from '../../src/index.ts'
+import { callRefused, notExecuted, type Onlyonce, operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { leaveEffect, makeCall, openShop } from '../contract/shop.ts'
 
 interface Charge {

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { completer, notExecuted, operation, reply } from '../../src/index.ts'
+import { notExecuted, operation, reply } from '../../src/index.ts'
+import { completer } from '../../src/workers/index.ts'
 import { catchError, makeGate, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { abandonAt, makeTill, payment, payWith, SHORT } from './till.ts'
 

@@ -1,18 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LIMITS } from '../../src/core/limits.ts'
-import {
-  addEvidence,
-  type CallStep,
-  completer,
-  derivedKey,
-  OnlyonceError,
-  type Op,
-  operation,
-  operator,
-  reconciler,
-  reply,
-} from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import { type CallStep, OnlyonceError, type Op, operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { addEvidence, completer, reconciler } from '../../src/workers/index.ts'
 import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { rowOf, SIGNED, VOID } from './remembered.ts'
 

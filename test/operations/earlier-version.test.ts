@@ -1,8 +1,10 @@
 /** Processes of version 0.1.0 beside those of this one, on this one's schema: what the earlier version sends is played. */
 import { readdir, readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { completer, notExecuted, operator, reconciler, recoverer } from '../../src/index.ts'
+import { notExecuted } from '../../src/index.ts'
 import { engineOf } from '../../src/onlyonce/onlyonce.ts'
+import { operator } from '../../src/operator/index.ts'
+import { completer, reconciler, recoverer } from '../../src/workers/index.ts'
 import { catchError, makeCall, openShop, type Shop } from '../contract/shop.ts'
 import { LOOKS, makeMemory, parkedPayment, rowOf, VOID } from './remembered.ts'
 import * as earlier from './version-0-1-0.ts'

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { addEvidence, operation, operator, reply } from '../../src/index.ts'
+import { operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { addEvidence } from '../../src/workers/index.ts'
 import { beginOutside, catchError, openShop, type Shop } from '../contract/shop.ts'
 import { VOID } from './remembered.ts'
 

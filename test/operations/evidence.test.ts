@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { addEvidence, derivedKey, reaper, reconciler } from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import { addEvidence, reaper, reconciler } from '../../src/workers/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { makeTill, payment, payWith } from './till.ts'
 

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { completer, LIMITS, type Op, operation, reply } from '../../src/index.ts'
+import { LIMITS } from '../../src/entries/limits.ts'
+import { type Op, operation, reply } from '../../src/index.ts'
+import { completer } from '../../src/workers/index.ts'
 import { catchError, leaveEffect, makeGate, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 
 let shop: Shop

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { completer, notExecuted, operation, operator, reply } from '../../src/index.ts'
+import { notExecuted, operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { completer } from '../../src/workers/index.ts'
 import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { payment, SHORT } from './till.ts'
 

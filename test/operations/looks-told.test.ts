@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { completer, notExecuted, operation, operator, reconciler, recoverer } from '../../src/index.ts'
+import { notExecuted, operation } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { completer, reconciler, recoverer } from '../../src/workers/index.ts'
 import { catchError, makeCall, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { lookUntilParked } from './remembered.ts'
 

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { OnlyonceError } from '../../src/core/errors.ts'
-import { completer, LIMITS, operation, reconciler, reply } from '../../src/index.ts'
+import { LIMITS } from '../../src/entries/limits.ts'
+import { operation, reply } from '../../src/index.ts'
+import { completer, reconciler } from '../../src/workers/index.ts'
 import { leaveEffect, makeCall, makeGate, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 
 const callOf = () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { completer, type Op, operation, reconciler, reply } from '../../src/index.ts'
+import { type Op, operation, reply } from '../../src/index.ts'
+import { completer, reconciler } from '../../src/workers/index.ts'
 import { catchError, openShop, waitUntil } from '../contract/shop.ts'
 import { payment, SHORT } from './till.ts'
 

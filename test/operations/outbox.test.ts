@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { operation, relay, reply } from '../../src/index.ts'
+import { operation, reply } from '../../src/index.ts'
+import { relay } from '../../src/outbox/index.ts'
 import { catchError, openShop } from '../contract/shop.ts'
 import { payment } from './till.ts'
 

@@ -1,12 +1,8 @@
 import { expect } from 'vitest'
-import {
-  addEvidence,
-  derivedKey,
-  type Onlyonce,
-  type Operation,
-  type PostgresTx,
-  reconciler,
-} from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import type { Onlyonce, Operation } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
+import { addEvidence, reconciler } from '../../src/workers/index.ts'
 import { type Shop, waitUntil } from '../contract/shop.ts'
 import type { makeRecorder } from '../setup/recorder.ts'
 import { makeTill, payment, payWith, type Till } from './till.ts'

@@ -1,14 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import {
-  callRefused,
-  completer,
-  derivedKey,
-  notExecuted,
-  type Op,
-  operation,
-  reconciler,
-  reply,
-} from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import { callRefused, notExecuted, type Op, operation, reply } from '../../src/index.ts'
+import { completer, reconciler } from '../../src/workers/index.ts'
 import { leaveEffect, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { payment, SHORT } from './till.ts'
 

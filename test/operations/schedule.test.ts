@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LIMITS } from '../../src/core/limits.ts'
-import { reconciler, startWorkers } from '../../src/index.ts'
+import { reconciler, startWorkers } from '../../src/workers/index.ts'
 import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { makeTill, payment, payWith } from './till.ts'
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { completer, OnlyonceError, operation, reconciler, reply } from '../../src/index.ts'
+import { OnlyonceError, operation, reply } from '../../src/index.ts'
+import { completer, reconciler } from '../../src/workers/index.ts'
 import { leaveEffect, makeCall, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 
 const CALLS = 90

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { completer, invalid, notExecuted, type Op, operation, reply } from '../../src/index.ts'
+import { invalid, notExecuted, type Op, operation, reply } from '../../src/index.ts'
+import { completer } from '../../src/workers/index.ts'
 import { catchError, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 

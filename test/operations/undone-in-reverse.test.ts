@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { operation, reconciler, reply } from '../../src/index.ts'
+import { operation, reply } from '../../src/index.ts'
+import { reconciler } from '../../src/workers/index.ts'
 import { leaveEffect, makeCall, openShop, waitUntil } from '../contract/shop.ts'
 
 test('undos of calls and of writes are done in reverse', async () => {

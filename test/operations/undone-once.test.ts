@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { callRefused, notExecuted, type Op, operation, reconciler, reply } from '../../src/index.ts'
+import { callRefused, notExecuted, type Op, operation, reply } from '../../src/index.ts'
+import { reconciler } from '../../src/workers/index.ts'
 import { leaveEffect, makeCall, openShop } from '../contract/shop.ts'
 
 const callOf = () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
-import { completer, operation, reconciler, reply } from '../../src/index.ts'
+import { operation, reply } from '../../src/index.ts'
+import { completer, reconciler } from '../../src/workers/index.ts'
 import { catchError, leaveEffect, openShop, type Shop } from '../contract/shop.ts'
 
 let shop: Shop

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { completer, derivedKey, type Op, operation, reply } from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import { type Op, operation, reply } from '../../src/index.ts'
+import { completer } from '../../src/workers/index.ts'
 import { catchError, leaveEffect, openShop, SECRET, type Shop, waitUntil } from '../contract/shop.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { abandonAt, makeTill, payment, payWith, SHORT } from './till.ts'

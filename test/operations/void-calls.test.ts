@@ -1,13 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import {
-  addEvidence,
-  derivedKey,
-  type Found,
-  operation,
-  operator,
-  reconciler,
-  reply,
-} from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import { type Found, operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { addEvidence, reconciler } from '../../src/workers/index.ts'
 import { catchError, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { LOOKS, lookUntilParked, makeMemory, parkedPayment, rowOf, SIGNED, VOID } from './remembered.ts'
 import { abandonAt, type Charge, payment, payWith, SHORT } from './till.ts'

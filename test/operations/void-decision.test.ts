@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { operator } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
 import { catchError, leaveEffect, makeCall, openShop, type Shop } from '../contract/shop.ts'
 import { LOOKS, makeMemory, parkedPayment, rowOf, SIGNED, VOID } from './remembered.ts'
 

@@ -1,5 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
-import { completer, operation, operator, reconciler, reply } from '../../src/index.ts'
+import { operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { completer, reconciler } from '../../src/workers/index.ts'
 import { catchError, openShop, type Shop } from '../contract/shop.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { payment } from './till.ts'

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { addEvidence, completer, derivedKey, reconciler } from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import { addEvidence, completer, reconciler } from '../../src/workers/index.ts'
 import { catchError, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { abandonAt, makeTill, payment, payWith, SHORT } from './till.ts'

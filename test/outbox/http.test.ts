@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { text } from 'node:stream/consumers'
 import type pg from 'pg'
 import { beforeEach, expect, it } from 'vitest'
-import { httpPublisher, type Outbox, type OutboxEvent, outbox, relay } from '../../src/index.ts'
+import { httpPublisher, type Outbox, type OutboxEvent, outbox, relay } from '../../src/outbox/index.ts'
 import { listening } from '../adapters/servers/listen.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'

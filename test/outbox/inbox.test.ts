@@ -1,6 +1,8 @@
 import type pg from 'pg'
 import { beforeAll, expect, it } from 'vitest'
-import { type Inbox, inbox, type Onlyonce, type PostgresTx, relay } from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import { type Inbox, inbox, relay } from '../../src/outbox/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { beginCaller, catchError, leaveEffect, makeCall, openShop, type Shop } from '../contract/shop.ts'
 import { inTransaction, runDry } from './office.ts'
 

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { expect } from 'vitest'
-import type { Outbox, OutboxEvent, Relay } from '../../src/index.ts'
+import type { Outbox, OutboxEvent, Relay } from '../../src/outbox/index.ts'
 import { waitUntil } from '../contract/shop.ts'
 
 /** Runs a relay until it has nothing more to do. */

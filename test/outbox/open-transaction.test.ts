@@ -1,6 +1,8 @@
 import pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
-import { inbox, type Onlyonce, outbox, type PostgresTx, type Queryable } from '../../src/index.ts'
+import type { Onlyonce, Queryable } from '../../src/index.ts'
+import { inbox, outbox } from '../../src/outbox/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { receiveWebhook } from '../../src/webhooks/index.ts'
 import {
   beginCaller,

@@ -1,13 +1,8 @@
 import type pg from 'pg'
 import { beforeEach, expect, it } from 'vitest'
-import {
-  type Onlyonce,
-  type Outbox,
-  type OutboxEvent,
-  outbox,
-  type PostgresTx,
-  relay,
-} from '../../src/index.ts'
+import type { Onlyonce } from '../../src/index.ts'
+import { type Outbox, type OutboxEvent, outbox, relay } from '../../src/outbox/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { makeRecorder, type Recorder } from '../setup/recorder.ts'
 import { emitAlone, expectOrder, runDry, runUntil } from './office.ts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type Outbox, type OutboxEvent, outbox, relay } from '../../src/index.ts'
+import { type Outbox, type OutboxEvent, outbox, relay } from '../../src/outbox/index.ts'
 import { makeGate, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 import { makeRecorder } from '../setup/recorder.ts'
 import { emitAlone, expectOrder, runDry, runUntil } from './office.ts'

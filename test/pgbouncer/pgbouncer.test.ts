@@ -1,7 +1,8 @@
 /** What is true only behind PgBouncer. What has to be true there as well is in the other files of this run. */
 import type pg from 'pg'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import {
   catchError,
   leaveEffect,

@@ -4,7 +4,9 @@
  */
 import { once as event } from 'node:events'
 import pg from 'pg'
-import { completer, onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
+import { completer } from '../../src/workers/index.ts'
 import { LEAVING, leave } from '../torture/abandoned.ts'
 import { OLD_SECRET } from '../torture/payments.ts'
 import { pooler } from './pooler.ts'

@@ -1,7 +1,8 @@
 /** Runs a handler, and dies where ONLYONCE_CRASH_AT says. Comes back until the key is not in progress any more. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { reportPoints } from '../../src/testing/index.ts'
 import { pooler } from './pooler.ts'
 

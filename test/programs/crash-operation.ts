@@ -3,23 +3,12 @@
  * background alone: it finishes whatever another process has left, and its clients never come back.
  */
 import pg from 'pg'
-import {
-  addEvidence,
-  type CallContext,
-  completer,
-  derivedKey,
-  type Found,
-  onlyonce,
-  operation,
-  outbox,
-  postgres,
-  type Queryable,
-  reaper,
-  reconciler,
-  relay,
-  reply,
-} from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import { type CallContext, type Found, onlyonce, operation, type Queryable, reply } from '../../src/index.ts'
+import { outbox, relay } from '../../src/outbox/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { reportPoints } from '../../src/testing/index.ts'
+import { addEvidence, completer, reaper, reconciler } from '../../src/workers/index.ts'
 import { gatewayClient } from '../gateway/client.ts'
 import type { ChargeResult, Control } from '../gateway/wire.ts'
 import { waitUntil } from '../setup/wait.ts'

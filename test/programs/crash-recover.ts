@@ -3,8 +3,10 @@
  * after whatever is left until nothing is.
  */
 import pg from 'pg'
-import { onlyonce, postgres, type Recover, recoverer } from '../../src/index.ts'
+import { onlyonce, type Recover } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { reportPoints } from '../../src/testing/index.ts'
+import { recoverer } from '../../src/workers/index.ts'
 import { pooler } from './pooler.ts'
 
 const { DATABASE_URL, RUN } = process.env as Record<string, string>

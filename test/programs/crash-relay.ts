@@ -3,7 +3,9 @@
  * read from the database afterwards.
  */
 import pg from 'pg'
-import { type OutboxEvent, onlyonce, outbox, postgres, relay } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { type OutboxEvent, outbox, relay } from '../../src/outbox/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { reportPoints } from '../../src/testing/index.ts'
 import { pooler } from './pooler.ts'
 

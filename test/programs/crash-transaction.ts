@@ -3,7 +3,8 @@
  * read from the database afterwards.
  */
 import pg from 'pg'
-import { onlyonce, type PostgresTx, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { type PostgresTx, postgres } from '../../src/store/postgres/index.ts'
 import { reportPoints } from '../../src/testing/index.ts'
 import { pooler } from './pooler.ts'
 

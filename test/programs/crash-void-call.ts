@@ -3,20 +3,12 @@
  * ONLYONCE_CRASH_AT says. With MODE=finish it does what is left, as workers, an operator and a client would.
  */
 import pg from 'pg'
-import {
-  type CallContext,
-  callRefused,
-  completer,
-  derivedKey,
-  type Found,
-  onlyonce,
-  operation,
-  operator,
-  postgres,
-  reconciler,
-  reply,
-} from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import { type CallContext, callRefused, type Found, onlyonce, operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { reportPoints } from '../../src/testing/index.ts'
+import { completer, reconciler } from '../../src/workers/index.ts'
 import { gatewayClient } from '../gateway/client.ts'
 import type { ChargeResult } from '../gateway/wire.ts'
 import { waitUntil } from '../setup/wait.ts'

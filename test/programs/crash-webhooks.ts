@@ -3,7 +3,9 @@
  * delivered is known to the receiver, which lives elsewhere.
  */
 import pg from 'pg'
-import { onlyonce, outbox, postgres, relay } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { outbox, relay } from '../../src/outbox/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { reportPoints } from '../../src/testing/index.ts'
 import { webhooks } from '../../src/webhooks/index.ts'
 import { pooler } from './pooler.ts'

@@ -3,7 +3,9 @@
  * kind, and no handler for uncaught errors. It says on its first line where each of them listens.
  */
 import pg from 'pg'
-import { onlyonce, operation, postgres, type Queryable, reply, startWorkers } from '../../src/index.ts'
+import { onlyonce, operation, type Queryable, reply } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
+import { startWorkers } from '../../src/workers/index.ts'
 import { ADAPTERS } from '../adapters/servers/all.ts'
 import type { Route } from '../adapters/under-test.ts'
 import { BOUNDS, type FloodRoute, POOL_SIZE } from '../flood/bounds.ts'

@@ -1,7 +1,8 @@
 /** Works on one key inside a handler until it hears a line, and says what it was told in the end. */
 import { once as event } from 'node:events'
 import pg from 'pg'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { pooler } from './pooler.ts'
 
 const { DATABASE_URL, KEY, LEASE_MS, RERUNNABLE } = process.env as Record<string, string>

@@ -6,7 +6,9 @@
 import { once as event } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { assertFence, locks, OnlyonceError, onlyonce, postgres } from '../../src/index.ts'
+import { OnlyonceError, onlyonce } from '../../src/index.ts'
+import { assertFence, locks } from '../../src/locks/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { pooler } from './pooler.ts'
 
 const { DATABASE_URL, ROUNDS, TTL_MS, AUTO_EXTEND } = process.env as Record<string, string>

@@ -1,6 +1,7 @@
 /** One of many processes that start at once against a database without a schema. */
 import pg from 'pg'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { pooler } from './pooler.ts'
 
 const { DATABASE_URL } = process.env as Record<string, string>

@@ -6,7 +6,8 @@
 import { randomUUID } from 'node:crypto'
 import { once as event } from 'node:events'
 import pg from 'pg'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { pooler } from './pooler.ts'
 
 const { DATABASE_URL, KEY, CALLERS, EXCLUSIVE, GATE } = process.env as Record<string, string>

@@ -5,8 +5,10 @@
  */
 import { writeSync } from 'node:fs'
 import pg from 'pg'
-import { completer, onlyonce, operation, postgres, reconciler, reply } from '../../src/index.ts'
+import { onlyonce, operation, reply } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { crashPointFromEnvironment } from '../../src/testing/index.ts'
+import { completer, reconciler } from '../../src/workers/index.ts'
 import { gatewayClient } from '../gateway/client.ts'
 import { ACCOUNT, OLD_SECRET, PAY, PAYMENT, type Payment, payAt } from '../torture/payments.ts'
 import { pooler } from './pooler.ts'

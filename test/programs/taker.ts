@@ -3,7 +3,9 @@
  * what it was told each time, and ends when it is told the result.
  */
 import pg from 'pg'
-import { completer, onlyonce, operation, postgres, reply } from '../../src/index.ts'
+import { onlyonce, operation, reply } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
+import { completer } from '../../src/workers/index.ts'
 import { ACCOUNT, note, OLD_SECRET, PAYMENT, type Payment } from '../torture/payments.ts'
 import { pooler } from './pooler.ts'
 

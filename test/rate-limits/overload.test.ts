@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { PostgresTx } from '../../src/index.ts'
 import { type OverloadOptions, overload } from '../../src/rate-limits/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { makeCall, makeGate, openShop } from '../contract/shop.ts'
 import { freshDatabase } from '../setup/database.ts'
 import { waitUntil } from '../setup/wait.ts'

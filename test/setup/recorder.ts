@@ -1,4 +1,4 @@
-import type { Observer, Signal } from '../../src/index.ts'
+import type { Observer, Signal } from '../../src/entries/observe.ts'
 
 /** An observer that keeps what it hears. */
 export interface Recorder extends Observer {

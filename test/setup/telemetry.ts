@@ -13,7 +13,7 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
-import type { Observer } from '../../src/index.ts'
+import type { Observer } from '../../src/entries/observe.ts'
 import { openTelemetry } from '../../src/observe/opentelemetry.ts'
 import { cleanUpLater } from './clean-up.ts'
 

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type PostgresOptions, postgres } from '../../src/index.ts'
+import { type PostgresOptions, postgres } from '../../src/store/postgres/index.ts'
 import type { StoreUnderTest } from '../../src/testing/index.ts'
 
 /** The PostgreSQL store on a pool, as the suite of stores wants it. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { freshDatabase } from '../setup/database.ts'
 import { PLACES, POOLER } from '../setup/pooler.ts'
 import { proxyTo } from '../setup/proxy.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { onlyonce, postgres } from '../../src/index.ts'
+import { onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { freshDatabase } from '../setup/database.ts'
 import { PLACES, POOLER } from '../setup/pooler.ts'
 import { proxyTo } from '../setup/proxy.ts'

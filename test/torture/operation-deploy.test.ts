@@ -1,15 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import {
-  type CallContext,
-  derivedKey,
-  onlyonce,
-  operation,
-  operator,
-  postgres,
-  reconciler,
-  reply,
-} from '../../src/index.ts'
+import { derivedKey } from '../../src/entries/keys.ts'
+import { type CallContext, onlyonce, operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
+import { reconciler } from '../../src/workers/index.ts'
 import { type GatewayClient, gatewayClient, startGateway } from '../gateway/client.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { freshDatabase } from '../setup/database.ts'

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { type Op, onlyonce, operation, postgres, type Queryable, reply } from '../../src/index.ts'
+import { type Op, onlyonce, operation, type Queryable, reply } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { recordPoints } from '../../src/testing/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { freshDatabase } from '../setup/database.ts'

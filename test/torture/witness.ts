@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { expect } from 'vitest'
-import { type Onlyonce, OnlyonceError, type PostgresTx } from '../../src/index.ts'
+import { type Onlyonce, OnlyonceError } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 
 export const OPERATION = 'transfers.create'
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { operation, reconciler, reply } from '../../src/index.ts'
+import { operation, reply } from '../../src/index.ts'
+import { reconciler } from '../../src/workers/index.ts'
 import { leaveEffect, openProxy, openShop, settleWithin, waitUntil } from '../contract/shop.ts'
 
 const SOON_MS = 60_000

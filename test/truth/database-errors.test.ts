@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { operation, reconciler, reply } from '../../src/index.ts'
+import { operation, reply } from '../../src/index.ts'
+import { reconciler } from '../../src/workers/index.ts'
 import { catchError, leaveEffect, makeCall, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 
 /** What the database says that no client may see. */

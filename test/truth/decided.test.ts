@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { addEvidence, notExecuted, OnlyonceError, operation, operator, reply } from '../../src/index.ts'
+import { notExecuted, OnlyonceError, operation, reply } from '../../src/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { addEvidence } from '../../src/workers/index.ts'
 import { catchError, makeCall, openShop, type Shop, waitUntil } from '../contract/shop.ts'
 
 let shop: Shop

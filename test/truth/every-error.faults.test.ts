@@ -1,16 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { PlainCode } from '../../src/core/errors.ts'
-import {
-  completer,
-  ERRORS,
-  type ErrorCode,
-  notExecuted,
-  OnlyonceError,
-  onlyonce,
-  postgres,
-  reconciler,
-} from '../../src/index.ts'
+import { ERRORS } from '../../src/entries/errors.ts'
+import { type ErrorCode, notExecuted, OnlyonceError, onlyonce } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
+import { completer, reconciler } from '../../src/workers/index.ts'
 import { openShop, SECRET, type Shop, waitUntil } from '../contract/shop.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { ALL_OPERATIONS, type Journal, LEASE_MS, type Life, live, type Strike } from './lives.ts'

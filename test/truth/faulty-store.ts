@@ -1,5 +1,6 @@
-import type { PostgresTx, Store } from '../../src/index.ts'
+import type { Store } from '../../src/index.ts'
 import type { TransactionEnd } from '../../src/store/contract.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 
 /** What goes wrong, where, and whether it happened before the store had done it or after. */
 export interface Injection {

@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto'
+import type { Executed } from '../../src/entries/errors.ts'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
 import {
   callRefused,
   type ErrorCode,
-  type Executed,
   notExecuted,
   OnlyonceError,
   onlyonce,
   operation,
-  type PostgresTx,
   reply,
   type Store,
 } from '../../src/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { leaveEffect, SECRET } from '../contract/shop.ts'
 import { faultyStore, type Injection } from './faulty-store.ts'
 import type { Given, InWork, Moment } from './moments.ts'

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
-import { completer, notExecuted, operation, reply } from '../../src/index.ts'
+import { notExecuted, operation, reply } from '../../src/index.ts'
+import { completer } from '../../src/workers/index.ts'
 import {
   beginCaller,
   catchError,

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { OnlyonceError, postgres } from '../../src/index.ts'
+import { OnlyonceError } from '../../src/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { openShop, type Shop } from '../contract/shop.ts'
 import { POOLER } from '../setup/pooler.ts'
 import { type Journal, live } from './lives.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
-import { LIMITS } from '../../src/index.ts'
+import { LIMITS } from '../../src/entries/limits.ts'
 import { webhooks } from '../../src/webhooks/index.ts'
 import { openShop } from '../contract/shop.ts'
 import { runDry } from '../outbox/office.ts'

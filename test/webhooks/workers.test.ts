@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { expect, it } from 'vitest'
-import { startWorkers } from '../../src/index.ts'
+import { startWorkers } from '../../src/workers/index.ts'
 import { waitUntil } from '../contract/shop.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { account, openDesk, openReceiver } from './desk.ts'

@@ -2,7 +2,8 @@
  * What each route answers when it refuses: the codes by route. The OpenAPI document is made of this, and tests compare every answer
  * that they get with the document.
  */
-import { ERRORS, type ErrorCode } from 'onlyonce'
+import type { ErrorCode } from 'onlyonce'
+import { ERRORS } from 'onlyonce/errors'
 import { PROBLEMS, type ProblemCode } from '../problems.ts'
 
 /** A code of the service's own, or of the library. */

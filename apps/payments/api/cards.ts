@@ -1,4 +1,4 @@
-import { holdsCardNumber, maskCardNumbers } from 'onlyonce'
+import { holdsCardNumber, maskCardNumbers } from 'onlyonce/keys'
 import { Refused } from '../problems.ts'
 import { API_LIMITS } from './limits.ts'
 

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { parseStrictJson } from 'onlyonce'
+import { parseStrictJson } from 'onlyonce/json'
 import { Refused } from '../problems.ts'
 import { shownField } from './cards.ts'
 import { API_LIMITS } from './limits.ts'

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { parseKeyHeader } from 'onlyonce'
+import { parseKeyHeader } from 'onlyonce/keys'
 import type { KeySettings } from '../key-settings.ts'
 
 declare module 'fastify' {

@@ -1,4 +1,7 @@
-import { addEvidence, derivedKey, OnlyonceError, operator, type RecordId } from 'onlyonce'
+import { OnlyonceError, type RecordId } from 'onlyonce'
+import { derivedKey } from 'onlyonce/keys'
+import { operator } from 'onlyonce/operator'
+import { addEvidence } from 'onlyonce/workers'
 import { type Static, Type } from 'typebox'
 import { type Decision, decide, evidenceOf, UNCHECKED } from '../payments/index.ts'
 import { Refused } from '../problems.ts'

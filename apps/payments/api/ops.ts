@@ -1,4 +1,4 @@
-import { LIMITS } from 'onlyonce'
+import { LIMITS } from 'onlyonce/limits'
 import { Type } from 'typebox'
 import {
   createAccount,

@@ -1,5 +1,5 @@
-import type { Admit, Asked } from 'onlyonce'
 import { idempotent } from 'onlyonce/fastify'
+import type { Admit, Asked } from 'onlyonce/http'
 import { Type } from 'typebox'
 import { findAccount } from '../accounts/index.ts'
 import { bounded } from '../database/bounded.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { holdsCardNumber } from 'onlyonce'
+import { holdsCardNumber } from 'onlyonce/keys'
 import { makeId } from '../ids.ts'
 
 /** One that came with the request is taken where it can stand in a log and in a header without harm. */

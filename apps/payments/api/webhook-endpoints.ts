@@ -1,5 +1,5 @@
-import { LIMITS } from 'onlyonce'
 import { idempotent } from 'onlyonce/fastify'
+import { LIMITS } from 'onlyonce/limits'
 import { Type } from 'typebox'
 import { openWebhooks } from '../webhooks.ts'
 import { callerOf } from './auth.ts'

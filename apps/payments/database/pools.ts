@@ -1,5 +1,5 @@
 /** The service's connections to its database: one pool for its work, one for what only reads, and a small one for its limits alone. */
-import { LIMITS } from 'onlyonce'
+import { LIMITS } from 'onlyonce/limits'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
 import { LIMITS as SERVICE_LIMITS } from '../limits.ts'

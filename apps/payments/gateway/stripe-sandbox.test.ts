@@ -1,15 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import {
-  addEvidence,
-  derivedKey,
-  type Onlyonce,
-  onlyonce,
-  operation,
-  type PostgresTx,
-  postgres,
-  reconciler,
-  reply,
-} from 'onlyonce'
+import { type Onlyonce, onlyonce, operation, reply } from 'onlyonce'
+import { derivedKey } from 'onlyonce/keys'
+import { type PostgresTx, postgres } from 'onlyonce/postgres'
+import { addEvidence, reconciler } from 'onlyonce/workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
 import { type FreshDatabase, freshDatabase } from '../../../test/setup/database.ts'

@@ -1,4 +1,7 @@
-import { locks, type Onlyonce, OnlyonceError, type PostgresTx, type Worker } from 'onlyonce'
+import { type Onlyonce, OnlyonceError } from 'onlyonce'
+import { locks } from 'onlyonce/locks'
+import type { PostgresTx } from 'onlyonce/postgres'
+import type { Worker } from 'onlyonce/workers'
 import type pg from 'pg'
 import { LIMITS } from '../limits.ts'
 import { checkpoint } from './checkpoint.ts'

@@ -1,5 +1,7 @@
 /** The calls of a request, as the processor knows them. */
-import { derivedKey, type RecordId, type RecordSummary } from 'onlyonce'
+import type { RecordId } from 'onlyonce'
+import { derivedKey } from 'onlyonce/keys'
+import type { RecordSummary } from 'onlyonce/operator'
 import type pg from 'pg'
 import type { Movement } from '../gateway/index.ts'
 import type { Gateways } from './gateways.ts'

@@ -1,15 +1,7 @@
 /** Decisions of operators about requests, with all that follows from them for payments and the ledger. */
-import {
-  type GivenReply,
-  type Onlyonce,
-  OnlyonceError,
-  type Operator,
-  operator,
-  type PostgresTx,
-  type Queryable,
-  type RecordId,
-  type RecordSummary,
-} from 'onlyonce'
+import { type Onlyonce, OnlyonceError, type Queryable, type RecordId } from 'onlyonce'
+import { type GivenReply, type Operator, operator, type RecordSummary } from 'onlyonce/operator'
+import type { PostgresTx } from 'onlyonce/postgres'
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import type { Decline } from '../gateway/index.ts'

@@ -1,4 +1,5 @@
-import type { Op, Operator } from 'onlyonce'
+import type { Op } from 'onlyonce'
+import type { Operator } from 'onlyonce/operator'
 import type pg from 'pg'
 import type { Attempt } from '../tries.ts'
 import type { Gateways } from './gateways.ts'

@@ -1,5 +1,6 @@
 /** One order under many keys: what is refused, and what it takes to be let through. */
-import type { Op, Operator, Queryable } from 'onlyonce'
+import type { Op, Queryable } from 'onlyonce'
+import type { Operator } from 'onlyonce/operator'
 import { LIMITS } from '../limits.ts'
 import { problemReply } from '../problems.ts'
 import type { CreatePayment } from './create.ts'

@@ -1,4 +1,5 @@
-import { OnlyonceError, type OperationReply, type Operator, type Queryable, type RecordId } from 'onlyonce'
+import { OnlyonceError, type OperationReply, type Queryable, type RecordId } from 'onlyonce'
+import type { Operator } from 'onlyonce/operator'
 import { problemReply } from '../problems.ts'
 import type { DeclineView } from './rows.ts'
 

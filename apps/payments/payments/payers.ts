@@ -1,5 +1,6 @@
 /** A payer who is to be forgotten: payments stay in the books, without who paid. */
-import type { Queryable, Worker } from 'onlyonce'
+import type { Queryable } from 'onlyonce'
+import type { Worker } from 'onlyonce/workers'
 import type pg from 'pg'
 import { LIMITS } from '../limits.ts'
 import { FORGET_INTENT_PAYERS, FORGET_PAYER } from './sql-unsettled.ts'

@@ -1,4 +1,5 @@
-import type { Onlyonce, PostgresTx, Queryable } from 'onlyonce'
+import type { Onlyonce, Queryable } from 'onlyonce'
+import type { PostgresTx } from 'onlyonce/postgres'
 import { firstIdAt } from '../ids.ts'
 import { LIMITS } from '../limits.ts'
 import { type Metadata, type PaymentRow, presentPayment, presentRefund, type RefundRow } from './rows.ts'

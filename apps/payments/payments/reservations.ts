@@ -1,5 +1,6 @@
 /** What requests hold of a payment while the processor is asked, and how it is given to others who need it. */
-import type { Op, Operator, Queryable } from 'onlyonce'
+import type { Op, Queryable } from 'onlyonce'
+import type { Operator } from 'onlyonce/operator'
 import { LIMITS } from '../limits.ts'
 import { giveUp, NOT_EXECUTED } from './giving-up.ts'
 import { closingBy, isOpen, lockPayment } from './locked.ts'

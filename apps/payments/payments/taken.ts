@@ -1,5 +1,6 @@
 /** A charge at the processor that belongs to another payment or refund of ours already: no attempt can settle a second one with it. */
-import { OnlyonceError, type Operator, type RecordId } from 'onlyonce'
+import { OnlyonceError, type RecordId } from 'onlyonce'
+import type { Operator } from 'onlyonce/operator'
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import { GATEWAY_ID_OWNERS } from './sql-unsettled.ts'

@@ -1,12 +1,8 @@
-import {
-  type Onlyonce,
-  type Operator,
-  operator,
-  outbox,
-  type PostgresTx,
-  type RecordId,
-  type Worker,
-} from 'onlyonce'
+import type { Onlyonce, RecordId } from 'onlyonce'
+import { type Operator, operator } from 'onlyonce/operator'
+import { outbox } from 'onlyonce/outbox'
+import type { PostgresTx } from 'onlyonce/postgres'
+import type { Worker } from 'onlyonce/workers'
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
 import { LIMITS } from '../limits.ts'

@@ -1,4 +1,5 @@
-import { type EmitCall, outbox, type Queryable } from 'onlyonce'
+import type { Queryable } from 'onlyonce'
+import { type EmitCall, outbox } from 'onlyonce/outbox'
 import { inTransaction } from '../database/in-transaction.ts'
 import type { Gateway, Movement } from '../gateway/index.ts'
 import { LIMITS } from '../limits.ts'

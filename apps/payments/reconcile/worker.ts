@@ -1,4 +1,6 @@
-import { assertFence, type Lock, locks, OnlyonceError, type Worker } from 'onlyonce'
+import { OnlyonceError } from 'onlyonce'
+import { assertFence, type Lock, locks } from 'onlyonce/locks'
+import type { Worker } from 'onlyonce/workers'
 import type { Gateway } from '../gateway/index.ts'
 import { LIMITS } from '../limits.ts'
 import type { Service } from '../service.ts'

@@ -1,6 +1,7 @@
 /** Drives every route to every kind of answer that the OpenAPI document names, and compares. */
 import { createHmac } from 'node:crypto'
-import { callRefused, relay } from 'onlyonce'
+import { callRefused } from 'onlyonce'
+import { relay } from 'onlyonce/outbox'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { backgroundOf } from '../workers.ts'
 import { refundOf } from './charges.ts'

@@ -1,5 +1,6 @@
 /** What operators see and decide, over HTTP. */
-import { callRefused, reconciler, startWorkers } from 'onlyonce'
+import { callRefused } from 'onlyonce'
+import { reconciler, startWorkers } from 'onlyonce/workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitUntil } from '../../../test/setup/wait.ts'
 import { captureOf, chargeOf, refundOf } from './charges.ts'

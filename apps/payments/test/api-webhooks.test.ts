@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { outbox } from 'onlyonce'
+import { outbox } from 'onlyonce/outbox'
 import { verifyWebhook } from 'onlyonce/webhooks'
 import { describe, expect, it } from 'vitest'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'

@@ -1,5 +1,6 @@
 /** What a person could find at the processor of a request that is in doubt here: made there, behind the back of the service. */
-import { type CallContext, derivedKey, type RecordId } from 'onlyonce'
+import type { CallContext, RecordId } from 'onlyonce'
+import { derivedKey } from 'onlyonce/keys'
 import type { Gateway } from '../gateway/index.ts'
 import type { TestService } from './service.ts'
 

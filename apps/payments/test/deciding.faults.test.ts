@@ -1,6 +1,7 @@
 /** Processes that are killed while they decide about a payment in doubt. */
 import { createServer } from 'node:http'
-import { callRefused, operator } from 'onlyonce'
+import { callRefused } from 'onlyonce'
+import { operator } from 'onlyonce/operator'
 import { beforeAll, expect, it } from 'vitest'
 import { listening } from '../../../test/adapters/servers/listen.ts'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'

@@ -1,5 +1,6 @@
 /** What nobody asks for: the workers behind payments. */
-import { notExecuted, operator } from 'onlyonce'
+import { notExecuted } from 'onlyonce'
+import { operator } from 'onlyonce/operator'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { makeId } from '../ids.ts'
 import { LIMITS } from '../limits.ts'

@@ -1,5 +1,5 @@
 /** Whatever the processor does wrong: at most one charge, none lost, and the books of both sides agree in the end. */
-import { derivedKey } from 'onlyonce'
+import { derivedKey } from 'onlyonce/keys'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { pickPort } from '../../../src/store/embedded/port.ts'
 import { type FreshDatabase, freshDatabase } from '../../../test/setup/database.ts'

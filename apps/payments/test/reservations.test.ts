@@ -1,5 +1,6 @@
 /** What requests hold of a payment that were never executed, and who gets it. */
-import { callRefused, notExecuted, operator } from 'onlyonce'
+import { callRefused, notExecuted } from 'onlyonce'
+import { operator } from 'onlyonce/operator'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { verify } from '../ledger/index.ts'
 import { type Decision, decide, sweeper } from '../payments/index.ts'

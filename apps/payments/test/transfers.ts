@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import {
-  type Onlyonce,
-  type Op,
-  type Operation,
-  onlyonce,
-  operation,
-  outbox,
-  type PostgresTx,
-  postgres,
-} from 'onlyonce'
+import { type Onlyonce, type Op, type Operation, onlyonce, operation } from 'onlyonce'
+import { outbox } from 'onlyonce/outbox'
+import { type PostgresTx, postgres } from 'onlyonce/postgres'
 import type pg from 'pg'
 import { cleanUpLater } from '../../../test/setup/clean-up.ts'
 import { type FreshDatabase, freshDatabase } from '../../../test/setup/database.ts'

@@ -1,4 +1,5 @@
-import { type Operation, OperationReply, type Outbox, operation, type Queryable, reply } from 'onlyonce'
+import { type Operation, OperationReply, operation, type Queryable, reply } from 'onlyonce'
+import type { Outbox } from 'onlyonce/outbox'
 import { findAccount } from '../accounts/index.ts'
 import { isId, makeId } from '../ids.ts'
 import {

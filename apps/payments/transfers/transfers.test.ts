@@ -1,4 +1,4 @@
-import { completer } from 'onlyonce'
+import { completer } from 'onlyonce/workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { waitUntil } from '../../../test/setup/wait.ts'
 import { makeId } from '../ids.ts'

@@ -1,5 +1,6 @@
 /** In a project of your own, import from 'onlyonce' instead of from src/. */
-import { type Onlyonce, onlyonce, type PostgresTx, postgres } from '../../../src/index.ts'
+import { type Onlyonce, onlyonce } from '../../../src/index.ts'
+import { type PostgresTx, postgres } from '../../../src/store/postgres/index.ts'
 
 // Next.js loads modules again when they change during development; connections would pile up.
 const kept = globalThis as { once?: Onlyonce<PostgresTx> }

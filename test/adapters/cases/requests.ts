@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { Signal } from '../../../src/index.ts'
+import type { Signal } from '../../../src/entries/observe.ts'
 import { topic } from '../case.ts'
 import { expectProblem, expectReplay } from '../expectations.ts'
 import type { RouteInput } from '../under-test.ts'

@@ -2,7 +2,8 @@ import { createServer } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Application, NextFunction, Request, RequestHandler, Response, Router } from 'express'
 import { idempotent, keepRawBody } from '../../../src/http/adapters/express/index.ts'
-import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
+import type { Onlyonce } from '../../../src/index.ts'
+import type { PostgresTx } from '../../../src/store/postgres/index.ts'
 import {
   ACCOUNT_HEADER,
   type AdapterUnderTest,

@@ -3,7 +3,8 @@ import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createAdaptorServer } from '@hono/node-server'
 import { idempotent } from '../../../src/http/adapters/fetch/index.ts'
-import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
+import type { Onlyonce } from '../../../src/index.ts'
+import type { PostgresTx } from '../../../src/store/postgres/index.ts'
 import {
   ACCOUNT_HEADER,
   type AdapterUnderTest,

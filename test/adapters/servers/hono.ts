@@ -2,7 +2,8 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { type IdempotencyVariables, idempotent } from '../../../src/http/adapters/hono/index.ts'
-import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
+import type { Onlyonce } from '../../../src/index.ts'
+import type { PostgresTx } from '../../../src/store/postgres/index.ts'
 import {
   ACCOUNT_HEADER,
   type AdapterUnderTest,

@@ -23,7 +23,8 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { Response } from 'express'
 import type { FastifyReply } from 'fastify'
 import { Idempotency, Idempotent, OnlyonceModule } from '../../../src/http/adapters/nest/index.ts'
-import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
+import type { Onlyonce } from '../../../src/index.ts'
+import type { PostgresTx } from '../../../src/store/postgres/index.ts'
 import {
   ACCOUNT_HEADER,
   type AdapterUnderTest,

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { idempotent, keepRawBody } from '../../../src/http/adapters/node/index.ts'
-import type { Onlyonce, PostgresTx } from '../../../src/index.ts'
+import type { Onlyonce } from '../../../src/index.ts'
+import type { PostgresTx } from '../../../src/store/postgres/index.ts'
 import {
   ACCOUNT_HEADER,
   type AdapterUnderTest,

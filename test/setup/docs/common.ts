@@ -5,17 +5,11 @@
 import type pg from 'pg'
 import type { Registry } from 'prom-client'
 import type { expect as Expect } from 'vitest'
-import type {
-  Destination,
-  Logger,
-  Onlyonce,
-  Operation,
-  operator,
-  PostgresTx,
-  Queryable,
-  RunJob,
-  Store,
-} from '../../../src/index.ts'
+import type { Logger } from '../../../src/entries/observe.ts'
+import type { Onlyonce, Operation, Queryable, Store } from '../../../src/index.ts'
+import type { operator } from '../../../src/operator/index.ts'
+import type { Destination, RunJob } from '../../../src/outbox/index.ts'
+import type { PostgresTx } from '../../../src/store/postgres/index.ts'
 
 export interface CreatePayment {
   readonly amount: number

@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest'
-import { onlyonce, operation, postgres, reply } from '../../../index.ts'
+import { onlyonce, operation, reply } from '../../../index.ts'
+import { postgres } from '../../../store/postgres/index.ts'
 import { idempotent } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })

@@ -1,6 +1,7 @@
 import { type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { describe, expectTypeOf, it } from 'vitest'
-import { onlyonce, type PostgresTx, postgres } from '../../../index.ts'
+import { onlyonce } from '../../../index.ts'
+import { type PostgresTx, postgres } from '../../../store/postgres/index.ts'
 import type { IdempotencyContext } from '../../index.ts'
 import { type FastifyOptions, idempotency, idempotent } from './index.ts'
 

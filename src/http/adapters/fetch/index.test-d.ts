@@ -1,5 +1,7 @@
 import { describe, expectTypeOf, it } from 'vitest'
-import { operation as durable, memory, onlyonce, type PostgresTx, postgres, reply } from '../../../index.ts'
+import { operation as durable, onlyonce, reply } from '../../../index.ts'
+import { memory } from '../../../store/memory/index.ts'
+import { type PostgresTx, postgres } from '../../../store/postgres/index.ts'
 import { type IdempotencyContext, idempotent } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })

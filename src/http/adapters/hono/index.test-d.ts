@@ -1,7 +1,8 @@
 import { Hono } from 'hono'
 import { describe, expectTypeOf, it } from 'vitest'
 import type { StandardSchema } from '../../../core/standard-schema.ts'
-import { onlyonce, operation, type PostgresTx, postgres, reply } from '../../../index.ts'
+import { onlyonce, operation, reply } from '../../../index.ts'
+import { type PostgresTx, postgres } from '../../../store/postgres/index.ts'
 import { type IdempotencyContext, type IdempotencyVariables, idempotent } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })

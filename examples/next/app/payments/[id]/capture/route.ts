@@ -1,6 +1,6 @@
 /** In a project of your own, import from 'onlyonce' and 'onlyonce/fetch' instead of from src/. */
 import { type IdempotencyContext, idempotent } from '../../../../../../src/http/adapters/fetch/index.ts'
-import type { PostgresTx } from '../../../../../../src/index.ts'
+import type { PostgresTx } from '../../../../../../src/store/postgres/index.ts'
 import { once } from '../../../../lib/once.ts'
 
 /** A PostgreSQL driver needs Node's sockets. */
