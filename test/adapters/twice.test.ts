@@ -183,7 +183,8 @@ describe.each(STARTS)('%s', (_, start) => {
 test('two copies of the package see each other', async () => {
   vi.resetModules()
   const copy = await import('../../src/http/adapters/express/index.ts')
-  const { onlyonce, postgres } = await import('../../src/index.ts')
+  const { onlyonce } = await import('../../src/index.ts')
+  const { postgres } = await import('../../src/store/postgres/index.ts')
   const other = onlyonce({
     store: postgres({ pool: shop.database.pool({ max: 2 }) }),
     secret: SECRET,

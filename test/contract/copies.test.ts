@@ -13,7 +13,11 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { VERSION } from '../../src/core/version.ts'
 import { idempotent } from '../../src/http/adapters/express/index.ts'
 import { idempotency } from '../../src/http/adapters/fastify/index.ts'
-import * as here from '../../src/index.ts'
+import * as root from '../../src/index.ts'
+import { assertFence, locks } from '../../src/locks/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
+import { type PostgresTx, postgres } from '../../src/store/postgres/index.ts'
+import { startWorkers } from '../../src/workers/index.ts'
 import { Client } from '../adapters/client.ts'
 import { listening } from '../adapters/servers/listen.ts'
 import { onExpress } from '../adapters/servers/nest.ts'
@@ -22,13 +26,19 @@ import { cleanUpLater } from '../setup/clean-up.ts'
 import { catchError, makeCall, openShop, SECRET, type Shop } from './shop.ts'
 
 vi.resetModules()
-const there = await import('../../src/index.ts')
+const here = { ...root, assertFence, locks, memory, postgres, startWorkers }
+const there = {
+  ...(await import('../../src/index.ts')),
+  ...(await import('../../src/locks/index.ts')),
+  ...(await import('../../src/store/postgres/index.ts')),
+  ...(await import('../../src/workers/index.ts')),
+}
 const thereExpress = await import('../../src/http/adapters/express/index.ts')
 const thereFastify = await import('../../src/http/adapters/fastify/index.ts')
 const thereNest = await import('../../src/http/adapters/nest/index.ts')
 
 let shop: Shop
-let foreign: here.Onlyonce<here.PostgresTx>
+let foreign: root.Onlyonce<PostgresTx>
 const account = () => 'acct_1'
 
 beforeAll(async () => {

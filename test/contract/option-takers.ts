@@ -2,12 +2,18 @@
 import pg from 'pg'
 import { afterAll } from 'vitest'
 import * as root from '../../src/index.ts'
+import { locks } from '../../src/locks/index.ts'
+import { operator } from '../../src/operator/index.ts'
+import { inbox, outbox, relay } from '../../src/outbox/index.ts'
+import { memory } from '../../src/store/memory/index.ts'
+import { postgres } from '../../src/store/postgres/index.ts'
 import { receiveWebhook, signWebhook, verifyWebhook, webhooks } from '../../src/webhooks/index.ts'
+import { startWorkers } from '../../src/workers/index.ts'
 
 const secret = 'a secret of at least thirty-two bytes'
 export const STRAY = { unheardOf: 1 }
 export const pool = new pg.Pool({ connectionString: 'postgres://nobody@127.0.0.1:1/nothing' })
-export const once = root.onlyonce({ store: root.postgres({ pool }), secret })
+export const once = root.onlyonce({ store: postgres({ pool }), secret })
 export const account = () => 'acme'
 const call = { account: 'acme', operation: 'orders.create', key: 'a-key-that-is-long' }
 const id = { account: 'acme', id: 'we_1' }
@@ -28,39 +34,15 @@ const IDEMPOTENT: Give = (door) => any(door.idempotent)(once, { account, ...STRA
 
 export const EXPORTS: Readonly<Record<string, Table>> = {
   '.': {
-    ERRORS: NO_OPTIONS,
-    LIMITS: NO_OPTIONS,
     OnlyonceError: NO_OPTIONS,
     OperationReply: NO_OPTIONS,
-    addEvidence: () => root.addEvidence(once, any({ account: 'acme', key: 'k', result: 1, ...STRAY })),
-    assertFence: NO_OPTIONS,
     businessKey: NO_OPTIONS,
-    holdsCardNumber: NO_OPTIONS,
-    maskCardNumbers: NO_OPTIONS,
     callRefused: NO_OPTIONS,
-    completer: () => root.completer(once, any(STRAY)),
-    derivedKey: NO_OPTIONS,
-    httpPublisher: () => root.httpPublisher(any({ url: 'http://127.0.0.1', ...STRAY })),
-    inbox: NO_OPTIONS,
     invalid: () => root.invalid(any(STRAY)),
-    locks: NO_OPTIONS,
-    logFields: NO_OPTIONS,
-    logTo: NO_OPTIONS,
-    memory: () => root.memory(any(STRAY)),
     notExecuted: NO_OPTIONS,
-    onlyonce: () => root.onlyonce(any({ store: root.memory(), secret, ...STRAY })),
+    onlyonce: () => root.onlyonce(any({ store: memory(), secret, ...STRAY })),
     operation: NO_OPTIONS,
-    operator: NO_OPTIONS,
-    outbox: NO_OPTIONS,
-    parseKeyHeader: () => root.parseKeyHeader('a-key-that-is-long', any(STRAY)),
-    parseStrictJson: () => root.parseStrictJson('{}', any(STRAY)),
-    postgres: () => root.postgres(any({ pool, ...STRAY })),
-    reaper: () => root.reaper(once, any({ mode: 'delete', ...STRAY })),
-    reconciler: () => root.reconciler(once, any(STRAY)),
-    recoverer: () => root.recoverer(once, any(STRAY)),
-    relay: () => root.relay(once, any({ jobs: { one: async () => {} }, ...STRAY })),
     reply: NO_OPTIONS,
-    startWorkers: () => root.startWorkers(once, any(STRAY)),
   },
   './store': {},
   './outbox': {
@@ -183,27 +165,27 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
     },
   ],
   operator: [
-    root.operator(once),
+    operator(once),
     {
-      list: () => root.operator(once).list(any(STRAY)),
-      show: () => root.operator(once).show(call, any(STRAY)),
-      resolve: () => root.operator(once).resolve(call, any({ ...signature, allowRetry: true, ...STRAY })),
-      giveUp: () => root.operator(once).giveUp(call, any({ ...signature, reply: { status: 409 }, ...STRAY })),
-      park: () => root.operator(once).park(call, any({ ...signature, ...STRAY })),
-      unpark: () => root.operator(once).unpark(call, any({ ...signature, ...STRAY })),
+      list: () => operator(once).list(any(STRAY)),
+      show: () => operator(once).show(call, any(STRAY)),
+      resolve: () => operator(once).resolve(call, any({ ...signature, allowRetry: true, ...STRAY })),
+      giveUp: () => operator(once).giveUp(call, any({ ...signature, reply: { status: 409 }, ...STRAY })),
+      park: () => operator(once).park(call, any({ ...signature, ...STRAY })),
+      unpark: () => operator(once).unpark(call, any({ ...signature, ...STRAY })),
     },
   ],
   locks: [
-    root.locks(once),
+    locks(once),
     {
-      acquire: () => root.locks(once).acquire('ledger', any({ account: 'acme', ttlMs: 1_000, ...STRAY })),
+      acquire: () => locks(once).acquire('ledger', any({ account: 'acme', ttlMs: 1_000, ...STRAY })),
     },
   ],
   outbox: [
-    root.outbox(once),
+    outbox(once),
     {
-      emit: () => root.outbox(once).emit(pool as never, any({ account: 'acme', type: 'a', ...STRAY })),
-      stage: () => root.outbox(once).stage(pool as never, any({ account: 'acme', job: 'a', ...STRAY })),
+      emit: () => outbox(once).emit(pool as never, any({ account: 'acme', type: 'a', ...STRAY })),
+      stage: () => outbox(once).stage(pool as never, any({ account: 'acme', job: 'a', ...STRAY })),
       lag: NO_OPTIONS,
       parked: NO_OPTIONS,
       // The name of something: what parked() gave may be passed.
@@ -212,16 +194,14 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
     },
   ],
   inbox: [
-    root.inbox(once),
+    inbox(once),
     {
       once: () =>
-        root
-          .inbox(once)
-          .once(
-            pool as never,
-            any({ account: 'acme', source: 's', messageId: 'm', ...STRAY }),
-            async () => 1,
-          ),
+        inbox(once).once(
+          pool as never,
+          any({ account: 'acme', source: 's', messageId: 'm', ...STRAY }),
+          async () => 1,
+        ),
     },
   ],
   webhooks: [
@@ -264,13 +244,13 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
 
 /** Options inside options. */
 export const NESTED: Readonly<Record<string, () => unknown>> = {
-  'keys of onlyonce()': () => root.onlyonce({ store: root.memory(), secret, keys: any(STRAY) }),
+  'keys of onlyonce()': () => root.onlyonce({ store: memory(), secret, keys: any(STRAY) }),
   'a destination of relay()': () =>
-    root.relay(once, { destinations: { billing: any({ publisher: async () => {}, ...STRAY }) } }),
-  'completer of startWorkers()': () => root.startWorkers(once, { completer: any(STRAY) }),
-  'recoverer of startWorkers()': () => root.startWorkers(once, { recoverer: any(STRAY) }),
-  'reconciler of startWorkers()': () => root.startWorkers(once, { reconciler: any(STRAY) }),
-  'relay of startWorkers()': () => root.startWorkers(once, { relay: any(STRAY) }),
+    relay(once, { destinations: { billing: any({ publisher: async () => {}, ...STRAY }) } }),
+  'completer of startWorkers()': () => startWorkers(once, { completer: any(STRAY) }),
+  'recoverer of startWorkers()': () => startWorkers(once, { recoverer: any(STRAY) }),
+  'reconciler of startWorkers()': () => startWorkers(once, { reconciler: any(STRAY) }),
+  'relay of startWorkers()': () => startWorkers(once, { relay: any(STRAY) }),
   'the reply of operator.resolve()': async () => {
     const { replyOf } = await import('../../src/protect/given-reply.ts')
     return replyOf(any({ status: 201, ...STRAY }))

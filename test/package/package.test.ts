@@ -204,6 +204,15 @@ test('it installs alone: no peer is brought along that is not used', { timeout: 
   const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'))
   const { peerDependencies } = packages['node_modules/onlyonce']
   const brought = Object.keys(peerDependencies).filter((name) => `node_modules/${name}` in packages)
-  // What the root loads: the store for PostgreSQL is there too.
-  expect(brought).toEqual(['pg'])
+  expect(brought).toEqual([])
+})
+
+test('its root loads neither pg nor files, in both builds', { timeout: TIME }, async () => {
+  const loads = (await said('root/loads.mjs', installed.folder)) as Record<'esm' | 'cjs', string[]>
+  for (const names of [loads.esm, loads.cjs]) {
+    expect(names).toContain('node:crypto')
+    expect(
+      names.filter((name) => /^(?:pg|(?:node:)?(?:fs|net|child_process|worker_threads)\b)/.test(name)),
+    ).toEqual([])
+  }
 })

@@ -11,6 +11,8 @@ const { postgres } = require('onlyonce/postgres')
 const copy = createRequire(new URL('./copy/', import.meta.url))
 const copied = copy('onlyonce')
 const { idempotent } = copy('onlyonce/express')
+const { locks } = copy('onlyonce/locks')
+const { assertFence } = require('onlyonce/locks')
 if (new Set([esm.onlyonce, cjs.onlyonce, copied.onlyonce]).size !== 3)
   throw new Error('there are not three copies')
 
@@ -31,7 +33,7 @@ app.use((_error, _request, response, _next) => response.status(503).json({}))
 const pay = cjs.operation('copies.pay', (op) =>
   op.transaction('paid', async () => copied.reply(201, { paid: true })),
 )
-const lock = await copied.locks(once).acquire('copies', { account: 'acct_1', ttlMs: 60_000 })
+const lock = await locks(once).acquire('copies', { account: 'acct_1', ttlMs: 60_000 })
 
 const server = app.listen(0, '127.0.0.1', async () => {
   const send = async (path) => {
@@ -49,7 +51,7 @@ const server = app.listen(0, '127.0.0.1', async () => {
   const run = await once.run(pay, { account: 'acct_1', key: 'a-key-of-copies', input: null })
   const call = { account: 'acct_1', operation: 'copies.fence', key: 'a-key-of-copies' }
   const fenced = await once.transaction(call, async (tx) => {
-    await cjs.assertFence(tx, lock)
+    await assertFence(tx, lock)
     return 'held'
   })
   const known = [cjs.notExecuted(), copied.notExecuted()].every((error) => error instanceof esm.OnlyonceError)
