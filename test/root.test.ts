@@ -49,3 +49,13 @@ test('loads neither pg nor files', async () => {
   )
   expect(rooms).toEqual([])
 })
+
+test('every door is known to the types of node10, and to the compiler here', () => {
+  const read = (file: string) => JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8'))
+  const { exports, typesVersions } = read('package.json')
+  const doors = Object.keys(exports).filter((door) => door !== './package.json')
+  const behind = doors.filter((door) => door !== '.').map((door) => door.slice(2))
+  expect(Object.keys(typesVersions['*']).sort()).toEqual(behind.sort())
+  const { paths } = read('tsconfig.json').compilerOptions
+  expect(Object.keys(paths).sort()).toEqual(doors.map((door) => `onlyonce${door.slice(1)}`).sort())
+})

@@ -94,8 +94,10 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     Executed: NO_OPTIONS,
     NotExecuted: NO_OPTIONS,
     OutcomeUnknown: NO_OPTIONS,
-    businessKey: NO_OPTIONS,
     idempotentFetch: (door) => any(door.idempotentFetch)(STRAY),
+  },
+  './client/keys': {
+    businessKey: NO_OPTIONS,
     indexedDbStorage: NO_OPTIONS,
     memoryStorage: NO_OPTIONS,
     pendingAction: (door) => any(door.pendingAction)('checkout', { user: null, ...STRAY }),
