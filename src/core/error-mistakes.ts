@@ -97,6 +97,14 @@ export const MISTAKES = {
       'The function may not begin or end its transaction; the statement was not sent. Use savepoints inside it.',
     transaction_ended_inside:
       'The function ended its own transaction, so its effects may stand without a record. Use savepoints inside it.',
+    statement_refused:
+      'This statement does not belong into the transaction of a protected request, because it would outlive it or cannot work there; it was not sent. The detail says what to use in its place.',
+    isolation_refused:
+      'The transaction of a protected request has begun already, with its own isolation level; nothing was sent. Ask for the level where the request is protected, with isolation, and not inside of it.',
+    nested_transaction_busy:
+      'A nested transaction is open on this tx and sends nothing, so a statement outside of it was refused and not sent. Inside a nested transaction use the object that the ORM gives for it, and await what is begun.',
+    nested_transaction_failed:
+      'A statement of the nested transaction has failed, so it cannot be committed. Let its function throw the error of that statement, so that the nested transaction is rolled back.',
     transaction_unused:
       'The function sent no statement on its transaction, so what it did elsewhere, if anything, stands without a record. It is not run again. Send its statements on tx.',
     within_busy:

@@ -121,6 +121,12 @@ export const LIMITS = {
   /** Texts that are watched, and texts that are prepared; each of the latter takes memory in every session. */
   statementsSeenMax: 1_000,
   statementsPreparedMax: 100,
+  /** Clients that an ORM may have of one transaction. They are objects, not connections: all of them send on one. */
+  ormClientsMax: 100,
+  /** A statement that waits for a nested transaction is refused when that has sent nothing for so long: it may be what the nested transaction waits for. */
+  nestedSilenceMaxMs: 1_000,
+  /** Statements that wait for a nested transaction. */
+  nestedWaitingMax: 1_000,
   /** Times that a claim looks again when a race gave it no row. */
   claimLooksMax: 8,
   /** Attempts that explain() shows; the newest win. */

@@ -18,6 +18,7 @@ import { MISCONFIGURED_MUTANTS } from './misconfigured-mutants.ts'
 import { OBSERVE_MUTANTS } from './observe-mutants.ts'
 import { OPERATION_CALL_MUTANTS } from './operation-call-mutants.ts'
 import { OPERATION_MUTANTS } from './operation-mutants.ts'
+import { ORM_MUTANTS } from './orm-mutants.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
 import { PAYMENT_MUTANTS } from './payment-mutants.ts'
 import { REPLY_MUTANTS } from './reply-mutants.ts'
@@ -314,6 +315,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...SERVICE_MUTANTS,
   ...BACKGROUND_MUTANTS,
   ...COPIES_MUTANTS,
+  ...ORM_MUTANTS,
   ...CRASH_MUTANTS,
   ...OPERATION_MUTANTS,
   ...OPERATION_CALL_MUTANTS,

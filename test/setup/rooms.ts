@@ -18,6 +18,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   http: [...INSIDE, 'onlyonce'],
   'http/adapters': [...INSIDE, 'onlyonce', 'http'],
   'rate-limits': [...PURE, 'store', 'http'],
+  orm: [...PURE, 'store'],
   locks: [...INSIDE, 'onlyonce'],
   operator: [...INSIDE, 'onlyonce'],
   outbox: [...INSIDE, 'onlyonce'],
