@@ -24,7 +24,7 @@ export const ORM_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: NESTED,
-    only: 'one after the other',
+    only: 'begun meanwhile',
   },
   {
     name: 'orm: refuse a statement although the nested transaction is at work',

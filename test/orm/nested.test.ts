@@ -160,6 +160,21 @@ describe('two nested transactions at once', () => {
     expect(await counts('p1 a', 'p1 b', 'p1 c', 'p1 beside')).toEqual([0, 1, 0, 2])
   })
 
+  test('a statement outside that is begun meanwhile is not undone with it', async () => {
+    await onPool(async (pool) => {
+      let beside: Promise<unknown> | undefined
+      await catchError(
+        nest(pool, async (client) => {
+          beside = leaveEffect(pool, 'p3')
+          await leaveEffect(client, 'p3 inside')
+          throw new Error('too bad')
+        }),
+      )
+      await beside
+    })
+    expect(await counts('p3', 'p3 inside')).toEqual([1, 0])
+  })
+
   test('the second is refused where the first waits for it, and the first goes on', async () => {
     const { outcome } = await settleWithin(
       20_000,
