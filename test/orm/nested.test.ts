@@ -1,8 +1,9 @@
 /** Transactions that a library begins inside the transaction of a protected request. */
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { PostgresTx, TransactionCall } from '../../src/index.ts'
+import type { TransactionCall } from '../../src/index.ts'
 import { poolOf } from '../../src/orm/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { catchError, leaveEffect, makeCall, openShop, type Shop, settleWithin } from '../contract/shop.ts'
 
 let shop: Shop

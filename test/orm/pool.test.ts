@@ -1,8 +1,9 @@
 /** What a library sees through `poolOf(tx)` is what it sees through a pool of pg. */
 import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { operation, type PostgresTx } from '../../src/index.ts'
+import { operation } from '../../src/index.ts'
 import { driverOf, poolOf } from '../../src/orm/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { catchError, makeCall, openShop, type Shop } from '../contract/shop.ts'
 
 let shop: Shop
