@@ -46,6 +46,8 @@ export interface Config {
   readonly docs: boolean
   /** An account whose API key everybody knows. */
   readonly demo: boolean
+  /** Whether the checkout is served at `/`: in development, with the demo account and a sandbox processor of this process. */
+  readonly checkout: boolean
   /** How long a start waits for a database that is away; without `--wait`, as long as it takes. */
   readonly waitMaxMs: number
   /** Where development keeps its database, its secrets and the journal of its sandbox. */
@@ -139,6 +141,9 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
   const stripe = readStripe(read)
   const production = whyProduction({ host, stripe, nodeEnv: read.text('NODE_ENV') })
   const development = database.kind === 'embedded' && production === null
+  // Its key is in the source for everybody to read, so a database that may be real never has it unasked.
+  const demo = read.flag('DEMO_ACCOUNT') ?? development
+  const gatewayUrl = readGatewayUrl(read)
   const config: Config = {
     production,
     role,
@@ -147,7 +152,7 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     encryption: read.secret('ENCRYPTION_KEY'),
     stripe,
     webhookSecrets: readWebhookSecrets(read),
-    gatewayUrl: readGatewayUrl(read),
+    gatewayUrl,
     host,
     port: read.whole('PORT', 0, 65_535) ?? 3_000,
     portGiven: read.text('PORT') !== null,
@@ -157,8 +162,8 @@ export function readConfig(env: Env, args: readonly string[] = []): Config {
     timing: readTiming(read),
     keys: readKeySettings(read),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS) ?? (development ? 'warn' : 'info'),
-    // Its key is in the source for everybody to read, so a database that may be real never has it unasked.
-    demo: read.flag('DEMO_ACCOUNT') ?? development,
+    demo,
+    checkout: demo && production === null && stripe === null && gatewayUrl === null,
     docs: read.flag('DOCS') ?? production === null,
     trustedProxies: readProxies(read),
     waitMaxMs,

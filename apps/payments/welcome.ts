@@ -20,7 +20,7 @@ export function welcome({ config, opsToken }: Service, address: string | null): 
 
 ${curl.map((part, i) => (i === 0 ? `  ${part}` : `    ${part}`)).join(' \\\n')}
 
-Send it twice: the second answer is the first one, with Idempotent-Replayed: true.
+${config.checkout ? `In a browser, with everything that goes wrong on the way: ${address}/\n` : ''}Send it twice: the second answer is the first one, with Idempotent-Replayed: true.
 With pm_card_chargeDeclined and a new key: 402, and replayed as well.
 All there is to ask for: ${address}${config.docs ? '/docs' : '/openapi.json'}${
     database.kind === 'embedded' ? `\nFor /ops and /metrics: Authorization: Bearer ${opsToken}` : ''

@@ -1,6 +1,7 @@
 import type { Mutant } from './mutants.ts'
 
 const ANSWERS = 'src/client/answers.test.ts'
+const CHECKOUT = 'apps/checkout/test/served.test.ts'
 const CLASSES = 'src/client/classify.test.ts'
 const FETCH = 'src/client/fetch.test.ts'
 const LIFE = 'src/client/keys/pending.life.test.ts'
@@ -158,5 +159,30 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
     edits: [{ from: `queueMicrotask(() => {`, to: `;((end: () => void) => end())(() => {` }],
     tests: ['test/react/hook.test.ts'],
     only: 'no component was there',
+  },
+  {
+    name: 'serve the checkout beside a processor that may be real',
+    file: 'apps/payments/config.ts',
+    edits: [
+      { from: `production === null && stripe === null && gatewayUrl === null`, to: `production === null` },
+    ],
+    tests: [CHECKOUT],
+  },
+  {
+    name: 'serve the checkout in production where the configuration says so by mistake',
+    file: 'apps/checkout/stage/index.ts',
+    edits: [
+      {
+        from: `if (!config.checkout || config.production !== null) throw`,
+        to: `if (!config.checkout) throw`,
+      },
+    ],
+    tests: [CHECKOUT],
+  },
+  {
+    name: 'let the page of another site that points its name here make things go wrong',
+    file: 'apps/checkout/stage/index.ts',
+    edits: [{ from: `if (!isLoopback(request.hostname)) throw new Refused('not_found')`, to: `` }],
+    tests: [CHECKOUT],
   },
 ]

@@ -66,6 +66,7 @@ export async function buildApi(service: Service): Promise<Api> {
   const listens = service.config.role !== 'worker'
   await addRoutes(app, service, listens ? OTHER_ROUTES : [healthRoutes])
   if (listens) await app.register(async (scope) => addV1(scope as Api, service, v1))
+  if (service.config.checkout) await addCheckout(app, service)
   await app.ready()
   return app
 }
@@ -126,6 +127,12 @@ async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
     ...(keys.callsDeadlineMs !== null && { deadlineMs: keys.callsDeadlineMs }),
   })
   await addRoutes(v1, service, V1_ROUTES)
+}
+
+/** Loaded only where it is served: nothing of it is in a process of production. */
+async function addCheckout(app: Api, service: Service): Promise<void> {
+  const { checkoutRoutes } = await import('../../checkout/stage/index.ts')
+  await addRoutes(app, service, [checkoutRoutes])
 }
 
 /** Each in a scope of its own: hooks of one module are not those of the others. */
