@@ -8,6 +8,7 @@ import { isAway, sqlState } from './classify.ts'
 import { hearPool } from './hear.ts'
 import { type Migration, readMigrations, shippedMigrations } from './migration-files.ts'
 import { checkSchema, oneOf } from './options.ts'
+import { COMPLETE_LEDGER, CREATE_LEDGER, FIND_SCHEMA, INSERT_LEDGER } from './sql/ledger.ts'
 import { startTrouble, troubleDetail } from './trouble.ts'
 import { plainText, wholeNumber } from './type-parsers.ts'
 
@@ -22,6 +23,8 @@ export interface MigrateOptions {
    * the line, files that only a newer process knows are no trouble for an older one.
    */
   readonly folder?: URL
+  /** The number of the last migration to apply, or to check for; by default all of them. Nothing is ever taken back. */
+  readonly to?: number
 }
 
 /** What `migrate` has done. */
@@ -49,7 +52,7 @@ interface Applied {
  * const { applied } = await migrate(pool, { schema: 'shop', mode: 'apply', folder: new URL('./migrations/', import.meta.url) })
  */
 export async function migrate(on: Pool | Queryable, options: MigrateOptions): Promise<Migrated> {
-  refuseUnknown('migrate()', options, { schema: true, mode: true, folder: true })
+  refuseUnknown('migrate()', options, { schema: true, mode: true, folder: true, to: true })
   const schema = checkSchema(options.schema)
   const mode = oneOf('mode', options.mode, ['apply', 'verify'])
   const { folder } = options
@@ -60,8 +63,47 @@ export async function migrate(on: Pool | Queryable, options: MigrateOptions): Pr
   }
   try {
     const migrations = folder === undefined ? shippedMigrations() : await readMigrations(folder)
-    const applied = await withClient(on, (client) => bringUp(client, schema, migrations, mode))
+    checkTo(options.to, migrations)
+    const wanted: Wanted = { schema, migrations, to: options.to ?? Number.POSITIVE_INFINITY }
+    const applied = await withClient(on, (client) => bringUp(client, wanted, mode))
     return { applied: applied.map(({ name }) => name) }
+  } catch (error) {
+    throw startTrouble(error)
+  }
+}
+
+/** Which migrations, in which schema, and up to which. */
+interface Wanted {
+  readonly schema: string
+  readonly migrations: readonly Migration[]
+  readonly to: number
+}
+
+function checkTo(to: number | undefined, migrations: readonly Migration[]): void {
+  if (to === undefined || migrations.some(({ version }) => version === to)) return
+  throw new OnlyonceError('option_invalid', {
+    detail: `to is the number of a migration, from 1 to ${migrations.at(-1)?.version ?? 0}.`,
+  })
+}
+
+/** What was applied to a schema, and what is still to come, of the library's own migrations. */
+export interface MigrationPlan {
+  /** Whether there is such a schema at all. */
+  readonly schemaThere: boolean
+  readonly applied: readonly string[]
+  readonly pending: readonly Migration[]
+}
+
+/** Looks, and changes nothing. Throws where what was applied is not what is shipped, as `migrate` does. */
+export async function planMigrations(on: Pool | Queryable, schema: string): Promise<MigrationPlan> {
+  checkSchema(schema)
+  try {
+    return await withClient(on, async (client) => {
+      const ledger = await readLedger(client, schema)
+      const { rows } = await client.query(FIND_SCHEMA, [schema])
+      const pending = pendingOf(shippedMigrations(), ledger)
+      return { schemaThere: rows.length > 0, applied: ledger.map(({ name }) => name), pending }
+    })
   } catch (error) {
     throw startTrouble(error)
   }
@@ -74,11 +116,11 @@ export async function isMigrated(client: Queryable, schema: string): Promise<boo
 
 async function bringUp(
   client: Queryable,
-  schema: string,
-  migrations: readonly Migration[],
+  wanted: Wanted,
   mode: MigrateOptions['mode'],
 ): Promise<readonly Migration[]> {
-  const pending = pendingOf(migrations, await readLedger(client, schema))
+  const { schema, migrations } = wanted
+  const pending = await readPending(client, wanted)
   if (pending.length === 0) return []
   if (mode === 'verify') {
     throw new OnlyonceError(pending.length === migrations.length ? 'schema_missing' : 'schema_outdated', {
@@ -89,7 +131,7 @@ async function bringUp(
   // before, and the migrations would be applied twice.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   try {
-    const applied = await applyPending(client, schema, migrations)
+    const applied = await applyPending(client, wanted)
     await client.query('COMMIT')
     return applied
   } catch (error) {
@@ -98,37 +140,29 @@ async function bringUp(
   }
 }
 
-async function applyPending(
+async function readPending(
   client: Queryable,
-  schema: string,
-  migrations: readonly Migration[],
+  { schema, migrations, to }: Wanted,
 ): Promise<readonly Migration[]> {
+  return pendingOf(migrations, await readLedger(client, schema)).filter(({ version }) => version <= to)
+}
+
+async function applyPending(client: Queryable, wanted: Wanted): Promise<readonly Migration[]> {
+  const { schema } = wanted
   await client.query(`SET LOCAL lock_timeout = ${LIMITS.migrationWaitMaxMs}`)
   // The lock comes before the ledger is read again: a process that waited here finds the work done.
   await client.query('SELECT pg_advisory_xact_lock($1::bigint)', [lockOf(schema)])
-  const pending = pendingOf(migrations, await readLedger(client, schema))
+  const pending = await readPending(client, wanted)
   if (pending.length === 0) return []
   // Not IF NOT EXISTS: that asks for the right to create schemas even where one is there already.
-  const { rows } = await client.query('SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1', [schema])
+  const { rows } = await client.query(FIND_SCHEMA, [schema])
   if (rows.length === 0) await client.query(`CREATE SCHEMA ${schema}`)
   await client.query(`SET LOCAL search_path TO ${schema}`)
-  await client.query(`CREATE TABLE IF NOT EXISTS migrations (
-    version    integer PRIMARY KEY,
-    name       text NOT NULL,
-    checksum   text NOT NULL,
-    requires   integer NOT NULL DEFAULT 1,
-    applied_at timestamptz NOT NULL DEFAULT now()
-  )`)
-  // The payment service kept a ledger without it at first.
-  await client.query('ALTER TABLE migrations ADD COLUMN IF NOT EXISTS requires integer NOT NULL DEFAULT 1')
+  await client.query(CREATE_LEDGER)
+  await client.query(COMPLETE_LEDGER)
   for (const { version, name, text, checksum, requires } of pending) {
     await client.query(text)
-    await client.query('INSERT INTO migrations (version, name, checksum, requires) VALUES ($1, $2, $3, $4)', [
-      version,
-      name,
-      checksum,
-      requires,
-    ])
+    await client.query(INSERT_LEDGER, [version, name, checksum, requires])
   }
   return pending
 }
@@ -187,7 +221,7 @@ function mayNotRead(schema: string, cause: unknown): OnlyonceError {
   return new OnlyonceError('store_misconfigured', { detail, cause })
 }
 
-function lockOf(schema: string): string {
+export function lockOf(schema: string): string {
   return createHash('sha256').update(`onlyonce/migrate/${schema}`).digest().readBigInt64BE(0).toString()
 }
 
