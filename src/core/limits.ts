@@ -264,6 +264,8 @@ export const LIMITS = {
   reapBatchMin: 10,
   /** How long one statement of the reaper may take: a caller that comes for a record in the batch waits for it. */
   reapStatementMaxMs: 2_000,
+  /** Records past their retention that are counted to tell that no reaper keeps up. */
+  overdueCountedMax: 100_000,
   /**
    * Finished records stay this long after their last change, however short their retention: one may be the only proof
    * of what became of a COMMIT whose answer was lost, or keep a late one from taking effect. Ten times what the default

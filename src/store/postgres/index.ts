@@ -1,7 +1,6 @@
-import pg from 'pg'
-import { OnlyonceError } from '../../core/errors.ts'
 import type { Store } from '../contract.ts'
 import { checkOptions, type PostgresOptions } from './options.ts'
+import { poolFor } from './pool.ts'
 import { PostgresStore } from './store.ts'
 import type { PostgresTx } from './tx.ts'
 
@@ -18,32 +17,6 @@ export type { PostgresTx } from './tx.ts'
 export function postgres(options: PostgresOptions): Store<PostgresTx> {
   const settings = checkOptions(options)
   if (options.pool !== undefined) return new PostgresStore(options.pool, false, settings)
-  checkAddress(options.connectionString!)
-  const pool = new pg.Pool({
-    connectionString: options.connectionString,
-    max: options.poolSize ?? 10,
-    // pg waits for ever by default, and a pool full of connections that were never answered never recovers.
-    connectionTimeoutMillis: settings.connectionWaitMaxMs,
-    keepAlive: true,
-    // As settings of the session they cost nothing; otherwise each transaction has to set them. A pooler
-    // may refuse settings at connection time.
-    ...(settings.pooler === 'none' && {
-      options: `-c lock_timeout=${settings.lockWaitMaxMs} -c idle_in_transaction_session_timeout=${settings.idleInTransactionMaxMs}`,
-    }),
-  })
+  const pool = poolFor(options.connectionString!, settings, options.poolSize ?? 10)
   return new PostgresStore(pool, true, settings)
-}
-
-/** Before anything is asked for. The error of the parser is not passed on: it holds the whole address, and the password in it. */
-function checkAddress(connectionString: string): void {
-  try {
-    // pg takes any text for the name of a database, and an empty one for a server on this machine.
-    if (!/^(?:postgres(?:ql)?:\/\/|socket:\/|\/)/.test(connectionString)) throw new Error('no address')
-    new pg.Client({ connectionString: connectionString })
-  } catch {
-    throw new OnlyonceError('option_invalid', {
-      detail:
-        'connectionString is no address of a database, such as postgres://user@host:5432/name. Percent-encode special characters in user and password.',
-    })
-  }
 }

@@ -49,6 +49,7 @@ export class PostgresStore implements Store<PostgresTx> {
   readonly decisions: DecisionStore
   readonly outbox: PostgresOutbox
   readonly webhooks: WebhookStore
+  readonly #starts: 'to_serve' | 'to_look'
   readonly #pool: Pool
   readonly #ownsPool: boolean
   readonly #settings: PostgresSettings
@@ -60,7 +61,14 @@ export class PostgresStore implements Store<PostgresTx> {
   readonly operations: PostgresOperations
   readonly recovery: RecoveryStore
 
-  constructor(pool: Pool, ownsPool: boolean, settings: PostgresSettings) {
+  /** `starts`: what serves requests checks its rights and its keys; what only looks and decides needs the tables alone. */
+  constructor(
+    pool: Pool,
+    ownsPool: boolean,
+    settings: PostgresSettings,
+    starts: 'to_serve' | 'to_look' = 'to_serve',
+  ) {
+    this.#starts = starts
     this.#pool = pool
     this.#ownsPool = ownsPool
     this.#settings = settings
@@ -81,6 +89,7 @@ export class PostgresStore implements Store<PostgresTx> {
   async start(keys: KeyIds): Promise<void> {
     try {
       await this.#startSchema()
+      if (this.#starts === 'to_look') return
       await checkRights(this.#connections, this.#statements)
       await checkKeys(this.#connections, this.#statements, keys)
     } catch (error) {
