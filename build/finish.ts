@@ -1,7 +1,7 @@
 /**
  * The last step of `npm run build`: what tsc leaves open after it has written dist/esm and dist/cjs.
  */
-import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -15,6 +15,9 @@ const embedded = join(DIST, 'cjs', 'store', 'embedded')
 for (const ending of ['js', 'd.ts']) {
   renameSync(join(embedded, `here.cjs.${ending}`), join(embedded, `here.${ending}`))
 }
+
+// npm makes the program of the package executable where it is installed; a link to this folder is used as it is.
+chmodSync(join(DIST, 'esm', 'cli', 'bin.js'), 0o755)
 
 // tsc rewrites the endings of imports in code, not in declarations. TypeScript 5 reads both there; other tools do not.
 for (const file of declarations()) {

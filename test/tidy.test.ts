@@ -32,6 +32,7 @@ const CLOCKS_ALLOWED = [
   'src/observe/stopwatch.ts',
   'src/webhooks/clock.ts',
   'src/client/clock.ts',
+  'src/cli/times.ts',
   'src/testing/',
   'src/store/embedded/',
   'src/store/memory/index.ts',

@@ -3,6 +3,7 @@ import { ATTACK_MUTANTS } from './attack-mutants.ts'
 import { BACKGROUND_MUTANTS } from './background-mutants.ts'
 import { BOUNDARY_MUTANTS } from './boundary-mutants.ts'
 import type { FaultyFile } from './build-in.ts'
+import { CLI_MUTANTS } from './cli-mutants.ts'
 import { CLIENT_MUTANTS } from './client-mutants.ts'
 import { COME_BACK_MUTANTS } from './come-back-mutants.ts'
 import { COPIES_MUTANTS } from './copies-mutants.ts'
@@ -304,6 +305,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...WEBHOOK_MUTANTS,
   ...KEY_MUTANTS,
   ...LIMIT_MUTANTS,
+  ...CLI_MUTANTS,
   ...CLIENT_MUTANTS,
   ...COME_BACK_MUTANTS,
   ...HANDLER_MUTANTS,

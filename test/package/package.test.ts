@@ -119,6 +119,31 @@ describe('a bundle', () => {
   })
 })
 
+describe('the command line', () => {
+  const program = (format: 'esm' | 'cjs') => {
+    const folder = join(installed.folder, 'node_modules', 'onlyonce')
+    const { bin, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    return { file: join(folder, bin.onlyonce.replace('/esm/', `/${format}/`)), version }
+  }
+
+  test.each(['esm', 'cjs'] as const)(
+    'runs as it is packed, from the build in %s',
+    { timeout: TIME },
+    async (format) => {
+      const { file, version } = program(format)
+      expect(readFileSync(file, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
+      const said = await run(process.execPath, [file, '--version'], { cwd: installed.folder, timeout: TIME })
+      expect(said.stdout).toBe(`${version}\n`)
+      const stuck = await run(process.execPath, [file, 'stuck', '--json'], {
+        cwd: installed.folder,
+        env,
+        timeout: TIME,
+      })
+      expect(JSON.parse(stuck.stdout)).toMatchObject({ parked: { count: 0 } })
+    },
+  )
+})
+
 describe('the client', () => {
   test('is there as ESM and as CommonJS, and each knows what the other has made', {
     timeout: TIME,

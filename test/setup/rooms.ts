@@ -28,6 +28,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Doors of rooms whose own index is for the inside.
   entries: [...INSIDE, 'onlyonce', 'http'],
   testing: [...INSIDE, 'onlyonce', 'http', 'http/adapters', ...BESIDE, 'index'],
+  cli: [...INSIDE, 'onlyonce', 'webhooks', ...BESIDE],
   // Loaded by browsers: nothing of the server.
   client: [],
   react: ['client'],

@@ -1,0 +1,4 @@
+import { inject } from 'vitest'
+import { testCommands } from './commands.ts'
+
+testCommands(() => inject('adminUrl'))
