@@ -104,8 +104,8 @@ export async function planMigrations(on: Pool | Queryable, schema: string): Prom
       const pending = pendingOf(shippedMigrations(), ledger)
       return { schemaThere: rows.length > 0, applied: ledger.map(({ name }) => name), pending }
     })
-  } catch (error) {
-    throw startTrouble(error)
+  } catch (trouble) {
+    throw startTrouble(trouble)
   }
 }
 
