@@ -185,11 +185,11 @@ function nextOfParked({ kind, decided }: Parked, { inDoubt }: Facts): string {
   if (kind !== 'operation')
     return `${DECIDE}${decided ? '' : ' Until then the late reply of its owner still counts.'}`
   if (inDoubt === null) return `${DECIDE} unpark lets a worker go on with it.`
-  return `An operator has to decide about the call with the key ${inDoubt.key}. If it happened, pass its result to addEvidence and unpark the record: the operation then goes on behind the call. If it did not happen and never will, resolve with allow_retry: true and earlier_call_is_void: true.`
+  return `An operator has to decide about the call with the key ${inDoubt.key}. If it happened, pass its result to addEvidence and unpark the record: the operation then goes on behind the call. If it did not happen and never will, resolve with allowRetry: true and earlierCallIsVoid: true.`
 }
 
 const DECIDE =
-  'An operator has to decide: resolve with the reply if it happened, or with allow_retry: true if it is proved that it did not.'
+  'An operator has to decide: resolve with the reply if it happened, or with allowRetry: true if it is proved that it did not.'
 
 function when(time: number, now: number): string {
   return time <= now ? 'now' : `in ${seconds(time - now)}`

@@ -42,6 +42,7 @@ export class OperationRun<Tx> implements Pick<Op, 'transaction' | 'call' | 'undo
   #inStep = false
   #over = false
   #maybeSent: boolean
+  #maybeOvertaken = true
   #failed: string | null = null
 
   constructor(hold: Hold<Tx>, steps: Steps, notNow: (status: number) => boolean) {
@@ -55,7 +56,8 @@ export class OperationRun<Tx> implements Pick<Op, 'transaction' | 'call' | 'undo
 
   /** An earlier attempt may have made a call of which this one has learned nothing. */
   get unproved(): boolean {
-    return this.#maybeSent && this.#steps.untouched
+    if (this.#steps.untouched) return this.#maybeSent
+    return this.#maybeOvertaken && this.#steps.overtaken
   }
 
   async run({ run }: Operation<unknown, unknown>, input: unknown): Promise<RunEnd> {
@@ -156,13 +158,18 @@ export class OperationRun<Tx> implements Pick<Op, 'transaction' | 'call' | 'undo
     if (this.#steps.undoing !== null) throw this.#stop({ why: 'undo' })
     this.#refusePassingBy(name, kind)
     // No attempt came past this step without leaving it durable.
-    if (kind === 'atomic') this.#maybeSent = false
+    if (kind === 'atomic') this.#provedUnsent()
     this.#inStep = true
     try {
       return await run()
     } finally {
       this.#inStep = false
     }
+  }
+
+  #provedUnsent(): void {
+    if (this.#steps.untouched) this.#maybeSent = false
+    else this.#maybeOvertaken = false
   }
 
   /** An attempt that goes on behind a call in doubt would leave it in doubt for ever, or make it twice. */
@@ -245,7 +252,7 @@ export class OperationRun<Tx> implements Pick<Op, 'transaction' | 'call' | 'undo
     const end = await this.#guarded(() => callForeign(step, site))
     if (end.end === 'result') return this.#took(name, kind, end.value, site.key)
     if (end.end === 'not_executed') {
-      this.#maybeSent = false
+      this.#provedUnsent()
       this.#hold.proved()
     }
     if (end.end === 'void_happened' && end.made !== null) this.#took(name, kind, end.made.value, site.key)

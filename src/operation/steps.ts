@@ -6,6 +6,9 @@ import type { Points } from '../store/operations.ts'
 
 export type StepKind = 'atomic' | 'foreign' | 'undoing' | 'undo_atomic' | 'undo_foreign'
 
+/** Stands in the place of a result that an operator has discarded. */
+const DISCARDED = 'discarded'
+
 /** A step with its result, as JSON; an empty text stands for undefined. */
 export interface Entry {
   readonly name: string
@@ -24,11 +27,13 @@ export class Steps {
   #position = 0
   #at: string | null = null
   readonly #given: number
+  readonly #discarded: boolean
   #durable: number
   readonly #names = new Set<string>()
 
-  constructor(entries: readonly Entry[]) {
+  constructor(entries: readonly Entry[], discarded = false) {
     this.#entries = [...entries]
+    this.#discarded = discarded
     this.#given = entries.length
     this.#durable = entries.length
     const undoAt = entries.findIndex(({ kind }) => kind === 'undoing')
@@ -37,13 +42,15 @@ export class Steps {
 
   static read(bytes: Buffer | null): Steps {
     if (bytes === null) return new Steps([])
-    const stored = JSON.parse(bytes.toString('utf8')) as [string, StepKind, unknown?][]
+    const stored = JSON.parse(bytes.toString('utf8')) as [string, StepKind | typeof DISCARDED, unknown?][]
+    const kept = stored.filter((entry): entry is [string, StepKind, unknown?] => entry[1] !== DISCARDED)
     return new Steps(
-      stored.map(([name, kind, ...result]) => ({
+      kept.map(([name, kind, ...result]) => ({
         name,
         kind,
         text: result.length === 0 ? '' : JSON.stringify(result[0]),
       })),
+      kept.length < stored.length,
     )
   }
 
@@ -77,6 +84,14 @@ export class Steps {
   /** Nothing was added yet: an earlier attempt may have gone on from here, and made the very call that comes next. */
   get untouched(): boolean {
     return this.#entries.length === this.#given
+  }
+
+  /**
+   * An operator has discarded the result behind the last entry, and only the call of that step was added since. An owner may have gone on with
+   * what was discarded, and made the call that comes next.
+   */
+  get overtaken(): boolean {
+    return this.#discarded && this.#entries.length === this.#given + 1
   }
 
   /** Whether anything was done outside of the database. */
@@ -135,6 +150,19 @@ export class Steps {
 
   committed(): void {
     this.#durable = this.#entries.length
+  }
+
+  /**
+   * All but the last step, and that step itself. Its place is marked: a version that does not know the mark finds another step there, and does not
+   * go on. The next commit of an owner removes the mark.
+   */
+  withoutLast(): { readonly points: Points; readonly discarded: Entry } {
+    const discarded = this.#entries.at(-1)!
+    const kept = this.#entries.slice(0, -1)
+    const mark = JSON.stringify([discarded.name, DISCARDED])
+    const bytes = Buffer.from(`[${[...kept.map(entryText), mark].join(',')}]`, 'utf8')
+    const last = kept.at(-1)?.name ?? ''
+    return { points: { count: kept.length, last, progress: { bytes, sealedBy: null } }, discarded }
   }
 
   /** What a commit makes durable: all that is here, and one more. */

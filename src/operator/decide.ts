@@ -81,9 +81,9 @@ function callInDoubt({ record, waitsFor, voidCalls }: SeenWithin): string {
 }
 
 const NO_CALL =
-  'No call of it is in doubt, so none can be void: the results of its calls are durable, or it does not know which call it is. A look finds that out anew: unpark it. Where it is parked again without a call in doubt (in_doubt of show is null), its code has to be repaired, or it is settled with a reply.'
-const NO_OPERATION =
-  'It is no operation, so it has no call that could be void. Settle it with a reply, or with allowRetry alone.'
+  'No call of it is in doubt, so none can be void: the results of its calls are durable, or it does not know which call it is. A look finds that out anew: unpark it. Where it is parked again without a call in doubt (inDoubt of show is null), its code has to be repaired, or it is settled with a reply.'
+export const NO_OPERATION =
+  'It is no operation, so it has no calls. Settle it with a reply, or with allowRetry alone.'
 
 /** Null where it is not retryable: others may have done something, or may be about to. */
 export function givingUpStep(seen: Seen | null, given: GivingUp, retentionMs: number): Step | null {
@@ -106,10 +106,10 @@ export function unparkingStep(seen: Seen | null): Step {
   return { from, to: unpark(from, seen!.now), retentionMs: null, action: 'unpark' }
 }
 
-type Open = Unknown | Parked | InProgress
+export type Open = Unknown | Parked | InProgress
 
 /** What is in progress is its owner's until the lease is over; then no other need come first. */
-function decidable(seen: Seen | null, states: readonly State[]): Open {
+export function decidable(seen: Seen | null, states: readonly State[]): Open {
   const record = seen?.record ?? null
   const owned = record?.state === 'in_progress' && record.leaseUntil > seen!.now
   if (record !== null && states.includes(record.state) && !owned) return record as Open

@@ -3,6 +3,7 @@
 import { OnlyonceError } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
 import { type OptionNames, refuseUnknown } from '../core/options.ts'
+import { checkName } from '../key/index.ts'
 import { signatureOf } from '../key/signature.ts'
 import type { Onlyonce, ProtectedCall } from '../onlyonce/door.ts'
 import type { Engine } from '../onlyonce/engine.ts'
@@ -26,6 +27,7 @@ import {
   type Step,
   unparkingStep,
 } from './decide.ts'
+import { type Discarded, type Discarding, discardStep } from './discard.ts'
 import { cursorOf, type ListOptions, listRequestOf, type Page } from './list.ts'
 import { resultsOf, type ShownResults } from './results.ts'
 
@@ -34,6 +36,7 @@ export type { GivenReply } from '../protect/given-reply.ts'
 export type { Attempt, AttemptOutcome, Failure, State, StuckCount } from '../record/index.ts'
 export type { AuditEntry, RecordSummary } from '../store/decisions.ts'
 export type { GivenUp, GivingUp, Resolution, Signature } from './decide.ts'
+export type { Discarded, Discarding, ShownDiscarded } from './discard.ts'
 export type { ListOptions, Page } from './list.ts'
 export type { ShownEvidence, ShownResults, ShownStep } from './results.ts'
 
@@ -96,6 +99,18 @@ export interface Operator {
    */
   giveUp(id: Id, given: GivingUp): Promise<GivenUp>
 
+  /**
+   * Says that the last durable step of an unfinished operation, a call, holds a wrong result: `find` matched another charge, for example. The
+   * record is parked with that call in doubt again, and what was told about the call counts no more. Then tell the right result with
+   * `addEvidence` and unpark the record, or decide as about any call in doubt. Refused where another step or call follows.
+   *
+   * @example
+   * const { key } = await operator(once).discardResult(id, { by: 'ann', why: 'ch_7 is of another order', step: 'charged' })
+   * await addEvidence(once, { account, key, result: { id: 'ch_8' }, by: 'ann', why: 'seen at the gateway' })
+   * await operator(once).unpark(id, { by: 'ann', why: 'ch_8 is told' })
+   */
+  discardResult(id: Id, discarding: Discarding): Promise<Discarded>
+
   /** No more automatic attempts to find out what became of an unknown record. */
   park(id: Id, signature: Signature): Promise<void>
 
@@ -103,6 +118,7 @@ export interface Operator {
   unpark(id: Id, signature: Signature): Promise<void>
 }
 
+const DISCARDING: OptionNames<Discarding> = { by: true, why: true, fence: true, step: true }
 const SIGNATURE: OptionNames<Signature> = { by: true, why: true, fence: true, tx: true }
 const GIVING_UP: OptionNames<GivingUp> = { ...SIGNATURE, reply: true, retentionMs: true }
 const RESOLUTION: OptionNames<Resolution> = {
@@ -209,6 +225,29 @@ class Desk<Tx> implements Operator {
         if (!changed || given.fence !== undefined || looks >= LIMITS.claimLooksMax) throw error
       }
     }
+  }
+
+  async discardResult(id: Id, discarding: Discarding): Promise<Discarded> {
+    refuseUnknown('operator.discardResult()', discarding ?? {}, DISCARDING)
+    const checked = this.#engine.requests.idToLookAt(id)
+    const signed = signatureOf(discarding ?? {})
+    const step = checkName(discarding.step, 'option_invalid')
+    this.#engine.refuseWhenClosing()
+    return await orMissingRight(() => this.#discard(checked, { ...signed, step })).catch(throwWithoutRequest)
+  }
+
+  async #discard(id: RecordId, given: Discarding): Promise<Discarded> {
+    await this.#engine.start()
+    const { store: operations } = this.#engine.durable
+    const [seen, summary] = await Promise.all([this.#engine.store.look(id), this.#store.summary(id)])
+    if (given.fence !== undefined && seen !== null && seen.record.fence !== given.fence) {
+      throw new OnlyonceError('record_changed')
+    }
+    const progress = summary?.version == null ? null : await operations.progress(id)
+    const request = discardStep(seen, summary, progress?.bytes ?? null, given)
+    const { by, why } = given
+    if (!(await operations.discard({ ...request, by, why }))) throw new OnlyonceError('record_changed')
+    return { step: request.step, key: request.callKey }
   }
 
   async park(id: Id, signature: Signature): Promise<void> {

@@ -2,6 +2,7 @@ import { derivedKey } from '../key/index.ts'
 import { resultOf, type StepKind, Steps } from '../operation/steps.ts'
 import type { RecordSummary } from '../store/decisions.ts'
 import type { OperationStore } from '../store/operations.ts'
+import { readDiscarded, type ShownDiscarded } from './discard.ts'
 
 /** A step of an unfinished operation that is durable, and its result. */
 export interface ShownStep {
@@ -22,6 +23,8 @@ export interface ShownEvidence {
 export interface ShownResults {
   readonly steps: readonly ShownStep[]
   readonly evidence: readonly ShownEvidence[]
+  /** What operators have discarded, also of an operation that is finished. */
+  readonly discarded: readonly ShownDiscarded[]
 }
 
 /** Opened with the keys of this process, as a reply is. */
@@ -36,7 +39,19 @@ export async function resultsOf<Tx>(store: OperationStore<Tx>, record: RecordSum
     evidence.push({ key, receivedAt, result: JSON.parse(told.bytes.toString('utf8')) })
   }
   const steps = entries.map((entry) => ({ name: entry.name, kind: entry.kind, result: resultOf(entry) }))
-  return { steps, evidence }
+  return { steps, evidence, discarded: await discardedOf(store, record) }
+}
+
+async function discardedOf<Tx>(
+  store: OperationStore<Tx>,
+  record: RecordSummary,
+): Promise<readonly ShownDiscarded[]> {
+  const found = await store.discarded(record)
+  return found.map(({ seq, callKey: key, bytes }) =>
+    bytes === null
+      ? { seq, key, step: null, result: undefined, readable: false }
+      : { seq, key, ...readDiscarded(bytes), readable: true },
+  )
 }
 
 /** The calls that are known by their keys: the one in doubt, those that are void, and those that have a result. */

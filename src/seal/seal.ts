@@ -18,7 +18,7 @@ const TAG_BYTES = 16
  * const place: SealedPlace = { kind: 'input', id, beside: [] }
  */
 export interface SealedPlace {
-  readonly kind: 'reply' | 'input' | 'progress' | 'evidence' | 'webhook_secret'
+  readonly kind: 'reply' | 'input' | 'progress' | 'evidence' | 'discarded' | 'webhook_secret'
   readonly id: RecordId
   /** What stands beside the bytes in the clear and must not be changed either. */
   readonly beside: readonly number[]

@@ -68,8 +68,11 @@ export interface Listed {
 /** `voidCall`: a retry is allowed too, and its call gets a new key, because the earlier one is void. */
 export type DecisionAction = 'resolve' | 'give_up' | 'allow_retry' | 'void_call' | 'park' | 'unpark'
 
-/** `add_evidence`: a person has told what became of a call. It changes no state by itself. */
-export type AuditAction = DecisionAction | 'add_evidence'
+/**
+ * `add_evidence`: a person has told what became of a call. It changes no state by itself. `discard_result`: an operator says that the result of a call
+ * is wrong, so that its call is in doubt again.
+ */
+export type AuditAction = DecisionAction | 'add_evidence' | 'discard_result'
 
 /** One decision of an operator, or what one has told, as it is kept. It outlives the record. */
 export interface AuditEntry {
@@ -81,7 +84,7 @@ export interface AuditEntry {
   readonly from: State
   readonly to: State
   readonly fence: number
-  /** The key of the call that was declared void, or that evidence was told about; null for every other decision. */
+  /** The key of the call that was declared void, that evidence was told about, or whose result was discarded; null for every other decision. */
   readonly callKey: string | null
 }
 

@@ -195,6 +195,37 @@ export interface OperationStore<Tx> {
   evidence(id: RecordId, callKey: string): Promise<ToldEvidence | null>
   /** What was told then is not evidence any more: it is not read again, and the next word takes its place. */
   refuseEvidence(id: RecordId, callKey: string, receivedAt: string): Promise<void>
+  /** All of it and its entry in the audit, or nothing. False when the record is not any more what was seen of it, or a call that follows is in doubt. */
+  discard(request: DiscardRequest): Promise<boolean>
+  /** What operators have discarded of a record, the oldest first; at most the newest hundred. */
+  discarded(id: RecordId): Promise<readonly DiscardedResult[]>
+}
+
+/** The result of the last durable step, a call, is discarded: the record is parked, with that call in doubt again. */
+export interface DiscardRequest extends Signed {
+  readonly id: RecordId
+  /** As it was seen. One in progress only after its lease, which the store asks once more. */
+  readonly seen: {
+    readonly fence: number
+    readonly attemptId: string
+    readonly state: State
+    readonly count: number
+  }
+  /** What stays durable. */
+  readonly points: Points
+  readonly step: string
+  /** The key of the call that is in doubt again. What was told about it counts no more. */
+  readonly callKey: string
+  readonly failure: Failure
+  readonly discarded: Sealed
+}
+
+/** A result that was discarded; null in place of bytes that this process cannot open. */
+export interface DiscardedResult {
+  readonly seq: number
+  readonly callKey: string
+  readonly bytes: Buffer | null
+  readonly sealedBy: string | null
 }
 
 /** The person who tells evidence, and why. */

@@ -1,7 +1,14 @@
 import type { RecordId } from '../record/index.ts'
 import type { Seal, Sealed, SealedPlace } from '../seal/index.ts'
 import type { Owned, TransactionEnd } from './contract.ts'
-import type { Beginning, OperationHead, OperationStore, Resumed, Written } from './operations.ts'
+import type {
+  Beginning,
+  DiscardedResult,
+  OperationHead,
+  OperationStore,
+  Resumed,
+  Written,
+} from './operations.ts'
 
 /** Operations with inputs, results, replies and evidence sealed on their way in, and opened on their way out. */
 export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): OperationStore<Tx> {
@@ -51,6 +58,15 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
     }
   }
 
+  /** The audit outlives every key: what cannot be opened any more keeps no one from the rest. */
+  const openingOrNull = (id: RecordId, { bytes, sealedBy }: DiscardedResult): Buffer | null => {
+    try {
+      return bytes === null ? null : opening('discarded', id, { bytes, sealedBy }).bytes
+    } catch {
+      return null
+    }
+  }
+
   return {
     begin: (beginning, bounds, work, crashPoint) =>
       sealing(beginning.id, work, (sealed) =>
@@ -86,6 +102,18 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
       return { ...opening('evidence', evidenceId(id.account, callKey), found), receivedAt }
     },
     refuseEvidence: (id, callKey, receivedAt) => inner.refuseEvidence(id, callKey, receivedAt),
+    discard: (request) => {
+      const { id, points, discarded } = request
+      return inner.discard({
+        ...request,
+        points: { ...points, progress: closing('progress', id, points.progress) },
+        discarded: closing('discarded', id, discarded),
+      })
+    },
+    async discarded(id) {
+      const found = await inner.discarded(id)
+      return found.map((one) => ({ ...one, bytes: openingOrNull(id, one), sealedBy: null }))
+    },
   }
 }
 

@@ -43,7 +43,7 @@ export interface EvidenceTold {
  *
  * @example
  * const { accepted, why } = await addEvidence(once, { account, key: event.metadata.key, result: { id: event.charge.id } })
- * await addEvidence(once, { account, key: in_doubt.key, result: { id: 'ch_42' }, by: 'ann', why: 'seen at the gateway' })
+ * await addEvidence(once, { account, key: inDoubt.key, result: { id: 'ch_42' }, by: 'ann', why: 'seen at the gateway' })
  */
 export async function addEvidence<Tx>(once: Onlyonce<Tx>, evidence: Evidence): Promise<EvidenceTold> {
   refuseUnknown('addEvidence()', evidence, NAMES)

@@ -12,6 +12,6 @@ it.each([
   const failure = { code: 'c', message: 'm' }
   const record = { state: 'parked', kind, decided: false, failure, fence: 1 } as never
   const { next } = tell(record, { ...facts, inDoubt: doubt }, 1)
-  expect(next).toMatch(/allow_retry: true/)
+  expect(next).toMatch(/allowRetry: true/)
   expect(next).toMatch(/resolve with the reply|addEvidence/)
 })

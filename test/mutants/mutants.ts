@@ -9,6 +9,7 @@ import { COME_BACK_MUTANTS } from './come-back-mutants.ts'
 import { COPIES_MUTANTS } from './copies-mutants.ts'
 import { CRASH_MUTANTS } from './crash-mutants.ts'
 import { DECISION_MUTANTS } from './decision-mutants.ts'
+import { DISCARD_MUTANTS } from './discard-mutants.ts'
 import { DOUBT_KEPT_MUTANTS } from './doubt-kept-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { INVALID_MUTANTS } from './invalid-mutants.ts'
@@ -302,6 +303,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...PAYMENT_MUTANTS,
   ...DOUBT_KEPT_MUTANTS,
   ...DECISION_MUTANTS,
+  ...DISCARD_MUTANTS,
   ...WEBHOOK_MUTANTS,
   ...KEY_MUTANTS,
   ...LIMIT_MUTANTS,

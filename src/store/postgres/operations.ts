@@ -6,6 +6,8 @@ import type { CrashPoint, Owned, TransactionEnd } from '../contract.ts'
 import type {
   Beginning,
   Claimed,
+  DiscardedResult,
+  DiscardRequest,
   EvidenceEnd,
   Known,
   NextLook,
@@ -21,6 +23,7 @@ import type {
 } from '../operations.ts'
 import { classify } from './classify.ts'
 import type { Connections } from './connections.ts'
+import { discardResult, readDiscarded } from './discard.ts'
 import { addEvidence, readEvidence } from './evidence.ts'
 import { type Bound, bind, type Row, type Statement } from './flush.ts'
 import type { Value } from './messages.ts'
@@ -193,6 +196,14 @@ export class PostgresOperations implements OperationStore<PostgresTx> {
 
   async refuseEvidence({ account }: RecordId, callKey: string, receivedAt: string): Promise<void> {
     await this.#connections.run(bind(this.#statements.refuseEvidence, account, callKey, receivedAt))
+  }
+
+  discard(request: DiscardRequest): Promise<boolean> {
+    return discardResult(this.#connections, this.#statements, request)
+  }
+
+  discarded(id: RecordId): Promise<readonly DiscardedResult[]> {
+    return readDiscarded(this.#connections, this.#statements, id)
   }
 
   #transact(

@@ -2,6 +2,7 @@ import { LIMITS } from '../../core/limits.ts'
 import { type Statement, statement } from './flush.ts'
 import * as claim from './sql/claim.ts'
 import * as decisions from './sql/decisions.ts'
+import * as discard from './sql/discard.ts'
 import * as evidence from './sql/evidence.ts'
 import * as finish from './sql/finish.ts'
 import * as group from './sql/group.ts'
@@ -72,6 +73,8 @@ function texts(schema: string) {
     listOfKey: decisions.listOfKey(schema),
     lookAudit: decisions.lookAudit(schema),
     decide: decisions.decide(schema),
+    discardResult: discard.discardResult(schema),
+    lookDiscarded: discard.lookDiscarded(schema),
     insertLock: locks.insertLock(schema),
     takeLock: locks.takeLock(schema),
     lookLock: locks.lookLock(schema),
