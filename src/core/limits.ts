@@ -143,6 +143,10 @@ export const LIMITS = {
   stuckAfterMs: 3_600_000,
   /** A store that is away fails every call: how often that is told anew. */
   storeAwayAgainMs: 30_000,
+  /** A store that did not fail for so long was well: the next failure is a new outage, and is told at once. */
+  storeSteadyMs: 10_000,
+  /** A store that failed shortly before is away again when it gives no answer for so long. */
+  storeAwaySureMs: 1_000,
   /** How often stuck records are counted, where anybody observes. */
   stuckCheckEveryMs: 60_000,
   /** A timer of Node.js that is set to more than this fires at once. */

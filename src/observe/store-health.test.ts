@@ -43,6 +43,38 @@ it('tells a store that fails now and then as seldom', () => {
   ])
 })
 
+it('tells each outage when it begins, also shortly after the last line', () => {
+  const { heard, clock, health } = watch()
+  health.failed(trouble)
+  health.answered()
+  clock.ms += LIMITS.storeSteadyMs
+  for (let count = 0; count < 100; count += 1) health.failed({ ...trouble, reason: 'silent' })
+  expect(heard.signals.slice(2)).toEqual([
+    { signal: 'store_away', ...trouble, reason: 'silent', failures: 1, awayMs: 0 },
+  ])
+  clock.ms += LIMITS.storeAwayAgainMs
+  health.failed(trouble)
+  expect(heard.of('store_away')).toHaveLength(3)
+})
+
+it('tells an outage that begins while it was not well yet when no answer comes for a moment', () => {
+  const { heard, clock, health } = watch()
+  health.failed(trouble)
+  health.answered()
+  clock.ms += 500
+  health.failed(trouble)
+  clock.ms += LIMITS.storeAwaySureMs - 1
+  health.failed(trouble)
+  expect(heard.of('store_away')).toHaveLength(1)
+  clock.ms += 1
+  for (let count = 0; count < 100; count += 1) health.failed(trouble)
+  expect(heard.signals.slice(2)).toEqual([
+    { signal: 'store_away', ...trouble, failures: 3, awayMs: LIMITS.storeAwaySureMs },
+  ])
+  health.answered()
+  expect(heard.signals.slice(3)).toEqual([{ signal: 'store_back', failures: 102, awayMs: 1_000 }])
+})
+
 it('logs what fails because of it at debug, and a worker whose store is another one as ever', () => {
   const lines: string[] = []
   const at = (level: string) => (fields: object) =>

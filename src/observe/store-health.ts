@@ -9,8 +9,9 @@ interface Trouble {
 }
 
 /**
- * Whether the store can be used, as its answers tell. A store that is away fails every call and every batch of a worker, so it is told when
- * it goes away, again only after a while, and when it is back. A store that fails now and then is told as seldom.
+ * Whether the store can be used, as its answers tell. A store that is away fails every call and every batch of a worker, so an outage is told when
+ * it begins, again only after a while, and when it is over. A store that fails now and then has no outage at each failure: a failure soon after
+ * another one is told as seldom as one that goes on, unless no answer comes for a moment.
  */
 export class StoreHealth {
   readonly #observers: Observers
@@ -19,6 +20,9 @@ export class StoreHealth {
   #failures = 0
   #told = false
   #quietUntilMs = Number.NEGATIVE_INFINITY
+  #failedAtMs = Number.NEGATIVE_INFINITY
+  /** The present outage began after a time without any failure. */
+  #fresh = false
 
   constructor(observers: Observers, now: () => number = monotonicMs) {
     this.#observers = observers
@@ -27,13 +31,21 @@ export class StoreHealth {
 
   failed(trouble: Trouble): void {
     const nowMs = this.#now()
-    this.#awaySinceMs ??= nowMs
+    if (this.#awaySinceMs === null) {
+      this.#awaySinceMs = nowMs
+      this.#fresh = nowMs - this.#failedAtMs >= LIMITS.storeSteadyMs
+    }
+    this.#failedAtMs = nowMs
     this.#failures += 1
-    if (nowMs < this.#quietUntilMs) return
+    if (nowMs < this.#quietUntilMs && !this.#isUntold(nowMs - this.#awaySinceMs)) return
     this.#quietUntilMs = nowMs + LIMITS.storeAwayAgainMs
     this.#told = true
     const awayMs = nowMs - this.#awaySinceMs
     this.#observers.emit({ signal: 'store_away', ...trouble, failures: this.#failures, awayMs })
+  }
+
+  #isUntold(awayMs: number): boolean {
+    return !this.#told && (this.#fresh || awayMs >= LIMITS.storeAwaySureMs)
   }
 
   answered(): void {

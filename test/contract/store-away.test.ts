@@ -64,8 +64,11 @@ test('a server that accepts connections and never answers is silent from the sta
   proxy.setFault({ kind: 'black_hole' })
   const heard = makeRecorder()
   const once = shop.open({ pool, store: BOUNDS, observe: heard })
-  await settleWithin(SOON_MS, catchError(once.start()))
-  expect(heard.of('store_away')).toMatchObject([{ reason: 'silent' }])
+  const error = await settleWithin(SOON_MS, catchError(once.start()))
+  // The pool is not too small: no other code holds the connection that this caller waits for.
+  expect(error).toMatchObject({ code: 'store_unavailable' })
+  expect(error.message).toContain('The database did not answer in time')
+  expect(heard.of('store_away')).toMatchObject([{ code: 'store_unavailable', reason: 'silent' }])
 })
 
 test('the background loop finds a silent database without a request, and does not tell it again', async () => {
@@ -103,13 +106,17 @@ test.each([
   expect(heard.of('store_error').every((error) => error.reason !== null)).toBe(true)
 })
 
-test('a pool whose connections other code holds is no silent database', async () => {
-  const pool = shop.database.pool({ max: 2 })
+test.each([
+  ['of the store', {}],
+  ['of the pool itself', { connectionTimeoutMillis: 1_000 }],
+])('a pool whose connections other code holds is no silent database, by the bound %s', async (_, bound) => {
+  const pool = shop.database.pool({ max: 2, ...bound })
   const heard = makeRecorder()
   const once = shop.open({ pool, store: BOUNDS, observe: heard, deadlineMs: 500 })
   await once.start()
   const held = await Promise.all([pool.connect(), pool.connect()])
-  await settleWithin(SOON_MS, catchError(once.transaction(makeCall(), async () => 1)))
+  const error = await settleWithin(SOON_MS, catchError(once.transaction(makeCall(), async () => 1)))
   for (const client of held) client.release()
+  expect(error).toMatchObject({ code: 'pool_exhausted' })
   expect(heard.of('store_away')).toMatchObject([{ code: 'pool_exhausted', reason: 'pool_exhausted' }])
 })

@@ -11,8 +11,49 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
   {
     name: 'observe: tell each failure of a store that is away',
     file: 'src/observe/store-health.ts',
-    edits: [{ from: `if (nowMs < this.#quietUntilMs) return`, to: `` }],
+    edits: [
+      {
+        from: `if (nowMs < this.#quietUntilMs && !this.#isUntold(nowMs - this.#awaySinceMs)) return`,
+        to: ``,
+      },
+    ],
     tests: ['test/contract/store-away.test.ts'],
+  },
+  {
+    name: 'observe: tell an outage late that follows another one',
+    file: 'src/observe/store-health.ts',
+    edits: [{ from: `this.#fresh || awayMs`, to: `awayMs` }],
+    tests: ['src/observe/store-health.test.ts'],
+  },
+  {
+    name: 'observe: tell an outage late that begins while the store was not well yet',
+    file: 'src/observe/store-health.ts',
+    edits: [{ from: `this.#fresh || awayMs >= LIMITS.storeAwaySureMs`, to: `this.#fresh` }],
+    tests: ['src/observe/store-health.test.ts'],
+  },
+  {
+    name: 'observe: take a store that fails now and then for one outage after the other',
+    file: 'src/observe/store-health.ts',
+    edits: [{ from: `>= LIMITS.storeSteadyMs`, to: `>= 0` }],
+    tests: ['src/observe/store-health.test.ts'],
+  },
+  {
+    name: 'observe: take a server that lets no connection in for a pool that is too small',
+    file: 'src/store/postgres/connections.ts',
+    edits: [
+      {
+        from: `opens ? unavailable(noAnswer()) : new OnlyonceError('pool_exhausted')`,
+        to: `new OnlyonceError('pool_exhausted', opens ? { cause: noAnswer() } : {})`,
+      },
+    ],
+    tests: ['test/contract/store-away.test.ts'],
+  },
+  {
+    name: 'observe: take a pool that waited in vain for a database that is away',
+    file: 'src/store/postgres/connections.ts',
+    edits: [{ from: `            waitedInVain(error) ? new`, to: `            error === null ? new` }],
+    tests: ['test/contract/store-away.test.ts'],
+    only: 'of the pool itself',
   },
   {
     name: 'observe: do not tell that the store is back',

@@ -1,15 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import {
-  addEvidence,
-  type CallStep,
-  type Discarding,
-  derivedKey,
-  type Op,
-  operation,
-  operator,
-  reconciler,
-  reply,
-} from '../../src/index.ts'
+import { type CallStep, type Op, operation, reply } from '../../src/index.ts'
+import { derivedKey } from '../../src/key/index.ts'
+import { type Discarding, operator } from '../../src/operator/index.ts'
+import { addEvidence, reconciler } from '../../src/workers/index.ts'
 import {
   catchError,
   leaveEffect,

@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from 'pg'
 import { OnlyonceError } from '../../core/errors.ts'
 import { LIMITS } from '../../core/limits.ts'
 import { Deadline } from '../../core/retry.ts'
+import { memberOf } from '../../core/thrown.ts'
 import { cannotNow, classify, isBroken } from './classify.ts'
 import { type Bound, bind, type FlushResult, flush, statement } from './flush.ts'
 import { Habits } from './habits.ts'
@@ -196,13 +197,15 @@ export class Connections {
           ? undefined
           : setTimeout(() => {
               waiting = false
-              reject(new OnlyonceError('pool_exhausted', opens ? { cause: noAnswer() } : {}))
+              reject(opens ? unavailable(noAnswer()) : new OnlyonceError('pool_exhausted'))
             }, this.settings.connectionWaitMaxMs)
       this.#pool.connect((error, client) => {
         clearTimeout(timer)
         // The pool's own time-out calls back with an error alone, also after ours: then there is nothing to give back.
         if (client === undefined) {
-          reject(unavailable(error))
+          reject(
+            waitedInVain(error) ? new OnlyonceError('pool_exhausted', { cause: error }) : unavailable(error),
+          )
           return
         }
         listen(client)
@@ -229,6 +232,11 @@ export class Connections {
 }
 
 const OPEN_TRANSACTIONS = 'All connections of the pool were given back with a transaction open on them.'
+
+/** What pg-pool says to a caller that waited for a connection which other code holds. Of a new one it says that its connection was terminated. */
+function waitedInVain(error: unknown): boolean {
+  return /^timeout exceeded when trying/.test(`${memberOf(error, 'message')}`)
+}
 
 /** With a sentence of ours about the cause, where it is known; the driver's own words stay in `cause`. */
 function unavailable(cause: unknown): OnlyonceError {
