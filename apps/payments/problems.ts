@@ -28,6 +28,10 @@ export const PROBLEMS = {
     message:
       'The same payment exists. Look at that one; this key may be sent again if nothing becomes of it.',
   },
+  decision_too_early: {
+    status: 409,
+    message: 'The processor may not show yet what the request has done. Decide after decidable_at.',
+  },
   request_given_up: {
     status: 422,
     message: 'The request was not executed, and others needed what it held. Use a new key for another try.',
@@ -89,6 +93,7 @@ const EXECUTED: Partial<Readonly<Record<ProblemCode, Executed>>> = {
   expectation_failed: 'not_by_this_request',
   headers_too_large: 'not_by_this_request',
   duplicate_intent: 'not_by_this_request',
+  decision_too_early: 'not_by_this_request',
   // The stored outcome of the key: it is final that nothing happened.
   request_given_up: 'no',
   rate_limited: 'not_by_this_request',

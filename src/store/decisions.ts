@@ -36,6 +36,11 @@ export interface RecordSummary extends RecordId {
   /** The step of that call, and when the doubt about it began. See `in_doubt` of `show`, which also knows its generation. */
   readonly waitsStep: string | null
   readonly waitsSince: number | null
+  /**
+   * The last moment at which a call of an unfinished operation may have been sent. A lookup that finds nothing proves nothing before
+   * `visibleWithinMs` have passed since then. Of a retryable operation: that of an attempt which was in doubt before, if any.
+   */
+  readonly sentUntil: number | null
   /** The keys of its calls that operators have declared void, in this order. */
   readonly voidCalls: readonly string[]
   readonly retentionMs: number | null

@@ -4,6 +4,7 @@ const OPS = 'apps/payments/test/api-ops-records.test.ts'
 const TRUTH = 'apps/payments/test/api-ops-truth.test.ts'
 const WORKERS = 'apps/payments/test/payments-workers.test.ts'
 const FOUND = 'apps/payments/payments/found.ts'
+const VISIBLE = 'apps/payments/payments/visible.ts'
 const DECISIONS = 'apps/payments/payments/decisions.ts'
 
 /** Faults in what the payment service makes of the word of an operator: money that is posted twice, or to the wrong payment. */
@@ -131,5 +132,50 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
     ],
     tests: [WORKERS],
     only: 'parks its record with the name',
+  },
+  {
+    name: 'operator: declare not executed what the processor may show yet',
+    file: VISIBLE,
+    edits: [{ from: 'if (leftMs > 0) throw', to: 'if (leftMs > gateway.visibleWithinMs) throw' }],
+    tests: [TRUTH],
+    only: 'no operator can say that a request was not carried out',
+  },
+  {
+    name: 'operator: declare a call void that the processor may show yet',
+    file: DECISIONS,
+    edits: [
+      {
+        from: 'if (given.processor_statement === undefined) await',
+        to: 'if (given.fence !== undefined) await',
+      },
+    ],
+    tests: [TRUTH],
+    only: 'no operator can say that a request was not carried out',
+  },
+  {
+    name: 'operator: take the word that a request may run again for a proof that it was not executed',
+    file: VISIBLE,
+    edits: [{ from: 'allowed?.fence === record?.fence ?', to: 'allowed === null ?' }],
+    tests: [TRUTH],
+    only: 'a written statement of the processor decides',
+  },
+  {
+    name: 'operator: take the statement of a processor against what the processor shows',
+    file: 'apps/payments/payments/shown.ts',
+    edits: [{ from: 'if (shown === undefined) continue', to: 'if (shown === undefined || stated) continue' }],
+    tests: [TRUTH],
+    only: 'a statement does not stand against',
+  },
+  {
+    name: 'operation: forget when the attempt that parks a record has sent a call',
+    file: 'src/store/postgres/sql/operations.ts',
+    edits: [
+      {
+        from: '${SENT_UNTIL}, waits_for = $8, ${WAITS_STEP}, retention_ms',
+        to: 'waits_for = $8, ${WAITS_STEP}, retention_ms',
+      },
+    ],
+    tests: ['test/operations/in-doubt-shown.test.ts'],
+    only: 'until when a call may have been sent',
   },
 ]

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { operation } from '../../src/index.ts'
+import { callRefused, operation } from '../../src/index.ts'
 import { operator } from '../../src/operator/index.ts'
 import { reconciler } from '../../src/workers/index.ts'
 import { openShop, type Shop, waitUntil } from '../contract/shop.ts'
@@ -90,6 +90,37 @@ describe('what operators are shown of a call in doubt', () => {
         generation: null,
       })
     }
+  })
+
+  test('until when a call may have been sent, also by an attempt whose last call was refused', async () => {
+    const answers = [new Error('no answer'), callRefused(new Error('not understood'))]
+    const lost = new Error('no answer')
+    let next: readonly unknown[] = [lost]
+    let calls = 0
+    const pay = operation('payments.sent_until', (op) =>
+      op.call('charged', {
+        call: () => Promise.reject(next[Math.min(calls++, next.length - 1)]),
+        find: async () => ({ status: 'not_found' }),
+      }),
+    )
+    const call = { account: 'acct_1', key: randomUUID(), input: {} }
+    const once = shop.open({ ...LOOKS, operations: [pay] })
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
+    const id = { account: call.account, operation: pay.name, key: call.key }
+    const told = async () => (await operator(once).show(id)).record!.sentUntil!
+    const first = (await rowOf(shop, call.key)).sent_until.getTime()
+    expect(Math.abs((await told()) - first)).toBeLessThanOrEqual(1)
+    const old = `UPDATE onlyonce.records SET sent_until = sent_until - interval '1 hour' WHERE key = $1`
+    await shop.observer.query(old, [call.key])
+    expect(first - (await told())).toBeGreaterThan(3_590_000)
+    next = answers
+    calls = 0
+    await waitUntil('a worker has sent it again', async () => {
+      await reconciler(once).runOnce()
+      return (await rowOf(shop, call.key)).state === 'parked'
+    })
+    expect(calls).toBe(2)
+    expect(await told()).toBeGreaterThan(first - 60_000)
   })
 
   test('what happened, and not what a client is to do about it', async () => {

@@ -136,8 +136,8 @@ const OWN: Readonly<Record<string, readonly Code[]>> = {
   'POST /ops/accounts/:account_id/api-keys/:mode/:key_id/revoke': ['not_found'],
   'POST /ops/accounts/:account_id/payers/forget': ['not_found'],
   'GET /ops/record': KEY_FORM,
-  'POST /ops/record/decisions': ['not_resolvable', 'record_changed', ...KEY_FORM],
-  'POST /ops/record/evidence': ['not_resolvable', 'record_changed', ...KEY_FORM],
+  'POST /ops/record/decisions': ['not_resolvable', 'record_changed', 'decision_too_early', ...KEY_FORM],
+  'POST /ops/record/evidence': ['not_resolvable', 'record_changed', 'decision_too_early', ...KEY_FORM],
 }
 
 export interface RouteKind {

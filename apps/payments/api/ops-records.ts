@@ -3,7 +3,7 @@ import { derivedKey } from 'onlyonce/keys'
 import { operator } from 'onlyonce/operator'
 import { addEvidence } from 'onlyonce/workers'
 import { type Static, Type } from 'typebox'
-import { type Decision, decide, evidenceOf, UNCHECKED } from '../payments/index.ts'
+import { basisOf, type Decision, decide, evidenceOf } from '../payments/index.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
 import { requireOpsToken } from './auth.ts'
@@ -66,6 +66,15 @@ const DecisionBody = Type.Object(
       Type.Literal(true, {
         description:
           'With executed and not_executed: decide also where the processor cannot be asked. For a processor that is away for good; the audit says so. What the processor does say still counts.',
+      }),
+    ),
+    processor_statement: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        pattern: '^(?! *$)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+        description:
+          'With not_executed, and with retry and earlier_call_is_void: where the written statement of the processor is kept, such as its ticket, which says that it has not carried out the request and never will. Decides before decidable_at; the audit keeps it. What the processor does show still counts.',
       }),
     ),
     reply: Type.Optional(
@@ -234,8 +243,15 @@ function readDecision({ reply, ...rest }: Omit<DecisionBody, keyof typeof RECORD
     const detail = 'unchecked goes with the decisions executed and not_executed, and with no other.'
     throw new Refused('invalid_request', { field: 'unchecked', detail })
   }
-  if (rest.unchecked && UNCHECKED.length + rest.why.length > WHY_LENGTH_MAX) {
-    const detail = `With unchecked, why has at most ${WHY_LENGTH_MAX - UNCHECKED.length} characters: "${UNCHECKED}" is put before it.`
+  const stated = rest.processor_statement !== undefined
+  if (stated && rest.decision !== 'not_executed' && !rest.earlier_call_is_void) {
+    const detail =
+      'processor_statement goes with the decision not_executed, and with retry and earlier_call_is_void.'
+    throw new Refused('invalid_request', { field: 'processor_statement', detail })
+  }
+  const basis = basisOf(rest)
+  if (basis.length + rest.why.length > WHY_LENGTH_MAX) {
+    const detail = `Here why has at most ${WHY_LENGTH_MAX - basis.length} characters: "${basis}" is put before it.`
     throw new Refused('invalid_request', { field: 'why', detail })
   }
   if (rest.capture_before !== undefined) readTime('capture_before', rest.capture_before)

@@ -6,12 +6,16 @@ import type pg from 'pg'
 import type { Movement } from '../gateway/index.ts'
 import type { Gateways } from './gateways.ts'
 import { callStepOf } from './told.ts'
+import type { Unanswered } from './visible.ts'
 
 export interface Looking {
   readonly pool: pg.Pool
   readonly gateways: Gateways
   /** The keys of the calls that the request may have made. */
   readonly calls: readonly string[]
+  /** Of those, the ones that operators have declared void. */
+  readonly voidCalls: readonly string[]
+  readonly unanswered: Unanswered
   /** The member of the operator's request that is wrong where the processor says otherwise. */
   readonly field: 'decision' | 'outcome'
 }

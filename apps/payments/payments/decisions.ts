@@ -1,6 +1,6 @@
 /** Decisions of operators about requests, with all that follows from them for payments and the ledger. */
 import { type Onlyonce, OnlyonceError, type Queryable, type RecordId } from 'onlyonce'
-import { type GivenReply, type Operator, operator, type RecordSummary } from 'onlyonce/operator'
+import { type GivenReply, type Operator, operator, type RecordSummary, type Shown } from 'onlyonce/operator'
 import type { PostgresTx } from 'onlyonce/postgres'
 import type pg from 'pg'
 import { inTransaction } from '../database/in-transaction.ts'
@@ -13,6 +13,7 @@ import { givenReply } from './giving-up.ts'
 import { checkNotDone } from './shown.ts'
 import { isTaken, ownerOf } from './taken.ts'
 import { callStepOf, evidenceFor, releaseHeld, settleTold, type Told } from './told.ts'
+import { refuseTooEarly, unansweredOf } from './visible.ts'
 import { settlingOf } from './workers.ts'
 
 interface Doors {
@@ -35,6 +36,7 @@ export type Decision = Signed &
         readonly decision: 'retry'
         /** The call that was in doubt was not carried out and never will be: the next one gets a new key. */
         readonly earlier_call_is_void?: true
+        readonly processor_statement?: string
       }
     | ({
         /** It was found out at the processor that it happened, or that it did not. */
@@ -65,16 +67,13 @@ export async function decide(
     case 'unpark':
       return await desk.unpark(record, signed)
     case 'retry':
-      return await desk.resolve(record, {
-        ...signed,
-        allowRetry: true,
-        ...(given.earlier_call_is_void && { earlierCallIsVoid: true }),
-      })
+      return await allowRetry({ desk, pool, gateways }, record, given)
     default: {
       // The decision is about what was seen here: where the record has gone on since, the operator is told.
-      const decidable = await decidableRecord(desk, pool, record, given)
+      const shown = await desk.show(record)
+      const decidable = await decidableRecord(desk, pool, record, shown, given)
       const seen = { ...signedAs(given), fence: decidable.fence }
-      const looking = { pool, gateways, calls: callKeysOf(record, decidable), field: 'decision' as const }
+      const looking = lookingFor({ pool, gateways }, shown, record, 'decision')
       const told = await toldBy(looking, record, given)
       const settling = settlingOf(once)(record.account)
       const settled = inTransaction(pool, async (tx) => {
@@ -97,6 +96,21 @@ export async function decide(
   }
 }
 
+/** A void call gets another one in its place, under a new key, so the same time has to pass as before `not_executed`. */
+async function allowRetry(
+  { desk, ...doors }: Doors & { readonly desk: Operator },
+  record: RecordId,
+  given: Extract<Decision, { readonly decision: 'retry' }>,
+): Promise<void> {
+  const signed = { ...signedAs(given), ...(given.fence !== undefined && { fence: given.fence }) }
+  if (!given.earlier_call_is_void) return await desk.resolve(record, { ...signed, allowRetry: true })
+  const shown = await desk.show(record)
+  if (given.processor_statement === undefined) await refuseTooEarly(doors, record, unansweredOf(shown))
+  // About what was seen here: an attempt that came since may have sent the call again.
+  const seen = { ...(shown.record !== null && { fence: shown.record.fence }), ...signed }
+  await desk.resolve(record, { ...seen, allowRetry: true, earlierCallIsVoid: true })
+}
+
 /** What the operator says, once the processor has not said otherwise. */
 async function toldBy(
   looking: Looking,
@@ -104,8 +118,21 @@ async function toldBy(
   given: Named & Pick<Decision, 'decision'>,
 ): Promise<Told> {
   if (given.decision === 'executed') return await checkFound(looking, record, given)
-  await checkNotDone(looking, record, given.unchecked === true)
+  const stated = given.processor_statement !== undefined
+  await checkNotDone(looking, record, { unchecked: given.unchecked === true, stated })
   return { executed: false }
+}
+
+/** What is compared with the processor. */
+function lookingFor(doors: Doors, shown: Shown, record: RecordId, field: Looking['field']): Looking {
+  const { record: seen } = shown
+  return {
+    ...doors,
+    calls: seen === null ? [] : callKeysOf(record, seen),
+    voidCalls: seen?.voidCalls ?? [],
+    unanswered: unansweredOf(shown),
+    field,
+  }
 }
 
 /** Where another decision came first, nothing is held any more, or the record is over. */
@@ -126,12 +153,20 @@ function gatewayIdTaken(owner: Awaited<ReturnType<typeof ownerOf>>): Refused {
 }
 
 /** Kept for ever, so that it can be seen which decisions rest on the word of an operator alone. */
-function signedAs({ by, why, unchecked }: Signed & Named): Pick<Signed, 'by' | 'why'> {
-  return { by, why: unchecked ? `${UNCHECKED}${why}` : why }
+function signedAs(given: Signed & Basis): Pick<Signed, 'by' | 'why'> {
+  return { by: given.by, why: `${basisOf(given)}${given.why}` }
 }
 
-/** Before the reason of a decision that was not compared with the processor. */
-export const UNCHECKED = 'Unchecked: '
+interface Basis {
+  readonly unchecked?: true | undefined
+  readonly processor_statement?: string | undefined
+}
+
+/** Stands before the reason of a decision that was not compared with the processor, or that rests on a statement of the processor. */
+export function basisOf({ unchecked, processor_statement: statement }: Basis): string {
+  const stated = statement === undefined ? '' : `Statement of the processor (${statement}): `
+  return `${unchecked ? 'Unchecked: ' : ''}${stated}`
+}
 
 /**
  * A record that can be decided about. What has ended holds nothing, so nothing could be told about what became of it. What
@@ -141,9 +176,9 @@ async function decidableRecord(
   desk: Operator,
   pool: pg.Pool,
   record: RecordId,
+  { state, why, record: seen }: Shown,
   { decision, fence }: Pick<Decision, 'decision' | 'fence'>,
 ): Promise<RecordSummary> {
-  const { state, why, record: seen } = await desk.show(record)
   // Who names a fence has seen the record when it could still be decided about.
   const changed = fence !== undefined && seen !== null && (seen.fence !== fence || state === 'completed')
   if (changed) throw new OnlyonceError('record_changed')
@@ -191,7 +226,7 @@ class NothingHeld extends Refused {
   }
 }
 
-export interface FoundAtProcessor extends Omit<Named, 'unchecked'> {
+export interface FoundAtProcessor extends Omit<Named, 'unchecked' | 'processor_statement'> {
   readonly outcome: 'executed' | 'declined'
   readonly message?: string
 }
@@ -202,15 +237,11 @@ export async function evidenceOf(
   record: RecordId,
   found: FoundAtProcessor,
 ) {
-  const { record: seen } = await operator(once).show(record)
-  const looking = {
-    pool,
-    gateways,
-    calls: seen === null ? [] : callKeysOf(record, seen),
-    field: 'outcome' as const,
-  }
+  const shown = await operator(once).show(record)
+  const looking = lookingFor({ pool, gateways }, shown, record, 'outcome')
   const executed = found.outcome === 'executed'
-  if (!executed && seen !== null) await checkNotDone(looking, record, false)
+  if (!executed && shown.record !== null)
+    await checkNotDone(looking, record, { unchecked: false, stated: false })
   const told = executed ? await checkFound(looking, record, found) : { declined: found.message ?? null }
   // Only a look: a worker settles it later, and there the index decides.
   if (found.gateway_id !== undefined && isNamed(record.operation)) {

@@ -15,6 +15,8 @@ export interface Named {
   readonly capture_before?: string
   /** The processor cannot be asked and will not be: the operator answers for what it would say. */
   readonly unchecked?: true
+  /** Where the processor's own written word is kept that it has not carried out the request and never will. */
+  readonly processor_statement?: string
 }
 
 /** Throws `invalid_request` where the processor says otherwise, and `unavailable` where it says nothing. */

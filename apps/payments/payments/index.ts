@@ -5,7 +5,7 @@ import type { PaymentDoors } from './doors.ts'
 import { cancelPaymentWith, expirePaymentWith } from './let-go.ts'
 import { refundPaymentWith } from './refund.ts'
 
-export { type Decision, decide, evidenceOf, UNCHECKED } from './decisions.ts'
+export { basisOf, type Decision, decide, evidenceOf } from './decisions.ts'
 export type { PaymentDoors } from './doors.ts'
 export { windowOf } from './duplicates.ts'
 export { type Gateways, gatewayOf, modeOf } from './gateways.ts'

@@ -6,6 +6,7 @@ import { askOr } from './asking.ts'
 import { type Looking, OBJECTS } from './calls.ts'
 import { modeOf } from './gateways.ts'
 import { callStepOf, findHeld, type Holding } from './told.ts'
+import { refuseTooEarly } from './visible.ts'
 
 /** An operator says that a capture or a cancellation was carried out: throws where the processor does not show it. */
 export async function checkDone(
@@ -41,20 +42,31 @@ function isCaptured(charge: Charge | null, held: Holding, calls: readonly string
 }
 
 /**
- * An operator says that a request was not carried out: throws where the processor shows a call of it that was. Its client would be told
- * that it has failed, and would pay again.
+ * An operator says that a request was not carried out: throws where the processor shows a call of it that was, or may show one yet. Its
+ * client would be told that it has failed, and would pay again. `stated`: the operator has the processor's own word that it will show none.
  */
-export async function checkNotDone(looking: Looking, record: RecordId, unchecked: boolean): Promise<void> {
+export async function checkNotDone(
+  looking: Looking,
+  record: RecordId,
+  { unchecked, stated }: { readonly unchecked: boolean; readonly stated: boolean },
+): Promise<void> {
   const { account, operation } = record
   if (callStepOf(operation) === undefined) return
   const held = await findHeld(looking.pool, record)
   if (held === null) return
   const gateway = looking.gateways[modeOf(account)]
   const kind = OBJECTS[operation]
-  if (kind === undefined) return await checkNotMoved(looking, record, held, unchecked)
+  if (kind === undefined) {
+    await checkNotMoved(looking, record, held, unchecked)
+    if (!stated) await refuseTooEarly(looking, record, looking.unanswered)
+    return
+  }
+  const ended = new Set<string>(looking.voidCalls)
   for (const key of looking.calls) {
     const call = { key, of: kind === 'refund' ? held.gateway_id : null }
     const asked = await askOr(gateway, unchecked, (there, signal) => there.lookUpByKey(kind, call, signal))
+    // The processor does a key once: what it shows without money is the end of that call, and nothing comes behind it.
+    if (asked !== null && asked.answer.length > 0) ended.add(key)
     const shown = asked?.answer.find(hasMoney)
     if (shown === undefined) continue
     const { gateway_id: gatewayId, taken, given_back: givenBack, held: holds, currency } = shown
@@ -63,6 +75,8 @@ export async function checkNotDone(looking: Looking, record: RecordId, unchecked
       `The processor shows ${gatewayId} under the key of this request: ${taken} ${currency} taken, ${givenBack} given back, ${holds} held. Decide executed with it, or give it back at the processor first.`,
     )
   }
+  const allEnded = looking.calls.every((key) => ended.has(key))
+  if (!allEnded && !stated) await refuseTooEarly(looking, record, looking.unanswered)
 }
 
 /** Of captures and cancellations, which make no object of their own. */

@@ -18,7 +18,8 @@ let misread: TestService
 let unpaid: TestService
 
 beforeAll(async () => {
-  sandbox = await openSandbox()
+  // It shows at once what it has done: operators decide at once here.
+  sandbox = await openSandbox({}, { visibleWithinMs: 1 })
   shop = await openTestService({ gateways: { test: sandbox.client } })
   const refuse = async () => {
     throw callRefused(new Error('The processor does not understand it.'))

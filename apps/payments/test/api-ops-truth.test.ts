@@ -1,26 +1,31 @@
 /** What operators say against what the processor shows: no decision books what the processor does not have. */
 import { callRefused } from 'onlyonce'
-import { beforeAll, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { captureOf, chargeOf, refundOf } from './charges.ts'
 import { openSandbox, type Sandbox } from './sandbox.ts'
 import { openTestService, TEST_OPS_TOKEN, type TestService } from './service.ts'
 
 const TEA = { amount: 1_000, currency: 'EUR', payment_method: 'pm_card_visa' }
 const HELD = { ...TEA, capture_method: 'manual' }
+const HOUR_MS = 3_600_000
 const SIGNED = { by: 'ann', why: 'looked it up at the processor' }
 let sandbox: Sandbox
 let shop: TestService
 /** The same service, whose processor refuses everything. */
 let refused: TestService
+/** The same service, whose processor may show a charge an hour late. */
+let slow: TestService
 
 beforeAll(async () => {
-  sandbox = await openSandbox({ searchLagMs: 0 })
+  sandbox = await openSandbox({ searchLagMs: 0 }, { visibleWithinMs: 1 })
   shop = await openTestService({ gateways: { test: sandbox.client } })
   const refuse = async () => {
     throw callRefused(new Error('The processor does not understand it.'))
   }
   const gateway = { ...sandbox.client, authorize: refuse, capture: refuse, void: refuse, refund: refuse }
   refused = await openTestService({ database: shop.database, gateways: { test: gateway } })
+  const late = { ...sandbox.client, visibleWithinMs: HOUR_MS }
+  slow = await openTestService({ database: shop.database, gateways: { test: late } })
 })
 
 let asked = 0
@@ -32,8 +37,8 @@ async function parked(body: object, path = '/v1/payments', operation = 'payments
   return { account, operation, key }
 }
 
-const tell = (path: 'decisions' | 'evidence', body: object) =>
-  shop.post(`/ops/record/${path}`, { ...SIGNED, ...body }, { apiKey: TEST_OPS_TOKEN, key: '' })
+const tell = (path: 'decisions' | 'evidence', body: object, service = shop) =>
+  service.post(`/ops/record/${path}`, { ...SIGNED, ...body }, { apiKey: TEST_OPS_TOKEN, key: '' })
 const decide = (record: object, decision: string, more: object = {}) =>
   tell('decisions', { ...record, decision, ...more })
 
@@ -227,4 +232,77 @@ it('a payment whose charge was given to another one can be ended, once the charg
   expect((await shop.post(`/v1/payments/${rows[0].id}/refunds`, {})).status).toBe(201)
   expect((await decide(own, 'not_executed')).body).toMatchObject({ state: 'completed' })
   expect(await books(own)).toMatchObject({ status: 'failed', captured: 0 })
+})
+
+describe('while the processor may not show a charge yet', () => {
+  const decideNow = (record: object, decision: string, more: object = {}) =>
+    tell('decisions', { ...record, decision, ...more }, slow)
+  const sentUntil = async ({ key }: { key: string }): Promise<Date> =>
+    (await shop.service.pool.query('SELECT sent_until FROM onlyonce.records WHERE key = $1', [key])).rows[0]
+      .sent_until
+  const age = ({ key }: { key: string }) =>
+    shop.service.pool.query(
+      `UPDATE onlyonce.records SET sent_until = sent_until - interval '1 hour' WHERE key = $1`,
+      [key],
+    )
+
+  it('no operator can say that a request was not carried out, and the answer says from when', async () => {
+    const paid = (await shop.post('/v1/payments', TEA)).body
+    const held = (await shop.post('/v1/payments', HELD)).body
+    const records = [
+      await parked(TEA),
+      await parked({ amount: 300 }, `/v1/payments/${paid.id}/refunds`, 'refunds.create'),
+      await parked({ amount: 400 }, `/v1/payments/${held.id}/capture`, 'payments.capture'),
+    ]
+    for (const record of records) {
+      const from = (await sentUntil(record)).getTime() + HOUR_MS
+      for (const refusal of [
+        await decideNow(record, 'not_executed'),
+        await decideNow(record, 'not_executed', { unchecked: true }),
+        await decideNow(record, 'retry', { earlier_call_is_void: true }),
+        await tell('evidence', { ...record, outcome: 'declined' }, slow),
+      ]) {
+        expect.soft(refusal.body).toMatchObject({ status: 409, code: 'decision_too_early', retryable: true })
+        expect.soft(Math.abs(Date.parse(refusal.body.decidable_at) - from)).toBeLessThanOrEqual(1)
+        expect.soft(refusal.body.detail).toContain(refusal.body.decidable_at)
+        const wait = Number(refusal.headers.get('retry-after'))
+        expect.soft(wait).toBeGreaterThan(3_000)
+        expect.soft(wait).toBeLessThanOrEqual(3_600)
+      }
+      await age(record)
+      expect((await decideNow(record, 'not_executed')).body).toMatchObject({ state: 'completed' })
+    }
+  })
+
+  it('a written statement of the processor decides, and the audit keeps it', async () => {
+    const [record, other] = [await parked(TEA), await parked(TEA)]
+    const statement = { processor_statement: 'case 4711 at the processor' }
+    const why = `Statement of the processor (case 4711 at the processor): ${SIGNED.why}`
+    for (const wrong of [
+      await decideNow(record, 'executed', { ...statement, gateway_id: 'pi_1' }),
+      await decideNow(record, 'retry', statement),
+    ])
+      expect(wrong.body).toMatchObject({ status: 400, field: 'processor_statement' })
+    const ended = await decideNow(record, 'not_executed', statement)
+    expect(ended.body).toMatchObject({ state: 'completed', audit: [{ why }] })
+    const voided = await decideNow(other, 'retry', { ...statement, earlier_call_is_void: true })
+    expect(voided.body).toMatchObject({ state: 'retryable', audit: [{ why }] })
+    // The word of an operator that it may run again proves nothing either.
+    expect((await decideNow(other, 'not_executed')).body.code).toBe('decision_too_early')
+  })
+
+  it('a statement does not stand against a charge that the processor shows', async () => {
+    const record = await parked(TEA)
+    const gatewayId = await chargeOf(sandbox.client, shop, record)
+    const { body } = await decideNow(record, 'not_executed', { processor_statement: 'case 4712' })
+    expect(body).toMatchObject({ status: 400, field: 'decision' })
+    expect(body.detail).toContain(gatewayId)
+  })
+
+  it('a call whose end the processor shows is waited for no longer', async () => {
+    const record = await parked(TEA)
+    const gatewayId = await chargeOf(sandbox.client, shop, record)
+    await byHand('refunds', { payment_intent: gatewayId })
+    expect((await decideNow(record, 'not_executed')).body).toMatchObject({ state: 'completed' })
+  })
 })

@@ -17,7 +17,8 @@ let shop: TestService
 let cutOff: TestService
 
 beforeAll(async () => {
-  sandbox = await openSandbox()
+  // It shows at once what it has done: operators decide at once here.
+  sandbox = await openSandbox({}, { visibleWithinMs: 1 })
   shop = await openTestService({ gateways: { test: sandbox.client } })
   const fail = async () => {
     throw notExecuted(new Error('The processor is away.'))

@@ -22,7 +22,8 @@ let lossy: TestService
 let misread: TestService
 
 beforeAll(async () => {
-  sandbox = await openSandbox()
+  // It shows at once what it has done: operators decide at once here.
+  sandbox = await openSandbox({}, { visibleWithinMs: 1 })
   shop = await openTestService({ gateways: { test: sandbox.client } })
   const withCalls = (call: () => Promise<never>) =>
     openTestService({

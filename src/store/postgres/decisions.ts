@@ -154,7 +154,7 @@ function readSummary(row: Row): RecordSummary {
   const [account, operation, key, state, fence, owner, created, attempted, changed, lease, expires] = row
   const [code, message, version, recoveryPoint, deadline, lookAt, looks, waitsFor, retention, voidCalls] =
     row.slice(11)
-  const [status, schema, kind, waitsStep, waitsSince] = row.slice(21)
+  const [status, schema, kind, waitsStep, waitsSince, sentUntil] = row.slice(21)
   const failed =
     status == null ? null : failureOfReply({ status: Number(status), schema: Number(schema) }, kindOf(kind!))
   return {
@@ -179,6 +179,7 @@ function readSummary(row: Row): RecordSummary {
     waitsFor: waitsFor ?? null,
     waitsStep: waitsStep ?? null,
     waitsSince: numberOrNull(waitsSince),
+    sentUntil: numberOrNull(sentUntil),
     retentionMs: numberOrNull(retention),
     voidCalls: readList(voidCalls),
   }

@@ -96,6 +96,11 @@ export const SUMMARY_COLUMNS = [
   presentKind('r'),
   'r.waits_step',
   milliseconds('r.waits_since'),
+  milliseconds(`CASE WHEN r.version IS NOT NULL THEN CASE r.state
+    WHEN 'in_progress' THEN greatest(r.sent_until, r.lease_until)
+    WHEN 'retryable' THEN r.sent_until
+    WHEN 'unknown' THEN coalesce(r.sent_until, r.changed_at)
+    WHEN 'parked' THEN coalesce(r.sent_until, r.changed_at) END END`),
   '(extract(epoch FROM r.attempted_at) * 1000000)::bigint',
 ]
 

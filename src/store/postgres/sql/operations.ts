@@ -177,17 +177,22 @@ const WAITS_STEP = `waits_step = $9::text,
     waits_since = CASE WHEN $9::text IS NULL THEN NULL WHEN waits_step = $9::text THEN waits_since ELSE clock_timestamp() END`
 
 /**
+ * The last moment at which a call may have been sent. An attempt that began after the deadline has sent nothing: if its
+ * looking counted as such a moment, frequent looks would never come to an end. Also of an attempt that parks the record: a
+ * call of it may be lost before another one is refused.
+ */
+const SENT_UNTIL = `sent_until = CASE WHEN deadline_at < attempted_at THEN coalesce(sent_until, clock_timestamp()) ELSE clock_timestamp() END`
+
+/**
  * Evidence that is there already is looked at now; about a call that is void, what came since the attempt began, because what came before
- * was read by it, and may be about another step. An attempt that began after the deadline has sent nothing: if its
- * looking counted as a moment at which something may have been sent, frequent looks would never come to an end.
+ * was read by it, and may be about another step.
  * Parameters: 1-5 id, fence and attempt id, 6 error code, 7 error message, 8 key of the call, 9 its step, 10 looks,
  * 11 next look in ms, 12 retention in ms.
  */
 export const doubtOperation = (schema: string) => `
 UPDATE ${schema}.records AS r
 SET state = 'unknown', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
-    sent_until = CASE WHEN deadline_at < attempted_at THEN coalesce(sent_until, clock_timestamp()) ELSE clock_timestamp() END,
-    waits_for = $8, ${WAITS_STEP}, looks = $10, retention_ms = greatest(retention_ms, $12::bigint),
+    ${SENT_UNTIL}, waits_for = $8, ${WAITS_STEP}, looks = $10, retention_ms = greatest(retention_ms, $12::bigint),
     look_at = CASE
       WHEN $11::float8 IS NOT NULL AND EXISTS (
         SELECT FROM ${schema}.evidence WHERE account = $1 AND (
@@ -202,7 +207,7 @@ RETURNING fence`
 export const parkOperation = (schema: string) => `
 UPDATE ${schema}.records
 SET state = 'parked', lease_until = NULL, changed_at = clock_timestamp(), error_code = $6, error_message = $7,
-    waits_for = $8, ${WAITS_STEP}, retention_ms = greatest(retention_ms, $10::bigint), looks = $11
+    ${SENT_UNTIL}, waits_for = $8, ${WAITS_STEP}, retention_ms = greatest(retention_ms, $10::bigint), looks = $11
 WHERE ${OWNED}
 RETURNING fence`
 
