@@ -8,6 +8,7 @@ import {
   limitHeaders,
   overload,
   rateLimit,
+  type Verdict,
   velocityLimit,
 } from 'onlyonce/rate-limits'
 import type { Caller } from './accounts/index.ts'
@@ -16,6 +17,7 @@ import { tooMany } from './database/reads.ts'
 import type { Mode } from './gateway/index.ts'
 import { LIMITS } from './limits.ts'
 import { Refused } from './problems.ts'
+import { Provisional } from './provisional.ts'
 import { type Attempt, Tries } from './tries.ts'
 
 const DAY_MS = 86_400_000
@@ -40,6 +42,8 @@ export interface ServiceLimits {
   readonly cameToNothing: (asked: Named) => Promise<void>
   /** An attempt of a write begins: it counts once for its day, and against its card where the card is tried. */
   readonly begin: (asked: Named) => Attempt
+  /** The request is answered: points that it has taken are given back by now, or taken. */
+  readonly over: (write: Pick<Asked, 'account' | 'key'>) => void
   /** Counts one more request under way in this process, until what it returns is called. */
   countRequest(): () => void
   stop(): void
@@ -82,6 +86,14 @@ export function openLimits({ config, secret, workPool, ...own }: LimitsOptions):
   } satisfies Record<Mode, unknown>
   const atOnce = new Map<string, number>()
   const tries = new Tries()
+  const provisional = new Provisional()
+  /** What a limit says of a write. Where it refuses, and a request under way may give points back, the client may come back soon. */
+  const judged = <T extends Verdict>(asked: Named, subject: string, verdict: T): Verdict => {
+    if (verdict.allowed) provisional.hold(asked, subject)
+    else if (verdict.counted && provisional.mayComeBack(subject))
+      return { ...verdict, retryAfterMs: Math.min(verdict.retryAfterMs, LIMITS.provisionalRetryMs) }
+    return verdict
+  }
   const admitRate = async ({ account }: Pick<Asked, 'account'>) => {
     const rate = await rates[modeOf(account)].take(account)
     orRefuse(admissionOf(rate, { code: 'rate_limited', reason: 'account-rate' }))
@@ -93,7 +105,8 @@ export function openLimits({ config, secret, workPool, ...own }: LimitsOptions):
     await check()
     const limit = quotas[modeOf(asked.account)]
     const quota = await limit.take(asked.account)
-    const admission = orRefuse(admissionOf(quota, { code: 'quota_exceeded', reason: 'daily-quota' }))
+    const told = judged(asked, `day ${asked.account}`, quota)
+    const admission = orRefuse(admissionOf(told, { code: 'quota_exceeded', reason: 'daily-quota' }))
     return { admission, giveBack: () => limit.giveBack(quota) }
   }
   return {
@@ -128,12 +141,14 @@ export function openLimits({ config, secret, workPool, ...own }: LimitsOptions):
       const day = await admitLoad(asked, check)
       const { payment_method: paymentMethod } = asked.body() as { payment_method: string }
       const card = await cards.take(asked.account, paymentMethod)
+      const cardTold = judged(asked, `card ${asked.account} ${paymentMethod}`, card)
       if (!card.allowed) await day.giveBack()
-      orRefuse(admissionOf(card, { code: 'velocity_limited', reason: 'card-velocity' }))
+      orRefuse(admissionOf(cardTold, { code: 'velocity_limited', reason: 'card-velocity' }))
       const account = await accounts.take(asked.account, asked.account)
+      const accountTold = judged(asked, `account ${asked.account}`, account)
       if (!account.allowed) await Promise.all([cards.giveBack(card), day.giveBack()])
       const admission = orRefuse(
-        admissionOf(account, { code: 'velocity_limited', reason: 'account-velocity' }),
+        admissionOf(accountTold, { code: 'velocity_limited', reason: 'account-velocity' }),
       )
       await tries.counted(asked, {
         day: day.giveBack,
@@ -143,6 +158,7 @@ export function openLimits({ config, secret, workPool, ...own }: LimitsOptions):
     },
     cameToNothing: (asked) => tries.cameToNothing(asked),
     begin: (asked) => tries.begin(asked),
+    over: (write) => provisional.over(write),
     countRequest: () => load.enter(),
     stop: () => load.stop(),
   }

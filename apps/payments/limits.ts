@@ -45,6 +45,10 @@ export const LIMITS = {
   quotaTest: 50_000,
   /** Writes of which one process knows what to give back where they began nothing. Each costs about 300 bytes. */
   triesMax: 10_000,
+  /** How long a request that has taken points of a limit is presumed to be under way. Longer than a request is waited for. */
+  provisionalMaxMs: 60_000,
+  /** When a request may come back that finds no points left, where one under way may give some back. */
+  provisionalRetryMs: 1_000,
   /** Connections of one process that only count. Takes of one subject share a statement, so a few serve thousands a second. */
   limitsPoolSize: 4,
   /** What a statement of the limits may take beyond the wait of a request: sweeps of ended windows are longer than takes. */

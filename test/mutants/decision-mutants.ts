@@ -171,8 +171,8 @@ export const DECISION_MUTANTS: readonly Mutant[] = [
     file: 'src/store/postgres/sql/operations.ts',
     edits: [
       {
-        from: '${SENT_UNTIL}, waits_for = $8, ${WAITS_STEP}, retention_ms',
-        to: 'waits_for = $8, ${WAITS_STEP}, retention_ms',
+        from: `\${SENT_UNTIL}, waits_for = $8, \${WAITS_STEP}, retention_ms`,
+        to: `waits_for = $8, \${WAITS_STEP}, retention_ms`,
       },
     ],
     tests: ['test/operations/in-doubt-shown.test.ts'],

@@ -50,6 +50,25 @@ export const PAYMENT_MUTANTS: readonly Mutant[] = [
     only: 'counts what begins a write',
   },
   {
+    name: 'quota: send clients away for a day where a request under way may give its points back',
+    file: 'apps/payments/admission.ts',
+    edits: [
+      {
+        from: 'if (verdict.allowed) provisional.hold(asked, subject)',
+        to: 'if (verdict.allowed) return verdict',
+      },
+    ],
+    tests: [STORAGE],
+    only: 'have others come back soon',
+  },
+  {
+    name: 'quota: have clients come back every second for points that are taken',
+    file: 'apps/payments/admission.ts',
+    edits: [{ from: 'over: (write) => provisional.over(write)', to: 'over: () => {}' }],
+    tests: [STORAGE],
+    only: 'have others come back soon',
+  },
+  {
     name: 'quota: count a payment whose card was tried too often',
     file: 'apps/payments/admission.ts',
     edits: [{ from: 'if (!card.allowed) await day.giveBack()\n', to: '\n' }],

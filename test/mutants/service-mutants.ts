@@ -299,4 +299,11 @@ export const SERVICE_MUTANTS: readonly Mutant[] = [
   ...OPS_MUTANTS,
   ...DOCUMENT_MUTANTS,
   ...PLACE_MUTANTS,
+  {
+    name: 'service: try for ever to make a folder where none can be made',
+    file: 'apps/payments/data-folder.ts',
+    edits: [{ from: 'await make(resolve(folder))', to: 'await mkdir(resolve(folder), { recursive: true })' }],
+    tests: ['apps/payments/test/start.faults.test.ts'],
+    only: 'says so in one line and ends',
+  },
 ]

@@ -10,7 +10,7 @@ import { closeConnectionsWhenDone } from './closing.ts'
 import { answerError, didNothing } from './errors.ts'
 import { healthRoutes } from './health.ts'
 import { readJsonOnly, refuseUnasked } from './json.ts'
-import { mayBeReplay, requireKey } from './key.ts'
+import { keyOf, mayBeReplay, requireKey } from './key.ts'
 import { API_LIMITS } from './limits.ts'
 import { refuseLargeMetadata } from './metadata.ts'
 import { answerUnknownRoutes } from './not-found.ts'
@@ -83,8 +83,15 @@ function doorOfV1({ pool, limits, strangers, config }: Service): Door {
     whenOver(request, reply, limits.countRequest())
     whenOver(request, reply, limits.limitAtOnce(callerOf(request)))
     request.uncounted = mayBeReplay(request)
+    if (request.uncounted) whenOver(request, reply, () => endWrite(limits, request))
     if (!request.uncounted) await limits.limitRate(callerOf(request), reply)
   }
+}
+
+/** A key that is none has taken nothing. */
+function endWrite({ over }: Service['limits'], request: FastifyRequest): void {
+  const key = keyOf(request)
+  if (key !== null) over({ account: callerOf(request).account, key })
 }
 
 /** A write that is wrong before its key is looked up is no replay: it counts, and is told first that there are too many. */

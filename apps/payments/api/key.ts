@@ -24,6 +24,15 @@ export function requireKey(request: FastifyRequest, { issued }: KeySettings): vo
   if (needsKey(request)) parseKeyHeader(request.raw.headersDistinct['idempotency-key'], { issued })
 }
 
+/** The key of a request; null where it has none, or one that can be none. */
+export function keyOf(request: FastifyRequest): string | null {
+  try {
+    return parseKeyHeader(request.raw.headersDistinct['idempotency-key'])
+  } catch {
+    return null
+  }
+}
+
 function needsKey({ method, routeOptions }: FastifyRequest): boolean {
   return WRITES.has(method) && routeOptions.config.keyless !== true
 }

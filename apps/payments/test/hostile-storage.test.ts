@@ -2,6 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { freshDatabase } from '../../../test/setup/database.ts'
 import { waitUntil } from '../../../test/setup/wait.ts'
+import { LIMITS } from '../limits.ts'
+import { Provisional } from '../provisional.ts'
 import { openSandbox } from './sandbox.ts'
 import { openTestService, type TestService, testConfig } from './service.ts'
 
@@ -101,6 +103,47 @@ describe('the quota of a day', () => {
     }
     const { body } = await small.post(`/v1/payments/${paid.body.id}/refunds`, { amount: 3 })
     expect(body).toMatchObject({ code: 'quota_exceeded', executed: 'not_by_this_request' })
+  })
+})
+
+describe('points that a request under way may give back', () => {
+  const heldCount = async () => (await gateway.state()).held.length
+
+  it.each([
+    { env: { QUOTA_TEST: '1' }, code: 'quota_exceeded' },
+    { env: { VELOCITY_CARD: '1/3600' }, code: 'velocity_limited' },
+    { env: { VELOCITY_ACCOUNT: '1/3600' }, code: 'velocity_limited' },
+  ])('have others come back soon, and not when the window ends: $env', async ({ env, code }) => {
+    const small = await open(env as Record<string, string>)
+    await gateway.fault({ fault: 'hold_before', on: 'create', times: 1 })
+    const held = small.post('/v1/payments', TEA)
+    await waitUntil('it is held', async () => (await heldCount()) === 1)
+    const soon = await small.post('/v1/payments', TEA)
+    expect([soon.body.code, soon.headers.get('retry-after')]).toEqual([code, '1'])
+    // What the window is stays told.
+    expect(Number(/t=(\d+)/.exec(soon.headers.get('ratelimit')!)![1])).toBeGreaterThan(3_000)
+    await gateway.release()
+    expect((await held).status).toBe(201)
+    const { body, headers } = await small.post('/v1/payments', TEA)
+    expect(body.code).toBe(code)
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(3_000)
+  })
+
+  it('count as taken when their request takes too long, and are forgotten beyond a bound', () => {
+    let nowMs = 0
+    const points = new Provisional(() => nowMs)
+    const write = { account: 'acct_1:test', key: 'a-key-of-one' }
+    points.hold(write, 'day')
+    points.hold(write, 'card')
+    expect([points.mayComeBack('day'), points.mayComeBack('other')]).toEqual([true, false])
+    nowMs += LIMITS.provisionalMaxMs
+    expect(points.mayComeBack('day')).toBe(false)
+    points.hold(write, 'day')
+    points.over(write)
+    expect([points.mayComeBack('day'), points.mayComeBack('card')]).toEqual([false, false])
+    points.hold(write, 'card')
+    for (let i = 0; i < LIMITS.triesMax; i += 1) points.hold({ ...write, key: `${i}` }, 'day')
+    expect([points.mayComeBack('card'), points.mayComeBack('day')]).toEqual([false, true])
   })
 })
 
