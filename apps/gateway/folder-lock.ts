@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, realpathSync, rmSync } from 'node:fs'
+import { realpathSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeFolder } from './folder.ts'
 
 /** Another process works in the folder: two of them would write one journal, and each know a half of it. */
 export class FolderTaken extends Error {
@@ -17,7 +18,7 @@ export class FolderTaken extends Error {
  * operating system takes it back. A file with the id of a process would stay after a crash, and may name another process by then.
  */
 export async function holdFolder(folder: string): Promise<void> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   const name = nameOf(realpathSync(folder))
   if (await listenAt(name)) return
   // In a file system the name outlives its process, and then no process answers.

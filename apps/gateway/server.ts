@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { Control } from './control.ts'
 import { Faults } from './faults.ts'
+import { makeFolder } from './folder.ts'
 import { answer, answerFailure, refuseAtOnce } from './http/answer.ts'
 import { type Call, checkApiKey, readBody, readKey } from './http/call.ts'
 import { type ParameterMap, parseForm } from './http/form.ts'
@@ -31,7 +31,7 @@ export class GatewayServer {
   #expiry: NodeJS.Timeout | undefined
 
   constructor(options: ServerOptions) {
-    mkdirSync(options.folder, { recursive: true, mode: 0o700 })
+    makeFolder(options.folder)
     this.#options = options
     this.processor = new Processor(options)
     this.faults = new Faults(options.seed)

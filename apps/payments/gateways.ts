@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Config, Timing } from './config.ts'
+import { openFolder } from './data-folder.ts'
 import type { Gateway } from './gateway/index.ts'
 import { stripeGateway } from './gateway/stripe.ts'
 import { keptSecret } from './kept-secret.ts'
@@ -31,6 +32,7 @@ export async function openGateways(config: Config): Promise<OpenGateways> {
     return { gateways: { test: sandboxAt(gatewayUrl, timing) }, webhookSecrets, close }
   }
   // Its journal stays: what it was told before a restart, it has still done afterwards.
+  await openFolder(folder)
   const webhook = await webhookOf(config)
   const sandbox = await shareGateway({
     folder: join(folder, 'gateway'),

@@ -157,3 +157,11 @@ it('gives its secrets to nobody: not on its command line, not in its files, not 
     }
   }
 })
+
+it('ends with a line where its folder cannot be made', async () => {
+  const child = run(PROGRAM, '--port', '0', '--folder', '/proc/x/below')
+  const [line] = await once(createInterface({ input: child.stderr! }), 'line')
+  expect(line).toMatch(/^The sandbox gateway did not start: ENOENT: .*'\/proc\/x'$/)
+  if (child.exitCode === null) await once(child, 'exit')
+  expect(child.exitCode).toBe(1)
+})

@@ -158,3 +158,23 @@ describe('two services in one folder', () => {
     expect(await second!.lookUp('payment', gatewayId!, context.signal)).toMatchObject({ taken: 100 })
   })
 })
+
+describe('a service whose folder cannot be made', () => {
+  // Node tries for ever to make a folder below /proc with `recursive`. A start that does so ends by no signal but the second one.
+  it.each([
+    { what: 'its own database', away: { ...env, DATABASE_URL: undefined, ONLYONCE_SECRET: undefined } },
+    { what: 'its own sandbox processor', away: {} },
+  ])('says so in one line and ends, where $what would be kept there', async ({ away }) => {
+    const database = await freshDatabase()
+    for (const folder of ['/proc/x', '/proc/x/below', '/etc/hostname/below']) {
+      const service = spawnService({ database, env: { ...away, DATA_FOLDER: folder } })
+      await service.ended()
+      expect(service.child.exitCode, service.output()).toBe(1)
+      expect(linesOf(service)).toEqual([
+        expect.stringMatching(
+          /^DATA_FOLDER cannot be used: [^\n]*Set it to a folder that this user may write\.$/,
+        ),
+      ])
+    }
+  })
+})

@@ -20,6 +20,7 @@ import { type Account, chooseAccount } from './account.ts'
 import { type Binaries, findBinaries } from './binaries.ts'
 import { chownAll, exists, ignoreExisting, removeAbandoned, syncFolder } from './files.ts'
 import { EMBEDDED_LIMITS } from './limits.ts'
+import { makeFolder } from './make-folder.ts'
 
 const run = promisify(execFile)
 const DRAFT_PREFIX = 'initializing-'
@@ -50,7 +51,7 @@ export async function openCluster(
   path: string,
   options: { binaries?: string | undefined; durable: boolean },
 ): Promise<Cluster> {
-  await mkdir(path, { recursive: true, mode: 0o700 })
+  await makeFolder(path)
   const folder = await realpath(path)
   const lent = await chooseAccount()
   // The server's user must pass through; what is in the folder keeps its own modes.

@@ -76,6 +76,12 @@ describe('a server in a folder', () => {
     expect(await read(url, 'SELECT 2')).toBe(2)
   })
 
+  test('does not try for ever to make a folder where none can be made', async () => {
+    for (const folder of ['/proc/x', '/proc/x/below']) {
+      await expect(startEmbeddedPostgres({ folder })).rejects.toMatchObject({ syscall: 'mkdir' })
+    }
+  })
+
   test('is reached on loopback alone, with a password that only its owner can read', async () => {
     const server = await start({ folder: await tempFolder() })
     expect(await read(server.url, 'SHOW listen_addresses')).toBe('127.0.0.1')
