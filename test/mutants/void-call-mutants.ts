@@ -228,7 +228,7 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
   {
     name: 'void call: drop what an operator says over HTTP',
     file: 'apps/payments/payments/decisions.ts',
-    edits: [{ from: `given.earlier_call_is_void && {`, to: `given.fence && {` }],
+    edits: [{ from: `, earlierCallIsVoid: true })`, to: ` })` }],
     tests: ['apps/payments/test/api-ops-records.test.ts'],
     only: 'under a new key',
   },
