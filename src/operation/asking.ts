@@ -80,14 +80,22 @@ export async function learn<T>(
   await site.holdFor(timeoutMs)
   try {
     site.crashPoint('operation.find.before')
-    const found = await inTime(timeoutMs, site, callKey, find)
+    const found: unknown = await inTime(timeoutMs, site, callKey, find)
     site.crashPoint('operation.find.after')
-    return found
+    return asFound(found)
   } catch (error) {
     site.failedFinds.push(failureWithCause(error))
     // No way to ask: that is not "not found".
     return null
   }
+}
+
+/** An answer of another form says nothing: taken for "not found", it would allow a second call. */
+function asFound(answer: unknown): Found<unknown> {
+  const { status } = Object(answer) as Partial<Found<unknown>>
+  if (status === 'found' || status === 'not_found' || status === 'pending') return answer as Found<unknown>
+  const detail = 'find has to give back { status }: found, not_found or pending. It gave something else.'
+  throw new OnlyonceError('outcome_unknown', { detail })
 }
 
 /**

@@ -34,6 +34,13 @@ export const VOID_CALL_MUTANTS: readonly Mutant[] = [
     only: 'counts, where',
   },
   {
+    name: 'void call: take an answer of another form for "not found"',
+    file: 'src/operation/asking.ts',
+    edits: [{ from: `return asFound(found)`, to: `return (found ?? {}) as Found<unknown>` }],
+    tests: [CALLS],
+    only: 'after an answer of another form',
+  },
+  {
     name: 'void call: do not ask about the earlier one when the new one is made',
     file: 'src/operation/foreign.ts',
     edits: [

@@ -131,6 +131,28 @@ describe('the new call', () => {
     },
   )
 
+  test.each(
+    [
+      { status: 'succeeded', result: { id: 'ch_0' } },
+      { status: 'FOUND' },
+      {},
+      'found',
+      true,
+      [],
+      undefined,
+    ].map((answer) => ({ answer })),
+  )('is not made after an answer of another form: $answer', async (answer) => {
+    const till = makeMemory({ idempotent: false })
+    const stuck = await parkedPayment(shop, 'payments.other_form', till)
+    const { once, pay, call, id, keyOf } = stuck
+    await operator(once).resolve(id, VOID)
+    till.find = async () => answer as never
+    const { length } = till.asked
+    expect(await once.run(pay, call)).toMatchObject({ outcome: 'unknown' })
+    expect(await rowOf(shop, call.key)).toMatchObject({ waits_for: keyOf(0) })
+    expect(till.asked).toHaveLength(length)
+  })
+
   test('is asked about, and never the earlier one made, when its owner is gone', async () => {
     const till = makeMemory()
     const stuck = await parkedPayment(shop, 'payments.owner_gone', till, { between: abandonAt('charged') })
