@@ -30,6 +30,11 @@ export function poolOf(tx: PostgresTx): pg.Pool {
 /** By transaction, also where several copies of the package are in the process. */
 const pools = acrossCopies('orm_pools', () => new WeakMap<PostgresTx, pg.Pool>())
 
+/** The same with parsers of types that an ORM gives to its connections. */
+export function poolWith(tx: PostgresTx, types: pg.CustomTypesConfig | undefined): pg.Pool {
+  return new TxPool(checked(tx), types === undefined ? {} : { types })
+}
+
 /** What ORMs take in place of the package pg. */
 export type Driver = Omit<typeof pg, 'Pool' | 'Client'> & {
   readonly Pool: new (options?: pg.PoolConfig) => pg.Pool
