@@ -7,7 +7,16 @@ import { operator } from '../../src/operator/index.ts'
 import { inbox, outbox } from '../../src/outbox/index.ts'
 import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { receiveWebhook } from '../../src/webhooks/index.ts'
-import { beginCaller, catchError, leaveEffect, makeCall, openShop, type Shop, settleWithin } from './shop.ts'
+import {
+  beginCaller,
+  catchError,
+  leaveEffect,
+  makeCall,
+  makeGate,
+  openShop,
+  type Shop,
+  settleWithin,
+} from './shop.ts'
 
 let shop: Shop
 let once: Onlyonce<PostgresTx>
@@ -130,4 +139,59 @@ test('a call that never ends ends its transaction when the time is over, and not
   const error = await settleWithin(20_000, catchError(running))
   expect(error).toMatchObject({ code: 'deadline_exceeded' })
   expect(await countOf('inbox', 'message_id', key)).toBe(0)
+})
+
+describe('a call that never ends, inside a call on a client of the caller', () => {
+  /** What a call on the client runs a function in, which leaves a call open. */
+  const AROUND: Readonly<
+    Record<string, (door: Onlyonce<PostgresTx>, tx: Tx, work: (tx: Tx) => void) => Promise<unknown>>
+  > = {
+    'once.within': (door, tx, work) => door.within(tx, makeCall(), async (inner) => work(inner as Tx)),
+    'inbox.once': (door, tx, work) =>
+      inbox(door).once(tx, { account, source: 's', messageId: makeCall().key }, async () => work(tx)),
+    'once.within inside once.within, whose function goes on': (door, tx, work) =>
+      door.within(tx, makeCall(), async (outer) => {
+        await catchError(door.within(outer, makeCall(), async (inner) => work(inner as Tx)))
+        return 'all is well'
+      }),
+    'once.within, behind a savepoint that its function rolls back to': (door, tx, work) =>
+      door.within(tx, makeCall(), async (outer) => {
+        await outer.query('SAVEPOINT mine')
+        await catchError(door.within(outer, makeCall(), async (inner) => work(inner as Tx)))
+        await outer.query('ROLLBACK TO SAVEPOINT mine')
+        return 'all is well'
+      }),
+  }
+
+  test.each(Object.entries(AROUND))('%s: aborts the transaction when the time is over', async (_, around) => {
+    const door = shop.open({ store: { transactionMaxMs: 300 } })
+    await door.start()
+    const client = await beginCaller(shop)
+    const { key } = makeCall()
+    const gate = makeGate()
+    let zombie: Promise<unknown> | undefined
+    await leaveEffect(client, key)
+    const waited = around(door, client as unknown as Tx, (tx) => {
+      zombie = catchError(
+        door.within(tx, makeCall({ key, operation: 'never' }), async (inner) => {
+          await leaveEffect(inner, key)
+          await gate.pass()
+          await leaveEffect(inner, key)
+        }),
+      )
+    })
+    const error = await settleWithin(20_000, catchError(waited))
+    expect(error).toMatchObject({ code: 'deadline_exceeded' })
+    expect(error.message).toContain('its COMMIT rolls back')
+    expect((await client.query('COMMIT')).command).toBe('ROLLBACK')
+    // A later transaction of the client is not the one that was left.
+    await client.query('BEGIN')
+    gate.open()
+    expect(await zombie).toMatchObject({ code: 'deadline_exceeded' })
+    const next = makeCall()
+    await once.within(client, next, (tx) => leaveEffect(tx, next.key))
+    expect((await client.query('COMMIT')).command).toBe('COMMIT')
+    expect([await shop.countEffects(key), await shop.countEffects(next.key)]).toEqual([0, 1])
+    expect(await countOf('records', 'key', key)).toBe(0)
+  })
 })

@@ -113,7 +113,7 @@ RETURNING c.lane`,
   {
     name: 'outbox: keep the note of a message whose effect failed',
     file: 'src/store/postgres/savepoint.ts',
-    edits: [{ from: `    if (!over) await undo(tx)\n`, to: `` }],
+    edits: [{ from: `    if (!over && transaction.leftOpen === null) await undo(tx)\n`, to: `` }],
     tests: ['test/outbox/inbox.test.ts'],
   },
   {

@@ -83,12 +83,55 @@ export const TRANSACTION_MUTANTS: readonly Mutant[] = [
     only: 'on a standby',
   },
   {
+    name: 'caller: wait for ever for a call that is not awaited and never ends',
+    file: 'src/store/postgres/busy.ts',
+    edits: [
+      {
+        from: `if (this.transaction.xid === null) return await settled`,
+        to: `if (unawaitedMaxMs > 0) return await settled`,
+      },
+    ],
+    tests: ['test/contract/not-awaited.test.ts'],
+    only: 'once.within: aborts',
+  },
+  {
+    name: 'caller: go on beside a call that was not awaited and has not ended',
+    file: 'src/store/postgres/busy.ts',
+    edits: [
+      { from: `if (!this.#calls.none) throw leaveOpen(`, to: `if (!this.#calls.none) void (` },
+      { from: `this.transaction, unawaitedMaxMs)`, to: `0)` },
+    ],
+    tests: ['test/contract/not-awaited.test.ts'],
+    only: 'once.within: aborts',
+  },
+  {
+    name: 'caller: leave a transaction open in which a call was left open',
+    file: 'src/store/postgres/left-open.ts',
+    edits: [{ from: `    abort().catch(() => {}),`, to: `    Promise.resolve(abort),` }],
+    tests: ['test/contract/not-awaited.test.ts'],
+    only: 'once.within: aborts',
+  },
+  {
+    name: 'caller: abort a later transaction for a call that was left open in an earlier one',
+    file: 'src/store/postgres/left-open.ts',
+    edits: [{ from: `WHERE \${isInside('$1')}`, to: 'WHERE $1::text IS NOT NULL' }],
+    tests: ['test/contract/not-awaited.test.ts'],
+    only: 'inbox.once: aborts',
+  },
+  {
+    name: 'caller: give a transaction back to a call that was left open in it',
+    file: 'src/store/postgres/savepoint.ts',
+    edits: [{ from: `    if (transaction.leftOpen !== null) throw transaction.leftOpen\n`, to: `` }],
+    tests: ['test/contract/not-awaited.test.ts'],
+    only: 'once.within, behind a savepoint',
+  },
+  {
     name: 'caller: tell calls side by side by the objects that they are given',
     file: 'src/store/postgres/busy.ts',
     edits: [
       {
-        from: 'const { key } = transaction\n',
-        to: 'const key = transaction.xid === null ? transaction.key : tx\n',
+        from: 'const { key } = asked\n',
+        to: 'const key = asked.xid === null ? asked.key : tx\n',
       },
     ],
     tests: TOGETHER,

@@ -113,8 +113,10 @@ export async function inTurn<T>(write: () => Promise<T>): Promise<T> {
 
 /** Behind a savepoint: where anything goes wrong here, the caller's transaction is as it was before. */
 async function decideWithin(tx: Queryable, text: string, request: DecideRequest): Promise<boolean> {
-  return await alone(tx, { shares: true }, ({ xid }) =>
-    behindSavepoint(tx, async (leave) => {
+  const options = { shares: true, unawaitedMaxMs: LIMITS.transactionMaxMs }
+  return await alone(tx, options, (transaction) =>
+    behindSavepoint(tx, transaction, async (leave) => {
+      const { xid } = transaction
       const { rows } = await tx.query(text, decisionValues(request, xid))
       if (rows.length === 1) return true
       // The record has changed, or the transaction is over.

@@ -14,6 +14,8 @@ export interface Transaction {
   readonly key: object | string
   /** By which the server knows it; null where it is the library's own, which sends nothing behind its end. */
   readonly xid: string | null
+  /** Set when the transaction was aborted, because a call in it was left open: see `leaveOpen`. All calls on the transaction share this object. */
+  leftOpen: OnlyonceError | null
 }
 
 /** By object, while a call behind a savepoint works on it: what is asked inside need not be asked again. */
@@ -25,7 +27,7 @@ const known = acrossCopies('known_transactions', () => new WeakMap<Queryable, Tr
  * That also refuses a pool, which gives each statement another transaction.
  */
 export function transactionOf(tx: Queryable): Transaction | Promise<Transaction> {
-  if (tx instanceof Tx) return { key: tx, xid: null }
+  if (tx instanceof Tx) return { key: tx, xid: null, leftOpen: null }
   return known.get(tx) ?? ask(tx)
 }
 
@@ -41,8 +43,8 @@ async function ask(tx: Queryable): Promise<Transaction> {
   if (statusNow(tx) === 'I') throw new OnlyonceError('transaction_required')
   const asked: Asked = { own: null }
   const { rows } = await asking.run(asked, () => tx.query(WHICH_TRANSACTION))
-  if (asked.own !== null) return { key: asked.own, xid: null }
-  return { key: plainText(rows[0].key), xid: plainText(rows[0].xid) }
+  if (asked.own !== null) return { key: asked.own, xid: null, leftOpen: null }
+  return { key: plainText(rows[0].key), xid: plainText(rows[0].xid), leftOpen: null }
 }
 
 /** Told of a statement that has refused because its transaction is over. */

@@ -76,19 +76,20 @@ export class PostgresOutbox implements OutboxStore {
   }
 
   async inbox<T>(tx: Queryable, message: Message, work: () => Promise<T>): Promise<{ value: T } | null> {
-    return await alone(tx, { shares: true }, (transaction, enter) =>
+    const { transactionMaxMs: unawaitedMaxMs } = this.#connections.settings
+    return await alone(tx, { shares: true, unawaitedMaxMs }, (transaction, enter) =>
       carryFences(transaction, () => this.#receive(tx, transaction, message, () => enter(work))),
     )
   }
 
   async #receive<T>(
     tx: Queryable,
-    { xid }: Transaction,
+    transaction: Transaction,
     { account, source, messageId }: Message,
     work: () => Promise<T>,
   ): Promise<{ value: T } | null> {
-    const values = [account, source, messageId, xid]
-    return await behindSavepoint(tx, async (leave) => {
+    const values = [account, source, messageId, transaction.xid]
+    return await behindSavepoint(tx, transaction, async (leave) => {
       const { rows } = await tx.query(this.#statements.insertMessage.text, values)
       const said = plainText(rows[0].said)
       if (said === 'ended') leave()

@@ -33,7 +33,10 @@ export async function within(
   work: WithinWork,
 ): Promise<WithinEnd> {
   const server = new ServerEnd(tx)
-  const inner: Queryable = { query: (text, values) => server.watch(queryInside(tx, text, values)) }
+  let joined: Transaction | null = null
+  const inner: Queryable = {
+    query: (text, values) => server.watch(queryInside(tx, joined, text, values)),
+  }
   let thrown: unknown = NOTHING
   const noted = (claimed: Run) =>
     work(inner, claimed).catch((error) => {
@@ -41,13 +44,15 @@ export async function within(
       throw error
     })
   try {
-    return await alone(tx, { shares: false, inner }, (transaction, enter) =>
-      carryFences(transaction, () =>
+    const options = { shares: false, inner, unawaitedMaxMs: settings.transactionMaxMs }
+    return await alone(tx, options, (transaction, enter) => {
+      joined = transaction
+      return carryFences(transaction, () =>
         claimAndWork({ tx, transaction, statements, settings }, request, retentionMs, (claimed) =>
           enter(() => noted(claimed)),
         ),
-      ),
-    )
+      )
+    })
   } catch (error) {
     if (isOfClass(error, LockWait)) return { end: 'busy' }
     // What the function throws is its own.
@@ -64,7 +69,14 @@ export async function within(
 const NOTHING = Symbol('nothing')
 
 /** What the function sends behind the end of its transaction would stand by itself. A client of pg that waits for no answer knows that. */
-function queryInside(tx: Queryable, text: string, values?: unknown[]): ReturnType<Queryable['query']> {
+function queryInside(
+  tx: Queryable,
+  joined: Transaction | null,
+  text: string,
+  values?: unknown[],
+): ReturnType<Queryable['query']> {
+  const left = joined?.leftOpen ?? null
+  if (left !== null) return Promise.reject(left)
   return statusNow(tx) === 'I' ? Promise.reject(ended()) : tx.query(text, values)
 }
 
@@ -83,7 +95,7 @@ function claimAndWork(
   work: (claimed: Run) => Promise<Reply>,
 ): Promise<WithinEnd> {
   const { tx, transaction, statements } = joined
-  return behindSavepoint(tx, async (leave) => {
+  return behindSavepoint(tx, transaction, async (leave) => {
     const claim = await claimBounded(joined, request, leave)
     if (!('claimed' in claim)) return claim
     const reply = await work(claim.claimed)
