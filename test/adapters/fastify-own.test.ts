@@ -107,6 +107,97 @@ describe('at the start', () => {
   })
 })
 
+describe('a reply on which an asynchronous onSend hook works', () => {
+  const HOOK = { statusCode: 500, error: 'Internal Server Error', message: 'hook' }
+
+  /** A route whose hook waits, and throws where it is told to; `behind` is what the handler does after it has sent its reply. */
+  async function openHooked(
+    protect: 'handler' | 'transaction',
+    hook: (count: number) => unknown,
+    behind: (() => unknown) | null,
+  ) {
+    const { app, once } = await openApp()
+    let hooks = 0
+    app.addHook('onSend', async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      hooks += 1
+      await hook(hooks)
+    })
+    const work = async (request: FastifyRequest) => {
+      const context = request.idempotency!
+      await leaveEffect(protect === 'transaction' ? context.tx : shop.observer, context.key)
+    }
+    app.post('/things', { preHandler: idempotent({ protect }) }, async (request, reply) => {
+      await work(request)
+      reply.code(201)
+      if (behind === null) return { ok: true }
+      reply.send({ ok: true })
+      return behind()
+    })
+    const client = await clientOf(app)
+    const key = randomUUID()
+    const send = async () => {
+      const { status, text } = await client.send({ key, body: {} })
+      return [status, JSON.parse(text)]
+    }
+    const stateOf = async () => [
+      (await once.explain({ ...explained, key })).state,
+      await shop.countEffects(key),
+    ]
+    return { send, stateOf }
+  }
+
+  const throwing = (changes: object) => () => Promise.reject(Object.assign(new Error('hook'), changes))
+  const firstTime = (act: () => unknown) => (count: number) => (count === 1 ? act() : undefined)
+
+  test.each([
+    ['500', {}, [500, HOOK]],
+    ['422', { statusCode: 422 }, [422, { ...HOOK, statusCode: 422, error: 'Unprocessable Entity' }]],
+  ])('and throws %s: a transaction is rolled back, and runs again', async (_, changes, told) => {
+    const { send, stateOf } = await openHooked('transaction', firstTime(throwing(changes)), null)
+    expect(await send()).toEqual(told)
+    expect(await stateOf()).toEqual(['retryable', 0])
+    expect(await send()).toEqual([201, { ok: true }])
+    expect(await stateOf()).toEqual(['completed', 1])
+  })
+
+  test('and throws each time: the client hears what the framework makes of it, and nothing is committed', async () => {
+    const { send, stateOf } = await openHooked('transaction', throwing({}), null)
+    expect(await send()).toEqual([500, HOOK])
+    expect(await stateOf()).toEqual(['retryable', 0])
+  })
+
+  test('and throws: what a handler did stands, and what the client heard is replayed', async () => {
+    const { send, stateOf } = await openHooked('handler', firstTime(throwing({})), null)
+    expect(await send()).toEqual([500, HOOK])
+    expect(await stateOf()).toEqual(['completed', 1])
+    expect(await send()).toEqual([500, HOOK])
+    expect(await stateOf()).toEqual(['completed', 1])
+  })
+
+  const later = () => new Promise((resolve) => setImmediate(resolve))
+  const BEHIND = [
+    ['at once', () => Promise.reject(new Error('behind'))],
+    ['with a status', () => Promise.reject(Object.assign(new Error('behind'), { statusCode: 422 }))],
+    ['later', () => later().then(() => Promise.reject(new Error('behind')))],
+  ] as const
+
+  test.each(BEHIND)(
+    'while the handler throws behind it %s: a transaction is rolled back',
+    async (_, behind) => {
+      const { send, stateOf } = await openHooked('transaction', () => {}, behind)
+      expect(await send()).toMatchObject([503, { code: 'not_applied' }])
+      expect(await stateOf()).toEqual(['retryable', 0])
+    },
+  )
+
+  test.each(BEHIND)('while the handler throws behind it %s: a handler has replied', async (_, behind) => {
+    const { send, stateOf } = await openHooked('handler', () => {}, behind)
+    for (const _ of [1, 2]) expect(await send()).toEqual([201, { ok: true }])
+    expect(await stateOf()).toEqual(['completed', 1])
+  })
+})
+
 describe('errors', () => {
   test('what the error handler answers is stored, and replayed byte for byte', async () => {
     const { app } = await openApp()

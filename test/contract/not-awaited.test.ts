@@ -194,4 +194,25 @@ describe('a call that never ends, inside a call on a client of the caller', () =
     expect([await shop.countEffects(key), await shop.countEffects(next.key)]).toEqual([0, 1])
     expect(await countOf('records', 'key', key)).toBe(0)
   })
+
+  test('ends late, and sends nothing in a later transaction of the client', async () => {
+    const door = shop.open({ store: { transactionMaxMs: 300 } })
+    await door.start()
+    const client = await beginCaller(shop)
+    const { key } = makeCall()
+    const gate = makeGate()
+    const message = (messageId: string) => ({ account, source: 's', messageId })
+    let open: Promise<unknown> | undefined
+    const waited = inbox(door).once(client, message(key), async () => {
+      open = catchError(inbox(door).once(client, message(`${key} inside`), () => gate.pass()))
+    })
+    expect(await settleWithin(20_000, catchError(waited))).toMatchObject({ code: 'deadline_exceeded' })
+    await client.query('ROLLBACK')
+    await client.query('BEGIN')
+    await leaveEffect(client, key)
+    gate.open()
+    expect(await open).toMatchObject({ code: 'deadline_exceeded' })
+    expect((await client.query('COMMIT')).command).toBe('COMMIT')
+    expect(await shop.countEffects(key)).toBe(1)
+  })
 })

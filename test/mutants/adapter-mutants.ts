@@ -11,8 +11,24 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'Fastify: commit a transaction that throws behind its reply',
     file: 'src/http/adapters/fastify/guard.ts',
-    edits: [{ from: `if (reply.sent) passOn(`, to: `if (reply.sent) void (` }],
+    edits: [
+      { from: `if (reply.sent || sending.begun) passOn(`, to: `if (sending.begun && !reply.sent) passOn(` },
+    ],
     tests: ['test/adapters/fastify.test.ts'],
+  },
+  {
+    name: 'Fastify: send the body of a reply with the status of an error that came behind it',
+    file: 'src/http/adapters/fastify/guard.ts',
+    edits: [{ from: `if (reply.sent || !sending.begun) throw error`, to: `if (reply !== null) throw error` }],
+    tests: ['test/adapters/fastify-own.test.ts'],
+    only: 'throws behind it',
+  },
+  {
+    name: 'Fastify: commit a transaction that throws while its reply is under way',
+    file: 'src/http/adapters/fastify/guard.ts',
+    edits: [{ from: `if (reply.sent || sending.begun) passOn(`, to: `if (reply.sent) passOn(` }],
+    tests: ['test/adapters/fastify-own.test.ts'],
+    only: 'throws behind it',
   },
   {
     name: 'send the reply of a transaction that throws behind it and is rolled back',

@@ -119,11 +119,11 @@ export const TRANSACTION_MUTANTS: readonly Mutant[] = [
     only: 'inbox.once: aborts',
   },
   {
-    name: 'caller: give a transaction back to a call that was left open in it',
+    name: 'caller: release a savepoint in a later transaction, for a call that was left open',
     file: 'src/store/postgres/savepoint.ts',
     edits: [{ from: `    if (transaction.leftOpen !== null) throw transaction.leftOpen\n`, to: `` }],
     tests: ['test/contract/not-awaited.test.ts'],
-    only: 'once.within, behind a savepoint',
+    only: 'ends late',
   },
   {
     name: 'caller: tell calls side by side by the objects that they are given',

@@ -93,25 +93,33 @@ export class Guard<Tx> {
   /**
    * Fastify does not answer a handler that returns nothing once the client has hung up. Its record needs an answer all the
    * same, or the key would stay in progress. And Fastify calls no `onError` for what is thrown behind a reply.
+   *
+   * A reply may also be under way: an asynchronous `onSend` hook works on it. Fastify then takes the handler for one that has not replied, and sends the
+   * body of the reply with the status of the error. Here the reply stands, as everywhere behind a reply.
    */
   watch(request: FastifyRequest, reply: FastifyReply, handle: () => unknown): unknown {
     if (request.idempotency === undefined) return handle()
-    const noteLate = (error: unknown) => {
-      if (reply.sent) passOn(request.idempotency, error, true)
+    const sending = noteSending(reply)
+    /** Gives what Fastify is to wait for in place of the error; throws what Fastify has to answer. */
+    const late = (error: unknown): unknown => {
+      if (reply.sent || sending.begun) passOn(request.idempotency, error, true)
+      if (reply.sent || !sending.begun) throw error
+      request.log.error({ err: error }, 'The handler threw behind its reply.')
+      return reply
     }
     let result: unknown
     try {
       result = handle()
     } catch (error) {
-      noteLate(error)
-      throw error
+      return late(error)
     }
-    if (isPromise(result))
-      result.then((value) => {
-        const silent = value === undefined && !reply.sent && !reply.raw.headersSent
-        if (silent && (request.raw.destroyed || request.socket.destroyed)) reply.send()
-      }, noteLate)
-    return result
+    if (!isPromise(result)) return result
+    const answerSilent = (value: unknown) => {
+      const silent = value === undefined && !reply.sent && !reply.raw.headersSent
+      if (silent && (request.raw.destroyed || request.socket.destroyed)) reply.send()
+      return value
+    }
+    return Promise.resolve(result).then(answerSilent, late)
   }
 
   #isProtected({ method, raw }: FastifyRequest): boolean {
@@ -140,6 +148,17 @@ export class Guard<Tx> {
   #bodyOf(request: FastifyRequest): RequestBody | Promise<RequestBody> {
     return (request as Tapped)[BODY]?.read(request.raw, request.body) ?? NO_BODY
   }
+}
+
+/** Whether the handler has sent its reply. `reply.sent` says so only when the response is written. */
+function noteSending(reply: FastifyReply): { begun: boolean } {
+  const sending = { begun: false }
+  const { send } = reply
+  reply.send = (payload?: unknown) => {
+    sending.begun = true
+    return send.call(reply, payload)
+  }
+  return sending
 }
 
 const NO_BODY: RequestBody = { kind: 'raw', bytes: Buffer.alloc(0) }
