@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { onlyonce, operation, reply } from '../../src/index.ts'
 import { postgres } from '../../src/store/postgres/index.ts'
+import { cleanUpLater } from '../setup/clean-up.ts'
 import { addressWithin, withClient } from '../setup/client.ts'
 import { CONSOLE } from '../setup/pgbouncer.ts'
 import { behindPooler, POOLER } from '../setup/pooler.ts'
@@ -108,6 +109,29 @@ describe('close', () => {
     await quiet.transaction(makeCall(), (tx) => leaveEffect(tx, 'quiet'))
     await quiet.close()
     expect(heard.of('cut_off')).toHaveLength(1)
+  })
+
+  test('warns of what it cut off where nothing observes, and of nothing else', async () => {
+    const warnings: string[] = []
+    const note = ({ name, message }: Error) => {
+      if (name === 'OnlyonceCutOffWarning') warnings.push(message)
+    }
+    process.on('warning', note)
+    cleanUpLater(async () => void process.off('warning', note))
+    const quiet = shop.open()
+    await quiet.execute(makeCall(), async () => 1)
+    await quiet.close()
+    const once = shop.open()
+    const gate = makeGate()
+    const running = once.execute(makeCall(), () => gate.pass())
+    await gate.reached
+    await settleWithin(SOON_MS, once.close({ maxMs: 1 }))
+    await waitUntil('it is told', async () => warnings.length > 0)
+    expect(warnings).toEqual([
+      'close() waited no longer and cut off work. Transactions: 0, handlers: 1, operations: 0.',
+    ])
+    gate.open()
+    await settleWithin(SOON_MS, running)
   })
 
   test('may be called twice, and before anything was done', async () => {

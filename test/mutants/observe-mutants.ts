@@ -9,6 +9,18 @@ export const OBSERVE_MUTANTS: readonly Mutant[] = [
     tests: ['test/contract/close.test.ts'],
   },
   {
+    name: 'observe: cut work off without a warning where nothing observes',
+    file: 'src/observe/observers.ts',
+    edits: [
+      {
+        from: `    if (!this.none) return\n    process.emitWarning(\n      \`close()`,
+        to: `    if (this.none) return\n    process.emitWarning(\n      \`close()`,
+      },
+    ],
+    tests: ['test/contract/close.test.ts'],
+    only: 'where nothing observes',
+  },
+  {
     name: 'observe: tell each failure of a store that is away',
     file: 'src/observe/store-health.ts',
     edits: [
