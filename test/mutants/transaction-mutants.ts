@@ -1,6 +1,7 @@
 import type { Mutant } from './mutants.ts'
 
 const ENDED = ['test/contract/ended-meanwhile.test.ts']
+const SHARED = ['test/contract/shared-client.test.ts']
 const TOGETHER = ['test/contract/within-together.test.ts']
 const NOT_AWAITED = ['test/contract/not-awaited.test.ts']
 const IDLE = ['test/contract/idle-late.test.ts']
@@ -69,6 +70,13 @@ export const TRANSACTION_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: ENDED,
+  },
+  {
+    name: 'caller: let the tx of within live on when its function is over',
+    file: 'src/store/postgres/within.ts',
+    edits: [{ from: 'this.#over = true', to: '' }],
+    tests: SHARED,
+    only: 'ends with its function',
   },
   {
     name: 'caller: tell the refusal of a standby in the words of the driver',

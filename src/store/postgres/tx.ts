@@ -242,7 +242,7 @@ function mayEnd(query: PgQuery): boolean {
 }
 
 /** A refusal that is not awaited must not end the process. */
-function refuse(refusal: OnlyonceError): Promise<never> {
+export function refuse(refusal: OnlyonceError): Promise<never> {
   const refused = Promise.reject(refusal)
   refused.catch(() => {})
   return refused

@@ -12,6 +12,7 @@ import { readSeen, replyValues } from './rows.ts'
 import { behindSavepoint } from './savepoint.ts'
 import { ServerEnd } from './server-end.ts'
 import type { Statements } from './statements.ts'
+import { refuse } from './tx.ts'
 import { plainText } from './type-parsers.ts'
 import { claimValues, supersedeValues } from './values.ts'
 import { statusNow } from './wire.ts'
@@ -33,10 +34,7 @@ export async function within(
   work: WithinWork,
 ): Promise<WithinEnd> {
   const server = new ServerEnd(tx)
-  let joined: Transaction | null = null
-  const inner: Queryable = {
-    query: (text, values) => server.watch(queryInside(tx, joined, text, values)),
-  }
+  const inner = new WithinTx(tx, server)
   let thrown: unknown = NOTHING
   const noted = (claimed: Run) =>
     work(inner, claimed).catch((error) => {
@@ -46,10 +44,10 @@ export async function within(
   try {
     const options = { shares: false, inner, unawaitedMaxMs: settings.transactionMaxMs }
     return await alone(tx, options, (transaction, enter) => {
-      joined = transaction
+      inner.begin(transaction)
       return carryFences(transaction, () =>
         claimAndWork({ tx, transaction, statements, settings }, request, retentionMs, (claimed) =>
-          enter(() => noted(claimed)),
+          enter(() => noted(claimed)).finally(() => inner.end()),
         ),
       )
     })
@@ -68,15 +66,34 @@ export async function within(
 /** No value that code throws. */
 const NOTHING = Symbol('nothing')
 
+/**
+ * What the function is given. It ends with the function and the calls that the function has made: a statement that a branch of its code sends later, as after a
+ * Promise.all in which another branch has thrown, would be committed without the record that is undone.
+ */
+class WithinTx implements Queryable {
+  #joined: Transaction | null = null
+  #over = false
+  /** An own member, so that it may be taken off the object as it may be of any other tx. */
+  readonly query: Queryable['query']
+
+  constructor(tx: Queryable, server: ServerEnd) {
+    this.query = (text, values) => {
+      const refusal = this.#joined?.leftOpen ?? (this.#over ? new OnlyonceError('transaction_over') : null)
+      return refusal === null ? server.watch(queryInside(tx, text, values)) : refuse(refusal)
+    }
+  }
+
+  begin(joined: Transaction): void {
+    this.#joined = joined
+  }
+
+  end(): void {
+    this.#over = true
+  }
+}
+
 /** What the function sends behind the end of its transaction would stand by itself. A client of pg that waits for no answer knows that. */
-function queryInside(
-  tx: Queryable,
-  joined: Transaction | null,
-  text: string,
-  values?: unknown[],
-): ReturnType<Queryable['query']> {
-  const left = joined?.leftOpen ?? null
-  if (left !== null) return Promise.reject(left)
+function queryInside(tx: Queryable, text: string, values?: unknown[]): ReturnType<Queryable['query']> {
   return statusNow(tx) === 'I' ? Promise.reject(ended()) : tx.query(text, values)
 }
 
