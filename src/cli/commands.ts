@@ -2,6 +2,7 @@
 import type { Command } from './command.ts'
 import { completionOf } from './commands/completion.ts'
 import { PARK, RESOLVE, UNPARK } from './commands/decide.ts'
+import { ERASE } from './commands/erase.ts'
 import { EVIDENCE } from './commands/evidence.ts'
 import { EXPLAIN } from './commands/explain.ts'
 import { GRANTS } from './commands/grants.ts'
@@ -10,6 +11,7 @@ import { LIST } from './commands/list.ts'
 import { MIGRATE } from './commands/migrate.ts'
 import { OUTBOX_LAG, OUTBOX_PARKED, OUTBOX_REPLAY } from './commands/outbox.ts'
 import { REAP } from './commands/reap.ts'
+import { ROTATE } from './commands/rotate.ts'
 import { SHOW } from './commands/show.ts'
 import { STUCK } from './commands/stuck.ts'
 import { WEBHOOKS_REPLAY } from './commands/webhooks.ts'
@@ -29,6 +31,8 @@ export const COMMANDS: readonly Command[] = [
   STUCK,
   REAP,
   ISSUE_KEY,
+  ROTATE,
+  ERASE,
   OUTBOX_LAG,
   OUTBOX_PARKED,
   OUTBOX_REPLAY,

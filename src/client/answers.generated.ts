@@ -8,7 +8,7 @@ const of = (retryable: boolean, executed: Evidence, codes: string): [string, Mea
 
 /** Codes that mean something else than their status does: whether the request may be sent again, and what the answer proves. */
 export const TOLD: Readonly<Record<string, Meaning>> = /* @__PURE__ */ Object.fromEntries([
-  ...of(false, 'unknown', 'handler_failed key_reused parked reply_not_json'),
+  ...of(false, 'unknown', 'handler_failed key_erased key_reused parked reply_not_json'),
   ...of(false, 'yes', 'reply_not_kept'),
   ...of(true, 'not_by_this_request', 'closed deadline_exceeded key_just_expired limits_unavailable not_applied not_executed overloaded pool_exhausted serialization_failed store_unavailable'),
 ])

@@ -186,6 +186,10 @@ export const TABLE = {
     reply_not_json:
       'The request has ended, and its stored reply is not JSON, so it cannot be given as a value. Contact support to learn its outcome; do not use a new key.',
   }),
+  ...final(410, 'unknown', {
+    key_erased:
+      'The record of this idempotency key was erased, and nothing runs under this key any more. Whether its request took effect is not known here. Contact support to learn its outcome; do not use a new key.',
+  }),
   ...final(409, 'yes', {
     reply_not_kept:
       'The request took effect, and its reply was too large to be kept. Look its result up; do not use a new key.',

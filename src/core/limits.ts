@@ -268,6 +268,12 @@ export const LIMITS = {
   reapBatchMin: 10,
   /** How long one statement of the reaper may take: a caller that comes for a record in the batch waits for it. */
   reapStatementMaxMs: 2_000,
+  /** A look over whole tables that a person has asked for, and waits for. */
+  surveyMaxMs: 600_000,
+  /** Rows that are read at once to be sealed anew: each may hold a reply of a mebibyte. */
+  resealPageMax: 100,
+  /** Records that are erased in one commit. */
+  erasePageMax: 500,
   /** Records past their retention that are counted to tell that no reaper keeps up. */
   overdueCountedMax: 100_000,
   /**

@@ -88,9 +88,14 @@ function titleOf(code: string): string {
 }
 
 function stripeBody({ code, message, status, executed }: Told): string {
-  const idempotency = ['key_reused', 'in_progress', 'outcome_pending', 'parked', 'reply_not_kept'].includes(
-    code,
-  )
+  const idempotency = [
+    'key_reused',
+    'in_progress',
+    'outcome_pending',
+    'parked',
+    'reply_not_kept',
+    'key_erased',
+  ].includes(code)
   const type = idempotency ? 'idempotency_error' : status >= 500 ? 'api_error' : 'invalid_request_error'
   return JSON.stringify({
     error: { type, code: STRIPE_CODES[code] ?? code, message, executed },

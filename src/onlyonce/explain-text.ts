@@ -21,6 +21,8 @@ export interface Facts {
   readonly settledBy: SettledBy | null
   /** An operator has ended it for good where it was retryable. */
   readonly givenUp: boolean
+  /** An operator has erased it, and left a tombstone. */
+  readonly erased: boolean
   /** The last step that is durable. */
   readonly recoveryPoint: string | null
   readonly inDoubt: InDoubt | null
@@ -69,6 +71,12 @@ export function describe(record: OnceRecord, facts: Facts, now: number): Told {
             next: AFTER_LEASE[record.kind],
           }
     case 'completed':
+      if (facts.erased) {
+        return {
+          why: 'An operator erased it: what was asked, and what became of it, is not known here any more.',
+          next: 'Requests with this key are told key_erased, and nothing runs under it again.',
+        }
+      }
       return {
         why: whyCompleted(record, facts),
         next: 'Retries get the stored reply until the record is removed.',

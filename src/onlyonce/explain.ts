@@ -1,7 +1,7 @@
 import { LIMITS } from '../core/limits.ts'
 import { derivedKey } from '../key/index.ts'
 import { type Attempt, EDGES, type OnceRecord, type RecordId, type State } from '../record/index.ts'
-import { failureOfReply, thrownIn } from '../record/value.ts'
+import { failureOfReply, isErased, thrownIn } from '../record/value.ts'
 import type { Store } from '../store/contract.ts'
 import type { AuditEntry, RecordSummary } from '../store/decisions.ts'
 import { describe, describeNone, type Facts, type InDoubt, type SettledBy } from './explain-text.ts'
@@ -98,6 +98,7 @@ function factsOf(record: OnceRecord, summary: RecordSummary | null, audit: reado
     ...replyFacts(record, summary),
     settledBy: record.decided ? (byOperator ? 'operator' : 'recover') : null,
     givenUp: decision?.action === 'give_up',
+    erased: record.state === 'completed' && (readable(() => isErased(record.reply)) ?? false),
     recoveryPoint: summary?.recoveryPoint ?? null,
     inDoubt: open && summary !== null ? callInDoubt(summary) : null,
   }

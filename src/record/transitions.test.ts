@@ -7,6 +7,7 @@ import {
   doubt,
   EDGES,
   endLook,
+  erase,
   expire,
   extend,
   giveUp,
@@ -48,7 +49,7 @@ function claimant(n: number, request: number, kind: Claimant['kind'] = 'handler'
 }
 
 const sameRequest = (record: OnceRecord, who: Claimant) =>
-  record.fingerprint.digest.equals(who.fingerprint.digest)
+  record.fingerprint.keyId === '' || record.fingerprint.digest.equals(who.fingerprint.digest)
 
 /**
  * An independent account of the life of a record, written as a table of plain facts and not with the functions
@@ -67,6 +68,8 @@ interface Model {
   looks: number
   /** As what the present attempt was begun. */
   kind: Claimant['kind']
+  /** An operator has erased it: nothing ever runs under the key again. */
+  erased?: boolean
 }
 
 type Settling =
@@ -77,6 +80,7 @@ type Settling =
   | 'park_by_operator'
   | 'unpark'
   | 'expire'
+  | 'erase'
   | 'look'
   | 'look_again'
   | 'look_void'
@@ -118,6 +122,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       'look_found' as const,
       'unpark' as const,
       'expire' as const,
+      'erase' as const,
     ),
   }),
   fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 99, 100, 999, 1_000) }),
@@ -125,6 +130,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** What the model says a claim comes to. */
 function modelClaim(model: Model, request: number, takeover: string, kind: string, now: number): string {
+  if (model.erased) return 'replay'
   if (model.state === 'none' || model.state === 'expired') return 'run'
   if (model.request !== request) return 'key_reused'
   if (model.state === 'completed') return 'replay'
@@ -270,6 +276,12 @@ class World {
       expect(expired !== null).toBe(now >= model.expiresAt)
       this.record = expired ?? record
     }
+    const finished =
+      record.state === 'completed' || record.state === 'retryable' || record.state === 'expired'
+    if (what === 'erase' && finished) {
+      this.record = erase(record, now)
+      Object.assign(model, { erased: true, expiresAt: Number.POSITIVE_INFINITY })
+    }
     if (this.record === record) return
     const next = {
       not_executed: 'retryable',
@@ -283,9 +295,11 @@ class World {
       unpark: 'unknown',
       executed: 'in_progress',
       expire: 'expired',
+      erase: 'completed',
     } as const
     model.state = next[what]
-    model.decided = what === 'park_by_operator' || what === 'not_executed' || what === 'reply'
+    model.decided =
+      what === 'park_by_operator' || what === 'not_executed' || what === 'reply' || what === 'erase'
     if (what === 'unpark') Object.assign(model, { lookAt: now, looks: 0 })
     if (what === 'not_executed' || what === 'reply') model.expiresAt = now + RETENTION_MS
   }
@@ -360,9 +374,10 @@ describe('the life of a record', () => {
         const world = new World()
         for (const each of steps) {
           const from = world.model.state
-          const fence = world.model.fence
+          const { fence, erased } = world.model
           world.apply(each)
-          if (world.model.state !== from || world.model.fence !== fence)
+          const { model } = world
+          if (model.state !== from || model.fence !== fence || model.erased !== erased)
             reached.add(`${from} -> ${world.model.state}`)
         }
       }),

@@ -5,7 +5,7 @@
  */
 
 import { LIMITS } from '../core/limits.ts'
-import type { Fingerprint } from '../fingerprint/index.ts'
+import { ERASED_KEY_ID, type Fingerprint } from '../fingerprint/index.ts'
 import { afterLook, afterOwner } from './come-back.ts'
 import { common } from './common.ts'
 import { type Answerable, mayFollow, mayHideEffects } from './owning.ts'
@@ -23,12 +23,13 @@ import type {
   Unknown,
 } from './record.ts'
 import { mayRunAgain, unfinished } from './unfinished.ts'
+import { ERASED_SCHEMA } from './value.ts'
 
 /** Every edge of the state machine; `none` is a key that was never seen, or was deleted. */
 export const EDGES: Readonly<Record<State | 'none', readonly (State | 'none')[]>> = {
   none: ['in_progress', 'completed', 'retryable'],
   in_progress: ['none', 'in_progress', 'completed', 'retryable', 'unknown', 'parked'],
-  completed: ['expired'],
+  completed: ['completed', 'expired'],
   retryable: ['in_progress', 'completed', 'retryable', 'expired'],
   unknown: ['in_progress', 'retryable', 'completed', 'parked'],
   parked: ['in_progress', 'unknown', 'retryable', 'completed'],
@@ -292,6 +293,27 @@ export function expire(record: Completed | Retryable, now: number): Expired | nu
   if (record.expiresAt > now) return null
   return { ...common(record), state: 'expired', changedAt: now, expiresAt: record.expiresAt }
 }
+
+/**
+ * Nothing of the request or its outcome is left, and nothing runs under its key any more. Only what is finished: of any other record it has to
+ * be found out first what became of it. The attempt's id stays, as the proof for one whose COMMIT was not answered.
+ */
+export function erase(record: Completed | Retryable | Expired, now: number): Completed {
+  return {
+    ...common(record),
+    state: 'completed',
+    fingerprint: { keyId: ERASED_KEY_ID, digest: Buffer.alloc(0) },
+    trace: null,
+    owner: 'erased',
+    decided: true,
+    reply: { status: 410, headers: [], body: null, schema: ERASED_SCHEMA, sealedBy: null },
+    changedAt: now,
+    expiresAt: ERASED_UNTIL,
+  }
+}
+
+/** The end of the year 9999: no retention ends a tombstone. */
+const ERASED_UNTIL = 253_402_214_400_000
 
 function unreachable(value: never): never {
   throw new Error(`unreachable state: ${JSON.stringify(value)}`)

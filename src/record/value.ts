@@ -46,6 +46,13 @@ const THROWN_SCHEMA = 2
 /** The form of a reply of HTTP that stands for what its handler threw. It is sent as any other reply of HTTP. */
 export const HTTP_THROWN_SCHEMA = 4
 
+/** The form of a tombstone: what was replied is erased, and nothing runs under the key. sql/erasure.ts writes it. */
+export const ERASED_SCHEMA = 5
+
+export function isErased({ schema }: Pick<Reply, 'schema'>): boolean {
+  return schema === ERASED_SCHEMA
+}
+
 export function isHttpReply({ schema }: Pick<Reply, 'schema'>): boolean {
   return schema === HTTP_SCHEMA || schema === HTTP_THROWN_SCHEMA
 }
@@ -98,8 +105,9 @@ export function encodeThrown(error: unknown): Reply {
   return { status: 500, headers: [], body, schema: THROWN_SCHEMA, sealedBy: null }
 }
 
-/** The value of a reply. Throws `handler_failed` where an error is stored instead of one. */
+/** The value of a reply. Throws `handler_failed` where an error is stored instead of one, and `key_erased` where nothing is left of it. */
 export function decodeValue(reply: Reply): unknown {
+  if (isErased(reply)) throw new OnlyonceError('key_erased')
   if (isThrown(reply)) {
     const said = thrownIn(reply)
     // Not in the message, which clients are shown: what was thrown may be the text of a driver.

@@ -75,9 +75,9 @@ export type DecisionAction = 'resolve' | 'give_up' | 'allow_retry' | 'void_call'
 
 /**
  * `add_evidence`: a person has told what became of a call. It changes no state by itself. `discard_result`: an operator says that the result of a call
- * is wrong, so that its call is in doubt again.
+ * is wrong, so that its call is in doubt again. `erase`: see operator/erase.ts.
  */
-export type AuditAction = DecisionAction | 'add_evidence' | 'discard_result'
+export type AuditAction = DecisionAction | 'add_evidence' | 'discard_result' | 'erase'
 
 /** One decision of an operator, or what one has told, as it is kept. It outlives the record. */
 export interface AuditEntry {

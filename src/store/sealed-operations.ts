@@ -119,6 +119,11 @@ export function sealedOperations<Tx>(inner: OperationStore<Tx>, seal: Seal): Ope
 
 const NOTHING: Sealed = { bytes: Buffer.alloc(0), sealedBy: null }
 
+/** Where evidence about a call is sealed. */
+export function evidencePlace(account: string, callKey: string): SealedPlace {
+  return { kind: 'evidence', id: evidenceId(account, callKey), beside: [] }
+}
+
 /** Evidence belongs to a call, and knows no record: it stands where no record can. */
 function evidenceId(account: string, callKey: string): RecordId {
   return { account, operation: '', key: callKey }

@@ -1,15 +1,15 @@
 import type { Seal, Sealed, SealedPlace } from '../seal/index.ts'
 import type { WebhookStore } from './webhooks.ts'
 
+/** Where the secret of an endpoint is sealed. */
+export function webhookSecretPlace(account: string, endpoint: string): SealedPlace {
+  return { kind: 'webhook_secret', id: { account, operation: 'webhooks', key: endpoint }, beside: [] }
+}
+
 /** Webhooks with the secrets of endpoints sealed on their way in, and opened when they are read. Messages are for others to read. */
 export function sealedWebhooks(inner: WebhookStore, seal: Seal): WebhookStore {
-  const placeOf = (account: string, endpoint: string): SealedPlace => ({
-    kind: 'webhook_secret',
-    id: { account, operation: 'webhooks', key: endpoint },
-    beside: [],
-  })
   const closing = (account: string, endpoint: string, { bytes }: Sealed): Sealed =>
-    seal.seal(placeOf(account, endpoint), bytes)
+    seal.seal(webhookSecretPlace(account, endpoint), bytes)
   return {
     createEndpoint: (draft, secret, countMax) =>
       inner.createEndpoint(draft, closing(draft.account, draft.id, secret), countMax),
@@ -25,7 +25,7 @@ export function sealedWebhooks(inner: WebhookStore, seal: Seal): WebhookStore {
       return taken.map(({ secrets, ...delivery }) => ({
         ...delivery,
         get secrets() {
-          const place = placeOf(delivery.account, delivery.endpoint)
+          const place = webhookSecretPlace(delivery.account, delivery.endpoint)
           return secrets.map((secret) => ({ bytes: seal.open(place, secret), sealedBy: null }))
         },
       }))

@@ -320,6 +320,40 @@ export function testCommands(serverUrlOf: () => string): void {
     })
   })
 
+  test('rotate: tells which keys are needed, and seals with the current one', async () => {
+    await retry(makeKey())
+    const ring = JSON.stringify({
+      current: 'next',
+      keys: { default: ENCRYPTION, next: `${ENCRYPTION}, the next` },
+    })
+    const options = { env: { ONLYONCE_SECRET: SECRET, ONLYONCE_ENCRYPTION: ring } }
+    const store = postgres({ pool, migrate: 'verify' })
+    const next = onlyonce({ store, secret: SECRET, encryption: JSON.parse(ring), background: false })
+    await next.start()
+    const before = await world.as('app', ['rotate'], options)
+    expect(before).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/encryption +default +no +\d+ replies/),
+    })
+    expect(before.stdout).toMatch(/secret +default +yes +\d+ records/)
+    const done = await world.as('app', ['rotate', '--reseal'], { ...options, terminal: true, stdin: 'y\n' })
+    expect(done).toMatchObject({ code: 0, stdout: expect.stringMatching(/\d+ pieces were sealed anew\.\n$/) })
+    expect(done.stderr).toContain('sealing [')
+    expect(done.stdout).not.toMatch(/encryption +default/)
+    once = next
+  })
+
+  test('erase: no erased key runs again', async () => {
+    const [key, account] = [makeKey(), 'acct_to_erase']
+    const call = { ...callOf(key), account }
+    await once.execute(call, async () => 'paid')
+    const args = ['erase', '--account', account, ...SIGNED, '--yes', '--json']
+    expect(await world.as('support', args)).toMatchObject({ code: 4 })
+    expect(await world.as('app', args)).toMatchObject({ code: 0, json: { erased: 1 } })
+    const told = await once.execute(call, async () => 'ran again').catch((error) => error)
+    expect(told).toMatchObject({ code: 'key_erased', status: 410 })
+  })
+
   test('outbox: lag, what is parked, and another try', async () => {
     const box = outbox(once)
     const worker = relay(once, { destinations: { billing: async () => {} } })

@@ -1,7 +1,14 @@
 import { expect, it } from 'vitest'
 import { describe as tell } from '../../src/onlyonce/explain-text.ts'
 
-const facts = { replyStatus: null, failure: null, settledBy: null, givenUp: false, recoveryPoint: null }
+const facts = {
+  replyStatus: null,
+  failure: null,
+  settledBy: null,
+  givenUp: false,
+  erased: false,
+  recoveryPoint: null,
+}
 const inDoubt = { step: 'charged', key: 'k', generation: 0, since: 0 }
 
 it.each([
