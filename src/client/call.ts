@@ -83,7 +83,8 @@ export async function runCall(
       const closedMs = breaker?.enter() ?? 0
       if (closedMs <= 0) return
       if (last === null) throw failure('circuit_open', undefined, closedMs)
-      await wait(closedMs, 'circuit_open', 'circuit_open')
+      // Calls that wait for one origin do not all come back at one moment.
+      await wait(closedMs + Math.random() * maxDelayMs, 'circuit_open', 'circuit_open')
     }
   }
 

@@ -491,6 +491,16 @@ describe('calls of one client share', () => {
     expect(waits).toContain('circuit_open')
     expect(requests[2]!.at - requests[1]!.at).toBeGreaterThanOrEqual(3_000)
   })
+
+  it('a circuit breaker, from which calls that wait do not all come back at one moment', async () => {
+    const begun = performance.now()
+    const step = () => (performance.now() - begun < 2_000 ? new Response('', { status: 503 }) : paid())
+    const { pay, requests } = server([step], { circuitBreaker: { failures: 10, openMs: 3_000 } })
+    await Promise.all(Array.from({ length: 20 }, () => ended(pay(ENDPOINT, POST))))
+    const seconds = requests.slice(20).map(({ at }) => Math.floor(at / 1_000))
+    const most = Math.max(...seconds.map((second) => seconds.filter((other) => other === second).length))
+    expect(most).toBeLessThan(15)
+  })
 })
 
 describe('the key', () => {
