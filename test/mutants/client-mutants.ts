@@ -97,6 +97,19 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
     only: 'circuit breaker',
   },
   {
+    name: 'let all calls that wait for a circuit come back at one moment',
+    file: 'src/client/call.ts',
+    edits: [{ from: `closedMs + Math.random() * maxDelayMs`, to: `closedMs` }],
+    tests: [FETCH],
+    only: 'at one moment',
+  },
+  {
+    name: 'let a client retry for ever when its budget is spent',
+    file: 'src/client/limits.ts',
+    edits: [{ from: `if (this.#tokens < 1) return false`, to: `` }],
+    tests: ['test/client/recovery.faults.test.ts'],
+  },
+  {
     name: 'give an edited payload a new key while the first is in doubt',
     file: 'src/client/keys/pending.ts',
     edits: [{ from: `if (executed !== 'no') throw new OutcomeUnknown(told)`, to: `` }],

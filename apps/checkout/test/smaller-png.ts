@@ -5,7 +5,7 @@ const SIGNATURE_BYTES = 8
 /** The filters of PNG that suit flat surfaces: none, and the difference to the pixel on the left or above. */
 const FILTERS = [0, 1, 2] as const
 /** Shades are rounded to multiples of it. No eye sees the difference, and edges of letters compress better. */
-const SHADE = 5
+const SHADE = 3
 
 export function smallerPng(image: Buffer): Buffer {
   const chunks = chunksOf(image)
