@@ -15,6 +15,7 @@ import { operations } from './operations.ts'
 import { payments } from './payments.ts'
 import { relayed } from './relay.ts'
 import { printJson, printTable, type Report } from './report.ts'
+import { withinClient } from './within.ts'
 
 export interface Bench {
   readonly url: string
@@ -28,6 +29,7 @@ const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = {
   operations,
   relay: relayed,
   payments,
+  within: withinClient,
 }
 
 const { values, positionals } = parseArgs({

@@ -1,6 +1,15 @@
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { beginCaller, catchError, leaveEffect, makeCall, openShop, POOLERS, type Shop } from './shop.ts'
+import {
+  beginCaller,
+  catchError,
+  leaveEffect,
+  makeCall,
+  openShop,
+  POOLERS,
+  type Shop,
+  settleWithin,
+} from './shop.ts'
 
 let shop: Shop
 
@@ -44,6 +53,22 @@ describe.each(POOLERS)('the transaction of a caller is never aborted, with poole
     expect((await once.within(client, call, async () => 2)).outcome).toBe('replayed')
     expect((await once.within(client, { ...call, input: 0 }, async () => 2)).outcome).toBe('key_reused')
     await expectUnharmed(client, makeCall().key)
+  })
+
+  test('when another transaction with the key stays open, and the caller has no bound on lock waits', async () => {
+    const once = shop.open({ store: { pooler, lockWaitMaxMs: 200 } })
+    const call = makeCall()
+    const winner = await beginCaller(shop)
+    await once.within(winner, call, async () => 'the winner')
+    const client = await beginCaller(shop)
+    await client.query('SET LOCAL lock_timeout = 0')
+    const result = await settleWithin(
+      10_000,
+      once.within(client, call, async () => 'twice'),
+    )
+    expect(result).toMatchObject({ outcome: 'in_progress' })
+    expect((await client.query('SHOW lock_timeout')).rows[0].lock_timeout).toBe('0')
+    expect((await client.query('COMMIT')).command).toBe('COMMIT')
   })
 
   test('when another transaction with the key stays open too long', async () => {

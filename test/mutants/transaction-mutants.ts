@@ -134,6 +134,21 @@ export const TRANSACTION_MUTANTS: readonly Mutant[] = [
     only: 'ends late',
   },
   {
+    name: 'caller: keep the bound of a claim on lock waits',
+    file: 'src/store/postgres/sql/claim.ts',
+    edits: [
+      { from: `set_config('lock_timeout', bound.before, true) AS restored`, to: `bound.before AS restored` },
+    ],
+    tests: ['test/contract/within-unharmed.test.ts'],
+  },
+  {
+    name: 'caller: wait for the lock of another claim without a bound',
+    file: 'src/store/postgres/sql/claim.ts',
+    edits: [{ from: `set_config('lock_timeout', $13, true) AS now`, to: `$13::text AS now` }],
+    tests: ['test/contract/within-unharmed.test.ts'],
+    only: 'has no bound on lock waits',
+  },
+  {
     name: 'caller: tell calls side by side by the objects that they are given',
     file: 'src/store/postgres/busy.ts',
     edits: [

@@ -128,41 +128,52 @@ function claimAndWork(
 }
 
 async function claimBounded(joined: Joined, request: ClaimRequest, leave: () => never): Promise<Claimed> {
-  const { tx, settings } = joined
-  // The caller's own bound on lock waits comes back afterwards; a rollback to the savepoint restores it too.
-  const before = await tx.query(
-    `SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', $1, true) AS set`,
-    [`${settings.lockWaitMaxMs}`],
-  )
-  const lockTimeout = plainText(before.rows[0].before)
-  let claim: Claimed
   try {
-    claim = await insertOrDecide(joined, request, leave)
+    return (
+      (await insert(joined, request, leave)) ?? (await bounded(joined, () => decided(joined, request, leave)))
+    )
   } catch (error) {
     // What the claim itself refuses, such as a secret that is missing here, is no error of the database.
     if (error instanceof OnlyonceError) throw error
     if (cannotNow(error)) throw new OnlyonceError('store_unavailable', { cause: error })
     throw classify(error) === 'lock_wait' ? new LockWait(error) : error
   }
-  await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [lockTimeout])
-  return claim
 }
 
-async function insertOrDecide(
-  { tx, transaction: { xid }, statements }: Joined,
+/** Null where a row is there. Its wait for a lock has a bound of its own. */
+async function insert(
+  { tx, transaction: { xid }, statements, settings }: Joined,
   request: ClaimRequest,
   leave: () => never,
-): Promise<Claimed> {
+): Promise<Claimed | null> {
+  const values = [...claimValues(request), xid, `${settings.lockWaitMaxMs}`]
+  const { rows } = await tx.query(statements.insertInProgressWithin.text, values)
+  const said = plainText(rows[0].said)
+  if (said === 'ended') leave()
+  if (said === 'seen') return null
+  const record = reserve(null, request.claimant, request.leaseMs, Number(said))
+  return { claimed: { kind: 'run', record, from: 'none', effectsPossible: false } }
+}
+
+/** The caller's own bound on lock waits comes back afterwards; a rollback to the savepoint restores it too. */
+async function bounded<T>({ tx, settings }: Joined, run: () => Promise<T>): Promise<T> {
+  const before = await tx.query(
+    `SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', $1, true) AS set`,
+    [`${settings.lockWaitMaxMs}`],
+  )
+  const value = await run()
+  await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [plainText(before.rows[0].before)])
+  return value
+}
+
+/** A row was there a moment ago. */
+async function decided(joined: Joined, request: ClaimRequest, leave: () => never): Promise<Claimed> {
+  const { tx, transaction, statements } = joined
   const { id, claimant, leaseMs, takeover } = request
   const where = [id.account, id.operation, id.key]
   for (let look = 0; look < LIMITS.claimLooksMax; look += 1) {
-    const inserted = await tx.query(statements.insertInProgressWithin.text, [...claimValues(request), xid])
-    if (inserted.rows.length === 1) {
-      const [createdAt] = Object.values(inserted.rows[0])
-      if (createdAt === null) leave()
-      const record = reserve(null, claimant, leaseMs, Number(createdAt))
-      return { claimed: { kind: 'run', record, from: 'none', effectsPossible: false } }
-    }
+    const claimed = look === 0 ? null : await insert(joined, request, leave)
+    if (claimed !== null) return claimed
     const seen = readSeen((await tx.query(statements.lookOneAsText.text, where)).rows[0])
     if (seen === null) continue
     const { record, now } = seen
@@ -172,7 +183,7 @@ async function insertOrDecide(
     const attempt = { id, claimant, previous: record, retentionMs: 0 }
     const taken = await tx.query(
       statements.supersede.text,
-      supersedeValues(attempt, { state: 'in_progress', leaseMs }, xid),
+      supersedeValues(attempt, { state: 'in_progress', leaseMs }, transaction.xid),
     )
     if (taken.rows.length === 1) return { claimed: decision }
   }
