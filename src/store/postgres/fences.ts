@@ -1,9 +1,10 @@
 import { acrossCopies } from '../../core/copies.ts'
 import { OnlyonceError } from '../../core/errors.ts'
+import type { Queryable } from '../contract.ts'
 import type { Transaction } from './open-transaction.ts'
 
-/** Asks once more whether a lock is still held, on the transaction in which it was asked before. */
-export type AskFence = () => Promise<void>
+/** Asks once more whether a lock is still held, in the transaction in which it was asked before. The object that it was asked through may be over by then. */
+export type AskFence = (tx: Queryable) => Promise<void>
 
 /**
  * The fences that were asserted inside a call which works behind a savepoint. A ROLLBACK TO that savepoint undoes the assertion too: a stale
@@ -20,7 +21,7 @@ export function noteFence({ key }: Transaction, ask: AskFence): void {
 /**
  * Runs a call behind a savepoint. However the call ends, the fences that were asserted in it hold for the whole transaction afterwards, or the transaction is aborted and `fence_stale` is thrown.
  */
-export async function carryFences<T>({ key }: Transaction, run: () => Promise<T>): Promise<T> {
+export async function carryFences<T>(tx: Queryable, { key }: Transaction, run: () => Promise<T>): Promise<T> {
   const around = asserted.get(key)
   const fences: AskFence[] = []
   asserted.set(key, fences)
@@ -32,7 +33,7 @@ export async function carryFences<T>({ key }: Transaction, run: () => Promise<T>
   else asserted.set(key, around)
   around?.push(...fences)
   for (const ask of fences) {
-    await ask().catch((error) => {
+    await ask(tx).catch((error) => {
       // Any other error aborts the transaction too. What the call itself has thrown says more then.
       if ('value' in end || isStale(error)) throw error
     })

@@ -58,9 +58,9 @@ export class PostgresLocks implements LockStore {
 
   async assertFence(tx: Queryable, held: HeldLock): Promise<void> {
     const transaction = await transactionOf(tx)
-    const ask = () => this.#ask(tx, transaction, held)
+    const ask = (on: Queryable) => this.#ask(on, transaction, held)
     noteFence(transaction, ask)
-    await ask()
+    await ask(tx)
   }
 
   async #ask(tx: Queryable, { xid }: Transaction, held: HeldLock): Promise<void> {

@@ -78,7 +78,7 @@ export class PostgresOutbox implements OutboxStore {
   async inbox<T>(tx: Queryable, message: Message, work: () => Promise<T>): Promise<{ value: T } | null> {
     const { transactionMaxMs: unawaitedMaxMs } = this.#connections.settings
     return await alone(tx, { shares: true, unawaitedMaxMs }, (transaction, enter) =>
-      carryFences(transaction, () => this.#receive(tx, transaction, message, () => enter(work))),
+      carryFences(tx, transaction, () => this.#receive(tx, transaction, message, () => enter(work))),
     )
   }
 

@@ -45,7 +45,7 @@ export async function within(
     const options = { shares: false, inner, unawaitedMaxMs: settings.transactionMaxMs }
     return await alone(tx, options, (transaction, enter) => {
       inner.begin(transaction)
-      return carryFences(transaction, () =>
+      return carryFences(tx, transaction, () =>
         claimAndWork({ tx, transaction, statements, settings }, request, retentionMs, (claimed) =>
           enter(() => noted(claimed)).finally(() => inner.end()),
         ),
