@@ -12,6 +12,7 @@ import { core } from './core.ts'
 import { http } from './http.ts'
 import { startEmbeddedPostgres } from './library.ts'
 import { operations } from './operations.ts'
+import { orm } from './orm.ts'
 import { payments } from './payments.ts'
 import { relayed } from './relay.ts'
 import { printJson, printTable, type Report } from './report.ts'
@@ -30,6 +31,7 @@ const SUITES: Readonly<Record<string, (bench: Bench) => Promise<Report>>> = {
   relay: relayed,
   payments,
   within: withinClient,
+  orm,
 }
 
 const { values, positionals } = parseArgs({

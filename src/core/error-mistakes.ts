@@ -105,6 +105,8 @@ export const MISTAKES = {
       'A nested transaction is open on this tx and sends nothing, so a statement outside of it was refused and not sent. Inside a nested transaction use the object that the ORM gives for it, and await what is begun.',
     nested_transaction_failed:
       'A statement of the nested transaction has failed, so it cannot be committed. Let its function throw the error of that statement, so that the nested transaction is rolled back.',
+    current_tx_missing:
+      'No protected transaction runs here, so there is none to write in. Call currentTx() inside the function of one, with currentTx: true in postgres(), and not from code that was started outside of it, such as a timer or a batch of several requests.',
     transaction_unused:
       'The function sent no statement on its transaction, so what it did elsewhere, if anything, stands without a record. It is not run again. Send its statements on tx.',
     within_busy:

@@ -7,4 +7,17 @@ export {
   type TypeormDataSource,
   typeormManager,
 } from './bind.ts'
+export { currentTx } from './current-tx.ts'
+export {
+  type DrizzleTransaction,
+  fromDrizzle,
+  fromKnex,
+  fromKysely,
+  fromPrisma,
+  fromTypeorm,
+  type KnexTransaction,
+  type KyselyTransaction,
+  type PrismaTransaction,
+  type TypeormManager,
+} from './from.ts'
 export { type Driver, driverOf, poolOf } from './pool.ts'

@@ -3,6 +3,7 @@ import type { Mutant } from './mutants.ts'
 const POOL = ['test/orm/pool.test.ts']
 const NESTED = ['test/orm/nested.test.ts']
 const SEAT = ['src/orm/seat.test.ts']
+const CURRENT = ['test/orm/current-tx.test.ts']
 const STATEMENTS = ['src/orm/statements.test.ts']
 
 /** Faults in the transaction as ORMs see it. */
@@ -102,5 +103,19 @@ export const ORM_MUTANTS: readonly Mutant[] = [
     file: 'src/orm/statements.ts',
     edits: [{ from: "(/^(?:--|\\/\\*)/.test(quoted) ? ' ' : \"''\")", to: 'quoted' }],
     tests: STATEMENTS,
+  },
+  {
+    name: 'orm: find a transaction that is over',
+    file: 'src/orm/current-tx.ts',
+    edits: [{ from: "if (tx.over) throw new OnlyonceError('transaction_over')", to: '' }],
+    tests: CURRENT,
+    only: 'after the end',
+  },
+  {
+    name: 'orm: find the transaction of a process that did not ask for it',
+    file: 'src/store/postgres/work-transaction.ts',
+    edits: [{ from: 'this.connections.settings.currentTx ?', to: 'true ?' }],
+    tests: CURRENT,
+    only: 'not asked for',
   },
 ]

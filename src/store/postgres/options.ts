@@ -22,6 +22,8 @@ export interface PostgresOptions {
    * parameter types that it inferred at first, also when a column changes its type or `search_path` differs.
    */
   readonly prepareWork?: boolean
+  /** Lets `currentTx()` of `onlyonce/orm` find the transaction whose function runs. It costs time for every promise: see docs/guides/orms.md. */
+  readonly currentTx?: boolean
   readonly lockWaitMaxMs?: number
   readonly idleInTransactionMaxMs?: number
   readonly transactionMaxMs?: number
@@ -37,6 +39,7 @@ export interface PostgresSettings {
   readonly migrate: 'apply' | 'verify'
   readonly pooler: 'none' | 'transaction'
   readonly prepareWork: boolean
+  readonly currentTx: boolean
   readonly lockWaitMaxMs: number
   readonly idleInTransactionMaxMs: number
   readonly transactionMaxMs: number
@@ -54,6 +57,7 @@ const NAMES: OptionNames<PostgresOptions> = {
   migrate: true,
   pooler: true,
   prepareWork: true,
+  currentTx: true,
   lockWaitMaxMs: true,
   idleInTransactionMaxMs: true,
   transactionMaxMs: true,
@@ -83,6 +87,7 @@ export function checkOptions(options: PostgresOptions): PostgresSettings {
     migrate: oneOf('migrate', options.migrate ?? 'apply', ['apply', 'verify']),
     pooler: oneOf('pooler', options.pooler ?? 'none', ['none', 'transaction']),
     prepareWork: options.prepareWork === true && options.pooler !== 'transaction',
+    currentTx: options.currentTx === true,
     lockWaitMaxMs: milliseconds(options, 'lockWaitMaxMs'),
     idleInTransactionMaxMs: milliseconds(options, 'idleInTransactionMaxMs'),
     transactionMaxMs: milliseconds(options, 'transactionMaxMs'),

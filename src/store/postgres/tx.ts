@@ -110,6 +110,10 @@ export class Tx implements PostgresTx, KeepsOpen {
     this.#over = true
   }
 
+  get over(): boolean {
+    return this.#over
+  }
+
   /** The work has sent nothing here: what it wrote is elsewhere. */
   get unused(): boolean {
     return this.#asked === 0

@@ -2,6 +2,7 @@ import { OnlyonceError } from '../../core/errors.ts'
 import type { CrashPoint, TransactionEnd } from '../contract.ts'
 import { classify, isBroken, leavesDoubt, sqlState } from './classify.ts'
 import type { Connections } from './connections.ts'
+import { running } from './current-tx.ts'
 import { endByServer, endOfFailedWork, endOfRefusal, type Facts } from './ends.ts'
 import { type Bound, bind, Flush, type FlushResult, flush, submit } from './flush.ts'
 import { Link } from './link.ts'
@@ -96,8 +97,12 @@ export class WorkTransaction<Written> {
   #runWork(work: Work<Written>): Promise<Written> {
     return new Promise((resolve, reject) => {
       this.link.onLost(reject)
-      if (this.link.lost === null) work(this.tx).then(resolve, reject)
+      if (this.link.lost === null) this.#begin(work).then(resolve, reject)
     })
+  }
+
+  #begin(work: Work<Written>): Promise<Written> {
+    return this.connections.settings.currentTx ? running.run(this.tx, work, this.tx) : work(this.tx)
   }
 
   /** What the work has begun and not awaited is a part of it. It is not waited for longer than the connection lives, or the time lasts. */

@@ -44,7 +44,7 @@ function sessionOn(em: EntityManager): Session {
 export const mikroormStack: Stack = {
   name: 'MikroORM',
   package: '@mikro-orm/postgresql',
-  line: 'return mikroormTransaction(tx, orm.em, (em) => work(sessionOn(em)))',
+  line: 'mikroormTransaction(tx, orm.em, (em) => …)',
   file: 'mikroorm.ts',
   async open(url) {
     const orm = await MikroORM.init({

@@ -23,7 +23,7 @@ function sessionOn(
 export const sequelizeStack: Stack = {
   name: 'Sequelize',
   package: 'sequelize',
-  line: 'return sequelizeTransaction(tx, sequelize, (transaction: Transaction) =>',
+  line: 'sequelizeTransaction(tx, sequelize, (transaction: Transaction) => …)',
   file: 'sequelize.ts',
   second: 'refused',
   async open(url) {

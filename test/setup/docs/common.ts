@@ -100,3 +100,16 @@ export declare const newKey: Buffer
 export declare const desk: ReturnType<typeof operator>
 export declare const by: string
 export declare const why: string
+
+/** What an ORM gives, as far as the blocks use it. */
+export declare const drizzle: (pool: pg.Pool) => {
+  insert(table: object): { values(row: object): { returning(): Promise<{ id: string }[]> } }
+}
+export declare const transfers: object
+interface PrismaTransfers {
+  readonly $queryRawUnsafe: (text: string, ...values: unknown[]) => Promise<unknown>
+  readonly transfer: { create(call: { data: object }): Promise<{ id: string }> }
+}
+export declare const prisma: {
+  readonly $transaction: (work: (tx: PrismaTransfers) => Promise<void>) => Promise<void>
+}
