@@ -4,7 +4,14 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'apps/**/*.test.ts', 'torture/**/*.test.ts'],
-    exclude: ['test/debian/**', 'test/orms/**', 'test/package/**', 'test/pgbouncer/**', '**/node_modules/**'],
+    exclude: [
+      'test/debian/**',
+      'test/deploy/**',
+      'test/orms/**',
+      'test/package/**',
+      'test/pgbouncer/**',
+      '**/node_modules/**',
+    ],
     globalSetup: ['test/setup/cluster.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

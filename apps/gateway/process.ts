@@ -19,8 +19,11 @@ import {
 import type { FaultRule, GatewayState, JournalEntry, JournalLine, SeenRequest } from './wire.ts'
 
 const PROGRAM = fileURLToPath(new URL('./program.ts', import.meta.url))
-/** Found from here: whoever starts a gateway may stand in another folder. */
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+/**
+ * Found from here: the process that starts a gateway may stand in another folder. Found when it is needed: a service in production has no tsx,
+ * and starts no gateway.
+ */
+const findTsx = () => pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 const HOST = '127.0.0.1'
 /** Below the ports that systems give to connections by themselves: none of them takes it while the gateway is away. */
 const PORTS = [15_000, 30_000] as const
@@ -72,7 +75,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'onlyonce-gateway-')))
   const controlToken = options.controlToken ?? randomBytes(24).toString('base64url')
   const env = environmentOf({ ...options, controlToken })
-  const program = options.program === undefined ? ['--import', TSX, PROGRAM] : [options.program]
+  const program = options.program === undefined ? ['--import', findTsx(), PROGRAM] : [options.program]
   const startAt = (port: number) => start([...program, ...argumentsOf(options, folder, port)], env)
   const started =
     options.port === undefined

@@ -20,8 +20,10 @@ import { type OpenGateways, openGateways } from './gateways.ts'
 import { keptSecret } from './kept-secret.ts'
 import { LIMITS as SERVICE_LIMITS } from './limits.ts'
 import { openLog } from './log.ts'
+import { type ServiceCounts, serviceCounts } from './metrics.ts'
 import { operationsOf, type ServiceOperations } from './operations.ts'
 import type { Gateways } from './payments/index.ts'
+import { booksOf } from './reconcile/index.ts'
 
 /** All that routes and workers need. It is opened once in a process. */
 export interface Service {
@@ -40,6 +42,7 @@ export interface Service {
   readonly strangers: Strangers
   readonly log: FastifyBaseLogger
   readonly metrics: Registry
+  readonly counts: ServiceCounts
   /** Opens /ops and /metrics. Null: nobody may. */
   readonly opsToken: string | null
   /** Lets what runs finish, hands over the rest, and lets go of the database and of the sandbox. */
@@ -134,6 +137,7 @@ export async function openService(config: Config, options: OpenOptions = {}): Pr
       strangers: new Strangers(config.limits.strangersPerMinute),
       log,
       metrics,
+      counts: serviceCounts(metrics, Object.values(gateways).map(booksOf)),
       opsToken,
       close,
     }

@@ -306,4 +306,18 @@ export const SERVICE_MUTANTS: readonly Mutant[] = [
     tests: ['apps/payments/test/start.faults.test.ts'],
     only: 'says so in one line and ends',
   },
+  {
+    name: 'service: count no refusals, so that no alarm knows of an overload',
+    file: 'apps/payments/api/index.ts',
+    edits: [{ from: 'countRefusal(service, told)', to: '' }],
+    tests: ['apps/payments/test/limits.test.ts'],
+    only: 'refuses new work at once',
+  },
+  {
+    name: 'service: count no differences of books, so that no alarm knows of them',
+    file: 'apps/payments/reconcile/worker.ts',
+    edits: [{ from: 'doors.counts?.booksDiffer(books, fresh)', to: '' }],
+    tests: ['apps/payments/reconcile/worker.test.ts'],
+    only: 'is compared when it is some hours old',
+  },
 ]

@@ -34,18 +34,24 @@ export function answerError(
   if (error instanceof Refused) return sendRefusal(error, request, reply)
   if (error instanceof OnlyonceError) return answerLibrary(error, request, reply)
   if (error instanceof GatewayIdTaken) return answerTaken(error, request, reply)
-  const { validation, statusCode } = error as FastifyError
-  if (validation !== undefined) {
+  if ((error as FastifyError).validation !== undefined) {
     return sendProblem(request, reply, 'invalid_request', describeInvalid(error as FastifyError))
   }
-  const known = FRAMEWORK[(error as FastifyError).code]
-  if (known !== undefined) return sendProblem(request, reply, known)
-  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    return sendProblem(request, reply, 'invalid_request')
-  }
-  const code = isNotNow(error) ? 'unavailable' : 'internal'
-  request.log.error({ err: error }, 'a request failed')
+  const code = codeOf(error) as ProblemCode
+  if (PROBLEMS[code].status >= 500) request.log.error({ err: error }, 'a request failed')
   return sendProblem(request, reply, code)
+}
+
+/** The code that an error is told with. */
+export function codeOf(error: FastifyError | Error): string {
+  if (error instanceof Refused || error instanceof OnlyonceError) return error.code
+  if (error instanceof GatewayIdTaken) return 'outcome_pending'
+  const { validation, statusCode, code } = error as FastifyError
+  if (validation !== undefined) return 'invalid_request'
+  const known = FRAMEWORK[code]
+  if (known !== undefined) return known
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return 'invalid_request'
+  return isNotNow(error) ? 'unavailable' : 'internal'
 }
 
 /** Nothing was started: where a key was claimed for the request, the key is free again. */

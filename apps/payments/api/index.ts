@@ -7,7 +7,7 @@ import type { Service } from '../service.ts'
 import { callerOf, type Door, requireApiKey, requireOpsToken } from './auth.ts'
 import { refuseCardNumbers } from './cards.ts'
 import { closeConnectionsWhenDone } from './closing.ts'
-import { answerError, didNothing } from './errors.ts'
+import { answerError, codeOf, didNothing } from './errors.ts'
 import { healthRoutes } from './health.ts'
 import { readJsonOnly, refuseUnasked } from './json.ts'
 import { keyOf, mayBeReplay, requireKey } from './key.ts'
@@ -39,7 +39,10 @@ export async function buildApi(service: Service): Promise<Api> {
     { '/v1/': v1, '/ops/': requireOpsToken(service, service.strangers) },
     service.strangers,
   )
-  app.setErrorHandler(answerError)
+  app.setErrorHandler((error: Error, request, reply) => {
+    countRefusal(service, error)
+    return answerError(error, request, reply)
+  })
   closeConnectionsWhenDone(app)
   readJsonOnly(app)
   // A member that a schema has forgotten is answered all the same: schemas of replies describe, and do not cut.
@@ -51,6 +54,10 @@ export async function buildApi(service: Service): Promise<Api> {
     reply.header('request-id', request.id)
     noteRequest(request, reply)
     refuseAmbiguous(request)
+    done()
+  })
+  app.addHook('onResponse', ({ is404, routeOptions }, { statusCode }, done) => {
+    service.counts.responded(is404 ? null : (routeOptions.url ?? null), statusCode)
     done()
   })
   app.addHook('preValidation', readQuery)
@@ -88,6 +95,11 @@ function doorOfV1({ pool, limits, strangers, config }: Service): Door {
   }
 }
 
+/** Codes of a table, so there are so many series and no more. */
+function countRefusal({ counts }: Service, error: Error): void {
+  counts.refused(codeOf(error))
+}
+
 /** A key that is none has taken nothing. */
 function endWrite({ over }: Service['limits'], request: FastifyRequest): void {
   const key = keyOf(request)
@@ -111,7 +123,9 @@ async function addV1(v1: Api, service: Service, door: Door): Promise<void> {
     // Only the request that has claimed its key has this context: no other one's points are given back.
     if (request.idempotency !== undefined && didNothing(error))
       await service.limits.cameToNothing(request.idempotency)
-    return answerError(await countWrong(service, error, request, reply), request, reply)
+    const told = await countWrong(service, error, request, reply)
+    countRefusal(service, told)
+    return answerError(told, request, reply)
   })
   v1.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')

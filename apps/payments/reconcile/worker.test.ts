@@ -85,6 +85,9 @@ describe('a day', () => {
       day(0, 1),
     ])
     expect(await events()).toBe(1)
+    // Alarms go by it.
+    const counted = 'payments_book_differences_total{books="stripe:test"} 1\n'
+    expect(await shop.service.metrics.metrics()).toContain(counted)
   })
 
   it('before there was any account is not compared', async () => {

@@ -11,7 +11,7 @@ import { DAYS, NOW } from './sql.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-type Doors = Pick<Service, 'pool' | 'once' | 'gateways' | 'log'>
+type Doors = Pick<Service, 'pool' | 'once' | 'gateways' | 'log'> & Partial<Pick<Service, 'counts'>>
 
 /**
  * Compares each day with the processors' books, several times as it gets older. Any number of processes may: a lock says who does
@@ -87,6 +87,7 @@ async function reconcileOnce(
       guard: (tx) => assertFence(tx, lock),
     })
     const found = { books, day: day.toISOString().slice(0, 10), fresh, ...countsOf(comparison) }
+    doors.counts?.booksDiffer(books, fresh)
     if (fresh > 0) doors.log.warn(found, 'the books differ from those of the processor')
     else doors.log.info(found, 'the books were compared with those of the processor')
     return true

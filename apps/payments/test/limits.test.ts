@@ -288,6 +288,8 @@ describe('a process that has as much to do as it takes on', () => {
     expect(shed.headers.get('retry-after')).toBe('1')
     expect(shed.headers.get('stripe-should-retry')).toBe('true')
     expect(await stateOf(busy, busy, shedKey)).toBe('none')
+    // Alarms go by it.
+    expect(await busy.service.metrics.metrics()).toContain('payments_refusals_total{code="overloaded"} 1\n')
     const work = [
       busy.post(`/v1/payments/${paid.body.id}/refunds`, { amount: 1 }),
       busy.post('/v1/transfers', { destination: busy.accountId, amount: 1, currency: 'EUR' }),
