@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import express, { type Express } from 'express'
 import type pg from 'pg'
-import { idempotent } from '../../src/http/adapters/express/index.ts'
+import { idempotent, keepRawBody } from '../../src/http/adapters/express/index.ts'
 import { notExecuted, type Onlyonce } from '../../src/index.ts'
 import type { PostgresTx } from '../../src/store/postgres/index.ts'
 
@@ -35,15 +35,13 @@ export function makeApp(once: Onlyonce<PostgresTx>, pool: pg.Pool, warehouse: Wa
   // All effects in the database: the order and the reply are one commit.
   app.post(
     '/orders',
-    idempotent(once, { account, protect: 'transaction' }),
-    express.json(),
-    async (request, response) => {
-      const { account: customer, tx } = request.idempotency!
+    express.json({ verify: keepRawBody }),
+    idempotent(once, { account, protect: 'transaction' }, async (request, response, { account, tx }) => {
       const id = randomUUID()
-      const values = [customer, id, `${request.body.item}`]
+      const values = [account, id, `${request.body.item}`]
       await tx.query('INSERT INTO orders (customer, id, item) VALUES ($1, $2, $3)', values)
       response.status(201).location(`/orders/${id}`).json({ id, item: request.body.item })
-    },
+    }),
   )
 
   // An effect elsewhere: claimed, run, stored, and never run twice.

@@ -42,20 +42,17 @@ const schema = {
 }
 
 /** The order, its record and this reply are one commit; a retry gets the same bytes. */
-app.post<{ Body: { item: string } }>(
-  '/orders',
-  { schema, preHandler: idempotent({ protect: 'transaction' }) },
-  async (request, reply) => {
-    const { account, tx } = request.idempotency!
-    const order = { id: randomUUID(), item: request.body.item }
-    await tx.query('INSERT INTO orders (id, customer, item) VALUES ($1, $2, $3)', [
-      order.id,
-      account,
-      order.item,
-    ])
-    return reply.code(201).header('location', `/orders/${order.id}`).send(order)
+type OrderRequest = FastifyRequest<{ Body: { item: string } }>
+const takeOrder = idempotent(
+  { protect: 'transaction' },
+  async (request: OrderRequest, reply, { account, tx }) => {
+    const { item } = request.body
+    const id = randomUUID()
+    await tx.query('INSERT INTO orders (id, customer, item) VALUES ($1, $2, $3)', [id, account, item])
+    return reply.code(201).header('location', `/orders/${id}`).send({ id, item })
   },
 )
+app.post('/orders', { schema, ...takeOrder })
 
 app.get('/orders', async (request) => {
   const text = 'SELECT id, item FROM orders WHERE customer = $1 ORDER BY item'

@@ -44,7 +44,7 @@ export function ordersApp(once: Onlyonce<PostgresTx>, carrier: Carrier) {
   app.post('/orders', order, idempotent(once, { account, protect: 'transaction' }), async (c) => {
     const id = randomUUID()
     const { item } = c.req.valid('json')
-    await c.var.idempotency!.tx.query('INSERT INTO orders (customer, id, item) VALUES ($1, $2, $3)', [
+    await c.var.idempotency.tx.query('INSERT INTO orders (customer, id, item) VALUES ($1, $2, $3)', [
       c.var.customer,
       id,
       item,

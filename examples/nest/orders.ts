@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { BadRequestException, Body, Controller, HttpCode, Post, UseGuards } from '@nestjs/common'
-import { Idempotency, type IdempotencyContext, Idempotent } from '../../src/http/adapters/nest/index.ts'
+import { Idempotency, Idempotent, type RequestContext, Tx } from '../../src/http/adapters/nest/index.ts'
 import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { ApiKeyGuard } from './api-key.guard.ts'
 
@@ -29,7 +29,8 @@ export class Orders {
   @Idempotent({ protect: 'transaction', operation: 'orders.create' })
   async create(
     @Body(checkOrder) { item, amount }: NewOrder,
-    @Idempotency() { tx, account }: IdempotencyContext<PostgresTx>,
+    @Tx() tx: PostgresTx,
+    @Idempotency() { account }: RequestContext,
   ) {
     const id = randomUUID()
     await tx.query('INSERT INTO orders (customer, id, item, amount) VALUES ($1, $2, $3, $4)', [

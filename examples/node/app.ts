@@ -15,9 +15,9 @@ const account = (request: IncomingMessage) => CUSTOMERS.get(request.headers.auth
 
 export function makeServer(once: Onlyonce<PostgresTx>): Server {
   const policy = { account, operation: 'notes.create', protect: 'transaction' } as const
-  const createNote = idempotent(once, policy, async (request, response, context) => {
+  const createNote = idempotent(once, policy, async (request, response, { tx, account }) => {
     const { text } = (await json(request)) as { text: string }
-    await context!.tx.query('INSERT INTO notes (customer, text) VALUES ($1, $2)', [context!.account, text])
+    await tx.query('INSERT INTO notes (customer, text) VALUES ($1, $2)', [account, text])
     response.writeHead(201, { 'Content-Type': 'application/json' }).end(JSON.stringify({ text }))
   })
   return createServer((request, response) => {

@@ -219,7 +219,7 @@ export class Boundary<Tx> {
       const work = async (tx: Tx) => {
         const late = lateStart(deadline)
         if (late !== null) throw late.error
-        const context = new Context(request.id, tx, UNOWNED, true)
+        const context = new Context(request.id, tx, UNOWNED, true, prepared.valid)
         const reply = await noting(ran, run, context)
         await restOfTurn()
         throwSaid(ran, context, reply)
@@ -235,7 +235,8 @@ export class Boundary<Tx> {
     if (this.policy.recover !== null) this.#recovers.add(request.id.operation, this.policy.recover)
     const leased = this.#engine.requests.leased(claimInTime(prepared), bounds)
     const work = async (owner: HandlerContext) =>
-      lateStart(deadline) ?? this.#end(new Context<Tx>(request.id, null, owner), run, ran)
+      lateStart(deadline) ??
+      this.#end(new Context<Tx>(request.id, null, owner, false, prepared.valid), run, ran)
     return this.#engine.handler(leased, work, asItIs, 'refuse')
   }
 

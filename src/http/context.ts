@@ -5,15 +5,13 @@ import { provesNothingDone } from '../protect/proof.ts'
 import { handlerKey } from '../protect/recover.ts'
 import type { RecordId } from '../record/index.ts'
 
-/** What a handler finds on its request: `req.idempotency`, `request.idempotency`, `c.var.idempotency`, by framework. */
-export interface IdempotencyContext<Tx> {
+/** What the handler of every protected request is given. */
+export interface RequestContext {
   readonly account: string
   readonly operation: string
   readonly key: string
   /** The same on every attempt and in every process: for the other side, and what `recover` is asked with. */
   readonly derivedKey: string
-  /** The transaction that the handler's effects have to be in; only with `protect: 'transaction'`. */
-  readonly tx: Tx
   /** Aborted when the record has another owner or its time is over. */
   readonly signal: AbortSignal
   /**
@@ -28,6 +26,14 @@ export interface IdempotencyContext<Tx> {
   invalid(answer?: InvalidAnswer): void
 }
 
+/** What a handler finds on its request: `req.idempotency`, `request.idempotency`, `c.var.idempotency`, by framework. */
+export interface IdempotencyContext<Tx> extends RequestContext {
+  /** The transaction that the handler's effects have to be in; only with `protect: 'transaction'`. */
+  readonly tx: Tx
+  /** What the schema of the route has made of the body; only with `validate`. */
+  readonly input?: unknown
+}
+
 /** What the handler is given. Its signal is made when it is asked for: most never ask, and one costs some microseconds. */
 export class Context<Tx> implements IdempotencyContext<Tx> {
   readonly account: string
@@ -35,6 +41,7 @@ export class Context<Tx> implements IdempotencyContext<Tx> {
   readonly key: string
   readonly notExecuted: (thrown?: unknown) => void
   readonly invalid: (answer?: InvalidAnswer) => void
+  readonly input: unknown
   /** Whether a throw undoes what the handler did. */
   readonly rollsBack: boolean
   nothingDone = false
@@ -58,6 +65,7 @@ export class Context<Tx> implements IdempotencyContext<Tx> {
     tx: Tx | null,
     owner: Pick<HandlerContext, 'signal'>,
     rollsBack = false,
+    input?: unknown,
   ) {
     this.account = account
     this.operation = operation
@@ -65,6 +73,7 @@ export class Context<Tx> implements IdempotencyContext<Tx> {
     this.#tx = tx
     this.#owner = owner
     this.rollsBack = rollsBack
+    this.input = input
     // A function of its own, which can be handed on without its context.
     this.notExecuted = (thrown) => {
       this.nothingDone = true

@@ -5,6 +5,9 @@ import type { RoutePolicy, StandardSchema } from './policy.ts'
 /** What the `operation` of a route may be. */
 export type Named = RoutePolicy['operation']
 
+/** A durable operation, with any input. */
+export type Durable = Operation<never, unknown>
+
 /**
  * What a durable operation asks of the other options of its route: `input`, or a schema where there is none, makes what the operation takes,
  * and there is no `protect`, because an operation brings its own. Nothing is asked of a route whose operation is a name.

@@ -35,6 +35,8 @@ export interface Prepared {
   readonly deadline: Deadline | null
   /** What is wrong with the body, by the schema of the route; null where nothing is. */
   readonly issues: readonly BodyIssue[] | null
+  /** What the schema of the route has made of the body; undefined where there is no schema. */
+  readonly valid: unknown
 }
 
 /**
@@ -73,6 +75,7 @@ export function prepare(
       asked,
       deadline,
       issues,
+      valid: validated !== null && 'value' in validated ? validated.value : undefined,
     }
   }
   const given = request.body()

@@ -27,7 +27,7 @@ beforeAll(async () => {
 
 const account = () => 'acct_1'
 const OPERATION = 'things.create'
-type Start = (policy: RoutePolicy, source: () => Readable) => Promise<number>
+type Start = (policy: Omit<RoutePolicy, 'operation' | 'input'>, source: () => Readable) => Promise<number>
 
 const serve = async (listener: RequestListener) => {
   const server = await listening(createServer(listener))

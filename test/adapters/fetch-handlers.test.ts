@@ -1,11 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type FetchOptions, idempotent, type ProtectedContext } from '../../src/http/adapters/fetch/index.ts'
+import { type FetchOptions, idempotent } from '../../src/http/adapters/fetch/index.ts'
+import type { IdempotencyContext } from '../../src/http/index.ts'
 import { notExecuted, type Onlyonce } from '../../src/index.ts'
 import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { leaveEffect, makeGate, openShop, type Shop } from '../contract/shop.ts'
 
-type Context = ProtectedContext<PostgresTx>
+interface Context {
+  readonly idempotency: IdempotencyContext<PostgresTx> | null
+  // biome-ignore lint/suspicious/noExplicitAny: what parameters there are is said where they are given.
+  readonly params?: any
+}
 type Options = Partial<FetchOptions<Request, object>>
 
 let shop: Shop
@@ -19,7 +24,12 @@ beforeAll(async () => {
 const protect = (
   options: Options,
   handler: (request: Request, context: Context) => Response | Promise<Response>,
-) => idempotent(once, { account: () => 'acct_1', operation: 'orders.create', ...options }, handler)
+) =>
+  idempotent(
+    once,
+    { account: () => 'acct_1', operation: 'orders.create', ...options } as never,
+    handler as never,
+  )
 
 function makeRequest(key: string, init: RequestInit = {}, path = '/orders'): Request {
   const headers = { 'Idempotency-Key': key, ...init.headers }

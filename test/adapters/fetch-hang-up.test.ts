@@ -19,7 +19,10 @@ beforeAll(async () => {
 })
 
 type Handle = (request: Request) => Promise<Response>
-type Protect = (policy: RoutePolicy, handle: Handle) => (request: Request) => Response | Promise<Response>
+type Protect = (
+  policy: Omit<RoutePolicy, 'operation' | 'input'>,
+  handle: Handle,
+) => (request: Request) => Response | Promise<Response>
 
 const PART = 'abc'.repeat(20_000)
 const OPERATION = 'things.create'

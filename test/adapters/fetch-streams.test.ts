@@ -17,7 +17,10 @@ const stateOf = async (key: string) => (await once.explain({ ...CALL, key })).st
 const isCompleted = (key: string) =>
   waitUntil('the reply is stored', async () => (await stateOf(key)) === 'completed')
 
-function protect(source: (runs: number) => ReadableStream<Uint8Array> | null, policy: RoutePolicy = {}) {
+function protect(
+  source: (runs: number) => ReadableStream<Uint8Array> | null,
+  policy: Omit<RoutePolicy, 'operation' | 'input'> = {},
+) {
   let runs = 0
   const options = { account: () => CALL.account, operation: CALL.operation, stream: true, ...policy }
   return idempotent(once, options, () => {

@@ -34,7 +34,7 @@ beforeAll(async () => {
   shop = await openShop()
 })
 
-function controllerWith(policy: RoutePolicy): Type {
+function controllerWith(policy: Omit<RoutePolicy, 'operation' | 'input'>): Type {
   @Controller('things')
   class Things {
     @Post()

@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 type Serve = (request: Request) => Response | Promise<Response>
 type Protect = (once: Onlyonce<PostgresTx>, path: string, policy: Protected, handle: Serve) => Serve
-interface Protected extends RoutePolicy {
+interface Protected extends Omit<RoutePolicy, 'operation' | 'input'> {
   readonly owner: string
   readonly operation: string
 }

@@ -29,9 +29,11 @@ beforeAll(async () => {
 })
 
 const account = () => 'acct_1'
+type HandlerPolicy = Omit<RoutePolicy, 'operation' | 'input'> & { readonly operation?: string }
+
 interface Policies {
-  readonly outer: RoutePolicy
-  readonly inner: RoutePolicy
+  readonly outer: HandlerPolicy
+  readonly inner: HandlerPolicy
 }
 interface Answered {
   readonly status: number

@@ -18,7 +18,6 @@ const pay = operation('orders.pay', async (op, input: { amount: number }) => {
   return reply(201, { amount: input.amount })
 })
 
-const unreached = async () => Response.json({}, { status: 500 })
 const route = { account: () => 'acct_1', operation: 'orders.create' }
 
 /** The same route under each protection. */
@@ -27,20 +26,15 @@ const ROUTES: [string, () => (request: Request) => Promise<Response>][] = [
   [
     'transaction',
     () =>
-      idempotent(once, { ...route, protect: 'transaction' }, async (_, { idempotency: call }) => {
-        await leaveEffect(call!.tx, 'on a route')
+      idempotent(once, { ...route, protect: 'transaction' }, async (_, { tx }) => {
+        await leaveEffect(tx, 'on a route')
         return Response.json({}, { status: 201 })
       }),
   ],
-  ['operation', () => idempotent(once, { account: () => 'acct_1', operation: pay }, unreached)],
+  ['operation', () => idempotent(once, { account: () => 'acct_1', operation: pay })],
   [
     'operation with admit',
-    () =>
-      idempotent(
-        once,
-        { account: () => 'acct_1', operation: pay, admit: () => ({ admit: true }) },
-        unreached,
-      ),
+    () => idempotent(once, { account: () => 'acct_1', operation: pay, admit: () => ({ admit: true }) }),
   ],
 ]
 

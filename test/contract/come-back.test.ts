@@ -36,9 +36,6 @@ async function meetOwner<Tx>(owners: Onlyonce<Tx>, others: Onlyonce<Tx>, age: ()
 }
 
 /** The operation answers. */
-const unreachable = (): never => {
-  throw new Error('It has no handler.')
-}
 
 const secondsOf = ({ headers }: Response) => Number(headers.get('retry-after'))
 
@@ -145,7 +142,7 @@ describe('what a client that met a doubt is told', () => {
     const till = makeTill({ idempotent: false, behaviour: 'lose', lookup: 'away' })
     const pay = payWith(till, { name: 'payments.told_seconds' })
     const once = shop.open({ reconcileAfterMs: [40_000] })
-    const POST = idempotent(once, { account: () => 'acct_1', operation: pay }, unreachable)
+    const POST = idempotent(once, { account: () => 'acct_1', operation: pay })
     const key = randomUUID()
     const headers = { 'Idempotency-Key': key, 'Content-Type': 'application/json' }
     const send = () =>

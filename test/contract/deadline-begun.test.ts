@@ -16,12 +16,12 @@ const OPERATION = 'payments.create'
 /** A route with a deadline of the client, and how to ask it. */
 function serve(
   policy: Partial<FetchOptions<Request, object>>,
-  handle: Parameters<typeof idempotent>[2] = () => Response.error(),
+  handle?: (request: Request, given: { idempotency: unknown }) => Promise<Response>,
   options: OpenOptions = {},
 ) {
   const once = shop.open(options)
   const all = { account: () => 'acct_1', operation: OPERATION, deadlineHeader: 'X-Deadline', ...policy }
-  const route = idempotent(once, all, handle)
+  const route = idempotent(once, all as never, handle as never)
   const send = async (key: string, deadline?: number) => {
     const headers = { 'Idempotency-Key': key, ...(deadline && { 'X-Deadline': String(deadline) }) }
     const answer = await route(new Request('http://localhost/payments', { method: 'POST', headers }))

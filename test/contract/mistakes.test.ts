@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/fetch/index.ts'
+import type { IdempotencyContext } from '../../src/http/index.ts'
 import { onlyonce, operation } from '../../src/index.ts'
 import { memory } from '../../src/store/memory/index.ts'
 import { makeRecorder } from '../setup/recorder.ts'
@@ -62,7 +63,7 @@ test('a mistake of the service is told to its developer once for each route, and
 test('a handler that asks for the transaction of a route without one is told what the route lacks', async () => {
   const once = onlyonce({ store: memory(), secret: SECRET })
   const route = idempotent(once, { account, operation: 'charges.create' }, (_, { idempotency: own }) =>
-    Response.json({ tx: own!.tx !== undefined }),
+    Response.json({ tx: (own as IdempotencyContext<unknown>).tx !== undefined }),
   )
   const error = await catchError(route(request('a-key-of-some-length')))
   expect(error).toMatchObject({
@@ -107,7 +108,7 @@ test('an operation on a store that keeps none is refused when it is mounted, not
   const charge = operation('charges.create', async () => 1)
   const once = onlyonce({ store: memory(), secret: SECRET })
   const refusal = { code: 'option_invalid', message: expect.stringContaining('keeps no operations') }
-  const mount = async () => idempotent(once, { account, operation: charge }, () => new Response())
+  const mount = async () => idempotent(once, { account, operation: charge })
   expect(await catchError(mount())).toMatchObject(refusal)
   const open = async () => onlyonce({ store: memory(), secret: SECRET, operations: [charge] })
   expect(await catchError(open())).toMatchObject(refusal)

@@ -2,6 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { idempotent } from '../../src/http/adapters/node/index.ts'
+import type { IdempotencyContext } from '../../src/http/index.ts'
+import type { PostgresTx } from '../../src/store/postgres/index.ts'
 import { cleanUpLater } from '../setup/clean-up.ts'
 import { leaveEffect, makeCall, openShop, type Shop } from './shop.ts'
 
@@ -17,7 +19,10 @@ test.each(['handler', 'transaction'] as const)(
     const policy = { account: () => 'acct_1', operation: `statuses.${protect}`, protect }
     const server = createServer(
       idempotent(shop.open(), policy, async (_request, response, own) => {
-        await leaveEffect(protect === 'transaction' ? own!.tx : shop.observer, key)
+        await leaveEffect(
+          protect === 'transaction' ? (own as IdempotencyContext<PostgresTx>).tx : shop.observer,
+          key,
+        )
         response.statusCode = 199
         response.end('made')
       }),

@@ -48,7 +48,7 @@ test('an input of an operation that cannot be stored: nothing was begun', async 
     runs += 1
   })
   const options = { account: () => 'acct_1', operation: charge, input: () => ({ amount: 5n }) }
-  const route = idempotent(once, options, handler)
+  const route = idempotent(once, options)
   const told = await (await route(request())).json()
   expect(told).toMatchObject({ ...NOTHING_BEGUN, code: 'input_not_serializable' })
   const call = { account: 'acct_1', key: randomUUID(), input: 'x'.repeat(2_000_000) as never }

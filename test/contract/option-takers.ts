@@ -141,6 +141,7 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     // Checked when the application starts, where the handler can be named: see nest-start.test.ts.
     Idempotent: NO_OPTIONS,
     Idempotency: NO_OPTIONS,
+    Tx: NO_OPTIONS,
     OnlyonceModule: (door) => any(door.OnlyonceModule).forRoot({ once, account, ...STRAY }),
     keepRawBody: NO_OPTIONS,
   },

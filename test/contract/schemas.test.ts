@@ -48,11 +48,7 @@ function serve(validate: StandardSchema) {
   served += 1
   const once = shop.open()
   const order = operation(`orders.${served}`, async (_, input: unknown) => reply(201, { input }))
-  const handler = idempotent(
-    once,
-    { account: () => 'acct_1', operation: order, validate },
-    async () => new Response(null, { status: 500 }),
-  )
+  const handler = idempotent(once, { account: () => 'acct_1', operation: order, validate })
   return async (key: string, body: unknown) => {
     const headers = { 'idempotency-key': key, 'content-type': 'application/json' }
     const request = new Request('http://127.0.0.1/orders', {

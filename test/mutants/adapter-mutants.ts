@@ -1,5 +1,6 @@
 import type { Mutant } from './mutants.ts'
 
+const TYPED = ['test/adapters/typed.test.ts']
 const STREAM_TROUBLE = ['test/adapters/broken-streams.test.ts']
 const OWN_REQUESTS = ['test/adapters/own-requests.test.ts']
 const NEW_REQUEST = ['test/adapters/new-request.test.ts']
@@ -8,6 +9,51 @@ const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 
 /** Faults in what adapters make of a request before its handler, and in what they tell of it. */
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'typed routes: run the handler of a Fastify route that the plugin has not seen',
+    file: 'src/http/adapters/fastify/index.ts',
+    edits: [
+      {
+        from: `    throw notSeen(request)\n`,
+        to: `    return (handler as unknown as () => unknown)(request)\n`,
+      },
+    ],
+    tests: TYPED,
+    only: 'has not seen',
+  },
+  {
+    name: 'typed routes: tell a client of NestJS that an operation was done which no key asked for',
+    file: 'src/http/adapters/nest/call.ts',
+    edits: [
+      { from: `if (boundary.policy.durable !== null) return`, to: `if (boundary === undefined) return` },
+    ],
+    tests: TYPED,
+    only: 'durable operation, which passes nothing on',
+  },
+  {
+    name: 'typed routes: let NestJS start with @Tx() where there is no transaction',
+    file: 'src/http/adapters/nest/routes.ts',
+    edits: [
+      {
+        from: `boundary.policy.protect !== 'transaction') refuse(NO_TX)`,
+        to: `boundary === undefined) refuse(NO_TX)`,
+      },
+    ],
+    tests: TYPED,
+    only: 'without a transaction',
+  },
+  {
+    name: 'typed routes: hold a rolled back transaction of Express for done where its handler was passed to the layer',
+    file: 'src/http/adapters/express/index.ts',
+    edits: [
+      {
+        from: `hearNotExecuted(errorFor(error), request, response, next))`,
+        to: `response.status?.(201).json({}))`,
+      },
+    ],
+    tests: TYPED,
+    only: 'that throws is rolled back',
+  },
   {
     name: 'Fastify: commit a transaction that throws behind its reply',
     file: 'src/http/adapters/fastify/guard.ts',

@@ -6,7 +6,7 @@ import { makeGate, openShop, type Shop } from '../contract/shop.ts'
 
 const ADMITTED: Admission = { admit: true }
 
-async function openRoute(shop: Shop, policy: RoutePolicy, once = shop.open()) {
+async function openRoute(shop: Shop, policy: Omit<RoutePolicy, 'operation' | 'input'>, once = shop.open()) {
   let runs = 0
   const route = idempotent(
     once,

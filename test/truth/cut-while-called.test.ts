@@ -33,7 +33,7 @@ test.each(['behind a step', 'first'] as const)(
     })
     const once = shop.open({ pool, operations: [pay], reconcileAfterMs: [1, 1, 1] })
     await once.start()
-    const POST = idempotent(once, { account: () => 'acct_1', operation: pay }, () => new Response())
+    const POST = idempotent(once, { account: () => 'acct_1', operation: pay })
     const key = `cut-${place.replaceAll(' ', '-')}`
     const send = () =>
       POST(

@@ -69,7 +69,7 @@ describe('in a step behind a call', () => {
         if (failing) await failWith(tx, code)
       })
       const once = shop.open({ operations: [transfer], reconcileAfterMs: [1, 1, 1] })
-      const POST = idempotent(once, { account: () => 'acct_1', operation: transfer }, () => new Response())
+      const POST = idempotent(once, { account: () => 'acct_1', operation: transfer })
       const { key } = call()
       const answer = await send(POST, key)
       const text = await answer.text()
@@ -96,7 +96,7 @@ describe('in a step behind a call', () => {
   test.each(MEANT)('%s is a throw: it is undone, and told without a word of the database', async (code) => {
     const { transfer, state } = transferOf(`meant_${code}`, (tx) => failWith(tx, code))
     const once = shop.open({ operations: [transfer] })
-    const POST = idempotent(once, { account: () => 'acct_1', operation: transfer }, () => new Response())
+    const POST = idempotent(once, { account: () => 'acct_1', operation: transfer })
     const { key } = call()
     for (const answer of [await send(POST, key), await send(POST, key)]) {
       const text = await answer.text()
@@ -172,7 +172,7 @@ describe('in a step before any call', () => {
       }),
     )
     const once = shop.open({ operations: [create] })
-    const POST = idempotent(once, { account: () => 'acct_1', operation: create }, () => new Response())
+    const POST = idempotent(once, { account: () => 'acct_1', operation: create })
     const { key } = call()
     const text = await (await send(POST, key)).text()
     expect(JSON.parse(text)).toMatchObject({ status: 503, retryable: true, executed: 'not_by_this_request' })

@@ -45,7 +45,7 @@ describe.each([
   test('undoes no operation, is stored nowhere, and goes on later', async () => {
     const { saga, state, done } = sagaOf(name.replaceAll(' ', '_'), text, [...values])
     const once = open()
-    const POST = idempotent(once, { account, operation: saga }, () => new Response())
+    const POST = idempotent(once, { account, operation: saga })
     const { key } = makeCall()
     const first = await send(POST, key)
     expect(JSON.parse(first.text)).toMatchObject({ retryable: true, executed: 'unknown' })
@@ -91,7 +91,7 @@ describe('a record that the server refuses is told to the client of an operation
       await op.call('charged', { call: async () => 1 })
       return reply(201, {})
     })
-    return idempotent(shop.open(), { account, operation: pay }, () => new Response())
+    return idempotent(shop.open(), { account, operation: pay })
   }
 
   test('where it is claimed', async () => {
@@ -110,10 +110,7 @@ describe('a record that the server refuses is told to the client of an operation
     const once = here.open()
     await once.start()
     await here.observer.query('ALTER TABLE onlyonce.records RENAME TO gone')
-    const told = await send(
-      idempotent(once, { account, operation: pay }, () => new Response()),
-      makeCall().key,
-    )
+    const told = await send(idempotent(once, { account, operation: pay }), makeCall().key)
     expect(told.text).not.toMatch(LEAK)
     expect(JSON.parse(told.text)).toMatchObject({ code: 'store_unavailable' })
   })
@@ -123,10 +120,7 @@ describe('a record that the server refuses is told to the client of an operation
     const pay = operation('driver.own', async () => {
       throw own
     })
-    const thrown = send(
-      idempotent(shop.open(), { account, operation: pay }, () => new Response()),
-      makeCall().key,
-    )
+    const thrown = send(idempotent(shop.open(), { account, operation: pay }), makeCall().key)
     await expect(thrown).rejects.toBe(own)
   })
 })

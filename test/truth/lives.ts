@@ -131,7 +131,7 @@ function serve(once: ReturnType<typeof onlyonce<PostgresTx>>, moment: Moment, ke
   switch (moment.protection) {
     case 'operation': {
       const pay = moment.given === 'atomic_first' ? OPERATIONS.atomic_first : OPERATIONS.plain
-      return idempotent(once, { account, operation: pay, leaseMs: LEASE_MS }, () => new Response())
+      return idempotent(once, { account, operation: pay, leaseMs: LEASE_MS })
     }
     case 'transaction':
       return idempotent(

@@ -26,7 +26,6 @@ import {
 import { STATUSES } from '../payments/state.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
-import { answeredByOperation } from './answered.ts'
 import { callerOf, requireGateway } from './auth.ts'
 import { BY_ID, PAGE_QUERY, pageOf, pageSchema, readPage } from './pages.ts'
 import { readTime, Time } from './times.ts'
@@ -61,23 +60,19 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
     findPayment({ once: service.once, pool: service.reads.of(account) }, account, id)
   app.addHook('preHandler', requireGateway(service))
 
-  app.post(
-    '/v1/payments',
-    {
-      schema: {
-        summary: 'Create a payment',
-        body: CreatePaymentBody,
-        response: { 201: Payment },
-        tags: ['payments'],
-      },
-      preHandler: idempotent({
-        operation: createPayment,
-        admit: (asked) => admitPayment(asked, () => refuseUnnamed(service, asked)),
-        input: ({ body }) => readCreate(body as CreatePaymentBody),
-      }),
+  app.post('/v1/payments', {
+    schema: {
+      summary: 'Create a payment',
+      body: CreatePaymentBody,
+      response: { 201: Payment },
+      tags: ['payments'],
     },
-    answeredByOperation,
-  )
+    ...idempotent({
+      operation: createPayment,
+      admit: (asked) => admitPayment(asked, () => refuseUnnamed(service, asked)),
+      input: ({ body }) => readCreate(body as CreatePaymentBody),
+    }),
+  })
 
   app.get(
     '/v1/payments',
@@ -109,71 +104,59 @@ export async function paymentRoutes(app: Api, service: Service): Promise<void> {
     },
   )
 
-  app.post(
-    '/v1/payments/:payment/capture',
-    {
-      schema: {
-        summary: 'Take what is held, or a part of it',
-        params: Params,
-        body: CaptureBody,
-        response: { 200: Payment },
-        tags: ['payments'],
-      },
-      preHandler: idempotent({
-        operation: capturePayment,
-        admit: admitWork,
-        input: ({ body, pathParams }) => {
-          const { amount = null, final = null } = body as CaptureBody
-          return { payment: pathParams.payment!, amount, final }
-        },
-      }),
+  app.post('/v1/payments/:payment/capture', {
+    schema: {
+      summary: 'Take what is held, or a part of it',
+      params: Params,
+      body: CaptureBody,
+      response: { 200: Payment },
+      tags: ['payments'],
     },
-    answeredByOperation,
-  )
+    ...idempotent({
+      operation: capturePayment,
+      admit: admitWork,
+      input: ({ body, pathParams }) => {
+        const { amount = null, final = null } = body as CaptureBody
+        return { payment: pathParams.payment!, amount, final }
+      },
+    }),
+  })
 
-  app.post(
-    '/v1/payments/:payment/cancel',
-    {
-      schema: {
-        summary: 'Let go of what is held',
-        params: Params,
-        body: CancelBody,
-        response: { 200: Payment },
-        tags: ['payments'],
-      },
-      preHandler: idempotent({
-        operation: cancelPayment,
-        admit: admitWork,
-        input: ({ body, pathParams }) => {
-          const { reason = null } = body as CancelBody
-          return { payment: pathParams.payment!, reason }
-        },
-      }),
+  app.post('/v1/payments/:payment/cancel', {
+    schema: {
+      summary: 'Let go of what is held',
+      params: Params,
+      body: CancelBody,
+      response: { 200: Payment },
+      tags: ['payments'],
     },
-    answeredByOperation,
-  )
+    ...idempotent({
+      operation: cancelPayment,
+      admit: admitWork,
+      input: ({ body, pathParams }) => {
+        const { reason = null } = body as CancelBody
+        return { payment: pathParams.payment!, reason }
+      },
+    }),
+  })
 
-  app.post(
-    '/v1/payments/:payment/refunds',
-    {
-      schema: {
-        summary: 'Give back what was taken, or a part of it',
-        params: Params,
-        body: RefundBody,
-        response: { 201: Refund },
-        tags: ['refunds'],
-      },
-      preHandler: idempotent({
-        operation: refundPayment,
-        admit: admitWork,
-        input: ({ body, pathParams }) => {
-          const { amount = null, reason = null, metadata = {} } = body as RefundBody
-          return { payment: pathParams.payment!, amount, reason, metadata }
-        },
-      }),
+  app.post('/v1/payments/:payment/refunds', {
+    schema: {
+      summary: 'Give back what was taken, or a part of it',
+      params: Params,
+      body: RefundBody,
+      response: { 201: Refund },
+      tags: ['refunds'],
     },
-    answeredByOperation,
-  )
+    ...idempotent({
+      operation: refundPayment,
+      admit: admitWork,
+      input: ({ body, pathParams }) => {
+        const { amount = null, reason = null, metadata = {} } = body as RefundBody
+        return { payment: pathParams.payment!, amount, reason, metadata }
+      },
+    }),
+  })
 
   app.get(
     '/v1/payments/:payment/refunds',

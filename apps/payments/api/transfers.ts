@@ -5,7 +5,6 @@ import { Amount, Currency, Metadata, Reference } from '../payments/schemas.ts'
 import { Refused } from '../problems.ts'
 import type { Service } from '../service.ts'
 import { findTransfer, presentTransfer } from '../transfers/index.ts'
-import { answeredByOperation } from './answered.ts'
 import { callerOf } from './auth.ts'
 import { Nullable } from './schemas.ts'
 import type { Api } from './type.ts'
@@ -42,28 +41,24 @@ const Transfer = Type.Object(
 
 /** Money from the caller's balance to that of another account in the same mode. The operation answers. */
 export async function transferRoutes(app: Api, service: Service): Promise<void> {
-  app.post(
-    '/v1/transfers',
-    {
-      schema: {
-        summary: 'Move money to another account',
-        body: CreateTransferBody,
-        response: { 201: Transfer },
-        tags: ['transfers'],
-      },
-      preHandler: idempotent({
-        operation: service.operations.createTransfer,
-        admit: service.limits.admitWork,
-        input: ({ body }) => {
-          const given = body as CreateTransferBody
-          const currency = parseCurrency(given.currency)
-          const { destination, reference = null, metadata = {} } = given
-          return { destination, amount: parseAmount(given.amount, currency), currency, reference, metadata }
-        },
-      }),
+  app.post('/v1/transfers', {
+    schema: {
+      summary: 'Move money to another account',
+      body: CreateTransferBody,
+      response: { 201: Transfer },
+      tags: ['transfers'],
     },
-    answeredByOperation,
-  )
+    ...idempotent({
+      operation: service.operations.createTransfer,
+      admit: service.limits.admitWork,
+      input: ({ body }) => {
+        const given = body as CreateTransferBody
+        const currency = parseCurrency(given.currency)
+        const { destination, reference = null, metadata = {} } = given
+        return { destination, amount: parseAmount(given.amount, currency), currency, reference, metadata }
+      },
+    }),
+  })
 
   app.get(
     '/v1/transfers/:transfer',

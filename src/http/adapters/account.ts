@@ -1,10 +1,13 @@
 import { OnlyonceError } from '../../core/errors.ts'
 import { refuseUnknown } from '../../core/options.ts'
+import { checkName } from '../../key/scope.ts'
 import { POLICY_NAMES, type RoutePolicy } from '../index.ts'
+import { namingRoute } from '../policy-checks.ts'
 
-type Account<Given extends readonly unknown[]> = (
-  ...given: Given
-) => string | null | undefined | Promise<string | null | undefined>
+/** What tells whose request it is: a function of what the framework gives, or the one account of a service with one tenant. */
+export type Account<Given extends readonly unknown[]> =
+  | string
+  | ((...given: Given) => string | null | undefined | Promise<string | null | undefined>)
 
 /**
  * Takes the account out of the options of an adapter; the rest is the policy. A layer that cannot tell whose request it is
@@ -31,9 +34,12 @@ export const WITH_ACCOUNT = { ...POLICY_NAMES, account: true } as const
 
 export function checkAccount(owner: string, account: unknown): void {
   if (typeof account === 'function') return
-  throw new OnlyonceError('option_invalid', {
-    detail: `${owner}: account is a function that tells whose request it is.`,
-  })
+  if (typeof account !== 'string') {
+    throw new OnlyonceError('option_invalid', {
+      detail: `${owner}: account is a function that tells whose request it is, or the name of the only account.`,
+    })
+  }
+  namingRoute(owner, () => checkName(account, 'account_invalid'))
 }
 
 /** Asks whose request it is. A value that is no name is no account; a mistake of the application's is its own error. */
@@ -41,5 +47,19 @@ export async function accountOf<Given extends readonly unknown[]>(
   account: Account<Given>,
   ...given: Given
 ): Promise<string | null> {
-  return (await account(...given)) ?? null
+  return (typeof account === 'string' ? account : await account(...given)) ?? null
+}
+
+/** A handler that is no function would be found by the first request. */
+export function checkHandler(owner: string, handler: unknown): void {
+  if (typeof handler === 'function') return
+  throw new OnlyonceError('option_invalid', { detail: `${owner}: the handler is a function.` })
+}
+
+/** A durable operation answers its requests itself: a handler beside it would never run. */
+export function refuseHandler(owner: string, handler: unknown): void {
+  if (handler === undefined) return
+  throw new OnlyonceError('option_invalid', {
+    detail: `${owner}: a durable operation answers its requests itself, so it takes no handler.`,
+  })
 }

@@ -49,12 +49,14 @@ async function serve(once: Onlyonce<PostgresTx>, routes: readonly Route[]): Prom
 }
 
 function addRoute(app: FastifyInstance, route: Route): void {
-  app.route({
-    method: route.method,
-    url: route.path,
-    preHandler: idempotent(route.policy),
-    handler: (request, reply) => handle(route, request, reply),
-  })
+  const { method, path: url, policy } = route
+  const { operation } = policy
+  if (typeof operation === 'object') {
+    app.route({ method, url, ...idempotent({ ...policy, operation } as { operation: typeof operation }) })
+    return
+  }
+  const handler = (request: FastifyRequest, reply: FastifyReply) => handle(route, request, reply)
+  app.route({ method, url, preHandler: idempotent(policy as object), handler })
 }
 
 function handle(route: Route, request: FastifyRequest, reply: FastifyReply): unknown {

@@ -89,7 +89,7 @@ function handlerOf(once: Onlyonce<PostgresTx>, route: Route) {
     found?: Record<string, string>
   }
   const options = { account, operation: nameOf(route), ...route.policy }
-  return idempotent(once, options, async (request: Request, context: Context) => {
+  const handler = async (request: Request, context: Context) => {
     const headers = new Headers()
     const input = {
       body: await parse(request),
@@ -99,7 +99,12 @@ function handlerOf(once: Onlyonce<PostgresTx>, route: Route) {
       setHeader: (name: string, value: string) => headers.set(name, value),
     }
     return respond(await route.handle(input), headers)
-  })
+  }
+  const given = typeof options.operation === 'object' ? undefined : handler
+  return idempotent<PostgresTx>(once, options as never, given as never) as (
+    request: Request,
+    context: object,
+  ) => Promise<Response>
 }
 
 /** JSON and text as they are, nothing else. */

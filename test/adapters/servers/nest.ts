@@ -114,7 +114,7 @@ function controllerOf(route: Route): Type {
   @Controller(route.prefix)
   class Things {
     @RequestMapping({ path: route.path, method: RequestMethod[route.method] })
-    @Idempotent(route.policy)
+    @Idempotent(route.policy as object)
     handle(
       @Body() body: unknown,
       @Param() params: Record<string, string>,

@@ -54,9 +54,10 @@ function mount(once: Onlyonce<PostgresTx>, route: Route): Mounted {
   const pattern = new RegExp(`^${source}$`)
   const account = (request: IncomingMessage) => request.headers[ACCOUNT_HEADER] as string | undefined
   const options = { account, operation: nameOf(route), ...route.policy }
-  const layer = idempotent(once, options, (request: Parsed, response, context) =>
-    answer(route, pattern, request, response, context),
-  )
+  const given = (request: Parsed, response: ServerResponse, context: Once | null) =>
+    answer(route, pattern, request, response, context)
+  const handle = typeof options.operation === 'object' ? undefined : given
+  const layer: Handler = idempotent<PostgresTx>(once, options as never, handle as never)
   const handler: Handler =
     route.order === 'layer_first'
       ? layer

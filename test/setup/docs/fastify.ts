@@ -5,6 +5,5 @@ import type { Overload } from '../../../src/rate-limits/index.ts'
 export declare const app: FastifyInstance
 export declare const account: () => string
 export declare const createOrder: RouteHandlerMethod
-export declare const none: RouteHandlerMethod
 export declare const onTrouble: (error: unknown) => void
 export declare const load: Overload

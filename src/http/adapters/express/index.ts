@@ -1,23 +1,35 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Request, Response } from 'express'
 import { acrossCopies } from '../../../core/copies.ts'
 import type { Onlyonce } from '../../../onlyonce/door.ts'
-import { Boundary, type IdempotencyContext, type RoutePolicy } from '../../index.ts'
+import {
+  Boundary,
+  contextFor,
+  type HandlerRoute,
+  type IdempotencyContext,
+  type KeyOption,
+  type Profile,
+  type Protect,
+  type RouteContext,
+  type RoutePolicy,
+  type Schema,
+} from '../../index.ts'
 import type { FitsOperation, Named } from '../../operation-route.ts'
-import { accountAndPolicy, accountOf } from '../account.ts'
+import { type Account, accountAndPolicy, accountOf, checkHandler, refuseHandler } from '../account.ts'
 import { keepConnection } from '../node/late.ts'
 import { type Known, requestOf, serve } from '../node/serve.ts'
 import { patternText } from '../place.ts'
 import { errorFor, passOn, type ThrowHearer } from '../said.ts'
 
-export type { IdempotencyContext } from '../../index.ts'
+export type { IdempotencyContext, RequestContext } from '../../index.ts'
 export { keepRawBody } from '../node/body.ts'
 
 declare global {
   namespace Express {
     interface Request {
       /**
-       * Set while a request is protected. Say which `tx` your store has: `IdempotencyContext<PostgresTx>`. Not `once`: a request is
-       * an emitter of events, and `pipe` calls its `once`.
+       * Set while a request is protected. A handler that is passed to `idempotent()` is given the same, with its type. Not `once`: a
+       * request is an emitter of events, and `pipe` calls its `once`.
        */
       // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
       idempotency?: IdempotencyContext<any>
@@ -27,6 +39,8 @@ declare global {
 
 /** What Express adds to Node's request, as far as it is needed here; version 4 and 5 agree on it. */
 export interface ExpressRequest extends IncomingMessage {
+  // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
+  readonly idempotency?: IdempotencyContext<any> | undefined
   readonly originalUrl: string
   readonly baseUrl: string
   // biome-ignore lint/suspicious/noExplicitAny: Express types routes and parameters differently in each version.
@@ -38,45 +52,78 @@ export interface ExpressRequest extends IncomingMessage {
 }
 
 export interface ExpressOptions<Req> extends RoutePolicy {
-  /** Whose request it is, after your own authentication; one without an account is refused with 401. */
-  readonly account: (request: Req) => string | null | undefined | Promise<string | null | undefined>
+  /**
+   * Whose request it is, after your own authentication; one without an account is refused with 401. Or the only account, where a
+   * service has one tenant.
+   */
+  readonly account: Account<[request: Req]>
 }
 
+type Next = (error?: unknown) => void
+type Middleware<Req, Res> = (request: Req, response: Res, next: Next) => void
+
 /**
- * Protects a route of Express 4 or 5.
+ * Protects a route of Express 4 or 5: as a middleware, whose context is `req.idempotency`, or with the handler, which is given the
+ * context with its type.
  *
  * @example
- * app.post('/orders', idempotent(once, { account: (req) => req.user.account }), createOrder)
+ * app.post('/orders', idempotent(once, { account: (req) => req.user.account }), express.json(), createOrder)
+ * app.post('/transfers', idempotent(once, { account, protect: 'transaction' }, async (req, res, { tx }) => {
+ *   const { rows } = await tx.query('INSERT INTO transfers …')
+ *   res.status(201).json(rows[0])
+ * }))
  */
-export function idempotent<Tx, Req extends ExpressRequest = ExpressRequest, const O extends Named = Named>(
+export function idempotent<Tx, Req extends ExpressRequest = Request, const O extends Named = Named>(
   once: Onlyonce<Tx>,
   options: ExpressOptions<Req> & FitsOperation<O>,
-): (request: Req, response: ServerResponse, next: (error?: unknown) => void) => void {
-  const { account, policy } = accountAndPolicy('idempotent() for Express', options)
-  const boundary = new Boundary(once, policy, 'idempotent() for Express')
+): Middleware<Req, ServerResponse>
+export function idempotent<
+  Tx,
+  Req extends ExpressRequest = Request,
+  Res extends ServerResponse = Response,
+  P extends Protect = 'handler',
+  K extends KeyOption | undefined = undefined,
+  F extends Profile | undefined = undefined,
+  S extends Schema = undefined,
+>(
+  once: Onlyonce<Tx>,
+  options: ExpressOptions<Req> & HandlerRoute<P, K, F, S>,
+  handler: (request: Req, response: Res, context: RouteContext<Tx, P, K, F, S>, next: Next) => unknown,
+): Middleware<Req, Res>
+export function idempotent<Tx>(
+  once: Onlyonce<Tx>,
+  options: ExpressOptions<ExpressRequest>,
+  handler?: (request: ExpressRequest, response: ServerResponse, context: never, next: Next) => unknown,
+): Middleware<ExpressRequest, ServerResponse> {
+  const { account, policy } = accountAndPolicy(LAYER, options)
+  const boundary = new Boundary(once, policy, LAYER)
+  if (boundary.policy.durable !== null) refuseHandler(LAYER, handler)
+  else if (handler !== undefined) checkHandler(LAYER, handler)
   return function idempotency(request, response, next) {
-    if (!boundary.protects(requestOf(request, request.originalUrl, ANONYMOUS, boundary.bodySizeMaxBytes)))
-      return next()
+    const go = (context: IdempotencyContext<Tx> | null) => {
+      if (context !== null) Object.assign(request, { idempotency: context })
+      if (handler !== undefined) {
+        const given = contextFor<never>(context, request.method ?? '', boundary.policy)
+        const run = async () => await handler(request, response, given, next)
+        run().catch((error) => hearNotExecuted(errorFor(error), request, response, next))
+        return
+      }
+      if (context !== null) hearErrors(request)
+      next()
+    }
+    const { bodySizeMaxBytes } = boundary
+    if (!boundary.protects(requestOf(request, request.originalUrl, ANONYMOUS, bodySizeMaxBytes)))
+      return go(null)
     accountOf(account, request)
       .then((whose) => {
         const known = { ...placeOf(request), account: whose }
-        return serve(
-          boundary,
-          requestOf(request, request.originalUrl, known, boundary.bodySizeMaxBytes),
-          response,
-          (context) => {
-            if (context !== null) {
-              Object.assign(request, { idempotency: context })
-              hearErrors(request)
-            }
-            next()
-          },
-        )
+        return serve(boundary, requestOf(request, request.originalUrl, known, bodySizeMaxBytes), response, go)
       })
       .catch((error) => next(errorFor(error)))
   }
 }
 
+const LAYER = 'idempotent() for Express'
 const ANONYMOUS = { route: null, pathParams: {}, account: null }
 
 /**
@@ -119,7 +166,7 @@ const MOUNTED_AT = 'mounted at'
  */
 export function hearNotExecuted(
   error: unknown,
-  request: { readonly idempotency?: ThrowHearer },
+  request: { readonly idempotency?: ThrowHearer | undefined },
   response: unknown,
   next: (error?: unknown) => void,
 ): void {

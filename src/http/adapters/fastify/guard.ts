@@ -1,12 +1,33 @@
 import type { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
-import type { Boundary, BoundaryRequest, IdempotencyContext, RequestBody } from '../../index.ts'
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  RequestPayload,
+  RouteHandlerMethod,
+} from 'fastify'
+import {
+  type Boundary,
+  type BoundaryRequest,
+  contextFor,
+  type IdempotencyContext,
+  type RequestBody,
+  unprotectedReply,
+} from '../../index.ts'
+import type { Account } from '../account.ts'
 import { headerOf, serve, splitUrl } from '../node/serve.ts'
 import { errorFor, passOn } from '../said.ts'
 import { TappedBody } from './tapped-body.ts'
 
 type Done = (error?: Error) => void
-type Account = (request: FastifyRequest) => string | null | undefined | Promise<string | null | undefined>
+
+/** A handler that is given its context. */
+export type TypedHandler = (
+  this: FastifyInstance,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  context: never,
+) => unknown
 
 /** On the request itself: a WeakMap over all requests was seen in profiles of the garbage collector. */
 export const BODY = Symbol('the body of a protected request')
@@ -24,10 +45,10 @@ export interface GuardedRoute {
 /** What stands around the handler of one protected route: a hook for each moment at which something is to be done. */
 export class Guard<Tx> {
   readonly #boundary: Boundary<Tx>
-  readonly #account: Account
+  readonly #account: Account<[request: FastifyRequest]>
   readonly #route: GuardedRoute
 
-  constructor(boundary: Boundary<Tx>, account: Account, route: GuardedRoute) {
+  constructor(boundary: Boundary<Tx>, account: Account<[request: FastifyRequest]>, route: GuardedRoute) {
     this.#boundary = boundary
     this.#account = account
     this.#route = route
@@ -68,7 +89,8 @@ export class Guard<Tx> {
       // Headers that were set before are with the reply, not yet with Node's response.
       serve(this.#boundary, this.#read(request, whose ?? null), reply.raw, run, () => reply.getHeaders())
     try {
-      const whose = this.#account(request)
+      const account = this.#account
+      const whose = typeof account === 'string' ? account : account(request)
       const served = isPromise(whose) ? Promise.resolve(whose).then(serveFor) : serveFor(whose)
       if (served instanceof Promise) served.catch(fail)
     } catch (error) {
@@ -120,6 +142,19 @@ export class Guard<Tx> {
       return value
     }
     return Promise.resolve(result).then(answerSilent, late)
+  }
+
+  /** The handler of the route, given its context. A durable operation has none: what is not protected is refused there. */
+  handlerOf(typed: TypedHandler | null): RouteHandlerMethod {
+    const { policy } = this.#boundary
+    if (typed === null)
+      return async (request, reply) => {
+        const { status, headers, body } = unprotectedReply(request.method, policy)
+        return await reply.code(status).headers(Object.fromEntries(headers)).send(body)
+      }
+    return function handler(request, reply) {
+      return typed.call(this, request, reply, contextFor<never>(request.idempotency, request.method, policy))
+    }
   }
 
   #isProtected({ method, raw }: FastifyRequest): boolean {

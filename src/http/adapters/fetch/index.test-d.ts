@@ -1,8 +1,9 @@
 import { describe, expectTypeOf, it } from 'vitest'
-import { operation as durable, onlyonce, reply } from '../../../index.ts'
+import { z } from 'zod'
+import { operation as durable, onlyonce, type Queryable, reply } from '../../../index.ts'
 import { memory } from '../../../store/memory/index.ts'
 import { type PostgresTx, postgres } from '../../../store/postgres/index.ts'
-import { type IdempotencyContext, idempotent } from './index.ts'
+import { type IdempotencyContext, idempotent, type RequestContext } from './index.ts'
 
 const once = onlyonce({ store: postgres({ connectionString: '' }), secret: '' })
 const account = () => 'acct_1'
@@ -12,15 +13,37 @@ const operation = 'orders.create'
 type NextRoute<Params> = (request: Request, context: { params: Promise<Params> }) => Promise<Response>
 
 describe('a protected handler', () => {
-  it('is given the tx of its store, or null for a request that is not protected', () => {
-    idempotent(once, { account, operation }, (request, context) => {
+  it('is given tx exactly where its route has a transaction', () => {
+    idempotent(once, { account, operation, protect: 'transaction' }, (request, context) => {
       expectTypeOf(request).toEqualTypeOf<Request>()
-      expectTypeOf(context.idempotency).toEqualTypeOf<IdempotencyContext<PostgresTx> | null>()
+      expectTypeOf(context.tx).toEqualTypeOf<PostgresTx>()
+      expectTypeOf(context.idempotency.tx).toEqualTypeOf<PostgresTx>()
+      return new Response()
+    })
+    idempotent(once, { account: 'acme', operation }, (_, context) => {
+      expectTypeOf(context.idempotency).toEqualTypeOf<RequestContext>()
+      expectTypeOf(context).not.toHaveProperty('tx')
       return new Response()
     })
     const unsure = onlyonce({ store: memory(), secret: '' })
-    idempotent(unsure, { account, operation }, (_, { idempotency }) => {
-      expectTypeOf(idempotency?.tx).not.toHaveProperty('query')
+    idempotent(unsure, { account, operation, protect: 'transaction' }, (_, { tx }) => {
+      expectTypeOf(tx).toEqualTypeOf<Queryable>()
+      return new Response()
+    })
+  })
+
+  it('is given null only where a request may come without a key', () => {
+    idempotent(once, { account, operation, key: 'optional', protect: 'transaction' }, (_, given) => {
+      expectTypeOf(given.tx).toEqualTypeOf<PostgresTx | null>()
+      expectTypeOf(given.idempotency?.tx).toEqualTypeOf<PostgresTx | undefined>()
+      return new Response()
+    })
+  })
+
+  it('is given what its schema makes of the body', () => {
+    const validate = z.object({ amount: z.number() })
+    idempotent(once, { account, operation, validate }, (_, { idempotency }) => {
+      expectTypeOf(idempotency.input).toEqualTypeOf<{ amount: number }>()
       return new Response()
     })
   })
@@ -34,14 +57,15 @@ describe('a protected handler', () => {
   it('knows the parameters that it says it takes', () => {
     interface Context {
       params: Promise<{ id: string }>
-      idempotency: IdempotencyContext<PostgresTx> | null
+      tx: PostgresTx
+      idempotency: IdempotencyContext<PostgresTx>
     }
-    const POST = idempotent(once, { account, operation }, async (_: Request, { params }: Context) => {
-      expectTypeOf(await params).toEqualTypeOf<{ id: string }>()
-      return new Response()
-    })
+    const handler = async (_: Request, { params }: Context) => Response.json((await params).id)
+    const POST = idempotent(once, { account, operation, protect: 'transaction' }, handler)
     expectTypeOf(POST).toExtend<NextRoute<{ id: string }>>()
     expectTypeOf(POST).not.toExtend<NextRoute<{ name: string }>>()
+    // @ts-expect-error this route has no transaction, and the handler says that it takes one
+    idempotent(once, { account, operation }, handler)
   })
 
   it('knows the request that its framework gives', () => {
@@ -63,16 +87,21 @@ describe('a protected handler', () => {
     idempotent(once, { account }, () => new Response())
     // @ts-expect-error there is no response
     idempotent(once, { account, operation }, () => {})
+    // @ts-expect-error there is no handler
+    idempotent(once, { account, operation })
   })
 })
 
 describe('a route of a durable operation', () => {
-  it('is given what it takes, and has its own protection', () => {
+  it('is given what it takes, has its own protection, and takes no handler', () => {
     const pay = durable('payments.create', async (_op, input: { amount: number }) => reply(201, input))
-    idempotent(once, { account, operation: pay, input: () => ({ amount: 5 }) }, () => new Response())
+    const POST = idempotent(once, { account, operation: pay, input: () => ({ amount: 5 }) })
+    expectTypeOf(POST).toExtend<NextRoute<{ id: string }>>()
     // @ts-expect-error an amount is a number
-    idempotent(once, { account, operation: pay, input: () => ({ amount: '5' }) }, () => new Response())
+    idempotent(once, { account, operation: pay, input: () => ({ amount: '5' }) })
     // @ts-expect-error an operation brings its own
-    idempotent(once, { account, operation: pay, protect: 'transaction' }, () => new Response())
+    idempotent(once, { account, operation: pay, protect: 'transaction' })
+    // @ts-expect-error an operation answers by itself
+    idempotent(once, { account, operation: pay }, () => new Response())
   })
 })

@@ -1,8 +1,20 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { Onlyonce } from '../../../onlyonce/door.ts'
-import { Boundary, followLayers, type IdempotencyContext, type RoutePolicy } from '../../index.ts'
+import {
+  type Asks,
+  Boundary,
+  followLayers,
+  type GivenContext,
+  type IdempotencyContext,
+  type Keyless,
+  type KeyOption,
+  type Profile,
+  type Protect,
+  type RoutePolicy,
+  type Schema,
+} from '../../index.ts'
 import type { FitsOperation, Named } from '../../operation-route.ts'
-import { accountAndPolicy, accountOf } from '../account.ts'
+import { type Account, accountAndPolicy, accountOf } from '../account.ts'
 import { responseOf } from '../fetch/response.ts'
 import { requestOf, serve } from '../fetch/serve.ts'
 import { PatternsSeen } from '../patterns-seen.ts'
@@ -11,10 +23,11 @@ import { bodyOf } from './body.ts'
 import { lateResponse } from './late.ts'
 import { routeOf } from './route.ts'
 
-export type { IdempotencyContext } from '../../index.ts'
+export type { IdempotencyContext, RequestContext } from '../../index.ts'
 
 /**
- * What `c.get('idempotency')` gives behind the middleware; undefined for a request that is not protected.
+ * What `c.get('idempotency')` gives in an application that has the middleware before all its routes, by `app.use`; undefined for a
+ * request that is not protected.
  *
  * @example
  * const app = new Hono<{ Variables: IdempotencyVariables<PostgresTx> }>()
@@ -23,24 +36,51 @@ export interface IdempotencyVariables<Tx> {
   idempotency: IdempotencyContext<Tx> | undefined
 }
 
+/** What `c.var.idempotency` is behind the middleware of a route, by what the route asks for. */
+interface RouteVariables<
+  Tx,
+  P extends Protect,
+  K extends KeyOption | undefined,
+  F extends Profile | undefined,
+  S extends Schema,
+> {
+  idempotency: GivenContext<Tx, P, S> | ([Keyless<K, F>] extends [never] ? never : undefined)
+}
+
 export interface HonoOptions<E extends Env> extends RoutePolicy {
-  /** Whose request it is, after your own authentication; one without an account is refused with 401. */
-  readonly account: (c: Context<E>) => string | null | undefined | Promise<string | null | undefined>
+  /**
+   * Whose request it is, after your own authentication; one without an account is refused with 401. Or the only account, where a
+   * service has one tenant.
+   */
+  readonly account: Account<[c: Context<E>]>
 }
 
 /**
- * Protects a route of Hono, or, by `app.use`, all routes below a path.
+ * Protects a route of Hono, or, by `app.use`, all routes below a path. Its handler finds the context in `c.var.idempotency`, with its
+ * type.
  *
  * @example
  * app.post('/orders', idempotent(once, { account: (c) => c.get('user').account }), createOrder)
+ * app.post('/transfers', idempotent(once, { account, protect: 'transaction' }), async (c) => {
+ *   const { rows } = await c.var.idempotency.tx.query('INSERT INTO transfers …')
+ *   return c.json(rows[0], 201)
+ * })
  */
-// biome-ignore lint/suspicious/noExplicitAny: what variables an application has is its own to say.
-export function idempotent<Tx, E extends Env = any, const O extends Named = Named>(
+export function idempotent<
+  Tx,
+  // biome-ignore lint/suspicious/noExplicitAny: what variables an application has is its own to say.
+  E extends Env = any,
+  const O extends Named = Named,
+  P extends Protect = 'handler',
+  K extends KeyOption | undefined = undefined,
+  F extends Profile | undefined = undefined,
+  S extends Schema = undefined,
+>(
   once: Onlyonce<Tx>,
-  options: HonoOptions<E> & FitsOperation<O>,
-): MiddlewareHandler<{ Variables: IdempotencyVariables<Tx> }> {
-  const { account, policy } = accountAndPolicy('idempotent() for Hono', options)
-  const boundary = new Boundary(once, policy, 'idempotent() for Hono')
+  options: HonoOptions<E> & FitsOperation<O> & Asks<P, K, F, S>,
+): MiddlewareHandler<{ Variables: RouteVariables<Tx, P, K, F, S> }> {
+  const { account, policy } = accountAndPolicy(LAYER, options)
+  const boundary = new Boundary(once, policy, LAYER)
   const seen = new PatternsSeen()
   followLayers()
   return async function idempotency(c, next) {
@@ -64,7 +104,7 @@ export function idempotent<Tx, E extends Env = any, const O extends Named = Name
     let answered: Error | null = null
     let isRunning = false
     const handle = async (context: IdempotencyContext<Tx> | null): Promise<Response> => {
-      if (context !== null) c.set('idempotency', context)
+      if (context !== null) c.set('idempotency', context as never)
       isRunning = true
       const error = await runAndCatch(c, next).finally(() => {
         isRunning = false
@@ -94,6 +134,8 @@ export function idempotent<Tx, E extends Env = any, const O extends Named = Name
     }
   }
 }
+
+const LAYER = 'idempotent() for Hono'
 
 /** Hono catches what a handler throws, answers it by `onError`, and leaves it in `c.error`. */
 async function runAndCatch(c: Context, next: () => Promise<void>): Promise<Error | null> {

@@ -2,8 +2,9 @@ import type { ServerResponse } from 'node:http'
 import { HttpException } from '@nestjs/common'
 import { isObservable, lastValueFrom } from 'rxjs'
 import { OnlyonceError } from '../../../core/errors.ts'
-import type { Answer, Boundary, IdempotencyContext } from '../../index.ts'
-import { accountOf } from '../account.ts'
+import { type Answer, type Boundary, type IdempotencyContext, unprotectedReply } from '../../index.ts'
+import { type Account, accountOf } from '../account.ts'
+import { sendReply } from '../node/capture.ts'
 import { serve } from '../node/serve.ts'
 import type { PatternsSeen } from '../patterns-seen.ts'
 import { passOn } from '../said.ts'
@@ -19,7 +20,7 @@ import {
 
 /** Whose request it is. Express and Fastify have requests of their own, and yours may have a user on it. */
 // biome-ignore lint/suspicious/noExplicitAny: the platform decides what a request is.
-export type NestAccount = (request: any) => string | null | undefined | Promise<string | null | undefined>
+export type NestAccount = Account<[request: any]>
 
 /** What is the same for all requests of a route. */
 export interface NestRoute<Tx> {
@@ -50,8 +51,12 @@ export class ProtectedCall<Tx> {
 
   /** In place of the handler: what Nest is to make a response of. */
   run(handler: NestHandler<Tx>): unknown {
-    if (!this.#route.boundary.protects(readRequest(this.#request, null, this.#route.boundary)))
+    const { boundary } = this.#route
+    const read = readRequest(this.#request, null, boundary)
+    if (!boundary.protects(read)) {
+      if (boundary.policy.durable !== null) return this.#refuse(read.method)
       return handler(null)
+    }
     return new Promise((resolve, reject) => {
       let entered = false
       const next = (context: IdempotencyContext<Tx> | null) => {
@@ -76,6 +81,14 @@ export class ProtectedCall<Tx> {
   failed(error: unknown): unknown {
     passOn(this.#context, error, rawOf<ServerResponse>(this.#response).writableEnded)
     return error instanceof OnlyonceError ? httpException(error) : error
+  }
+
+  /** The method of a durable operation is empty: what Nest would make of it says that something was done. */
+  #refuse(method: string): void {
+    const response = rawOf<ServerResponse>(this.#response)
+    const { policy } = this.#route.boundary
+    sendReply(response, headersBefore(this.#response, this.#route.headers), unprotectedReply(method, policy))
+    silence(this.#response)
   }
 
   async #serve(next: (context: IdempotencyContext<Tx> | null) => void): Promise<Answer['answer']> {

@@ -3,21 +3,43 @@ import { METHOD_METADATA } from '@nestjs/common/constants.js'
 import { MetadataScanner } from '@nestjs/core'
 import { acrossCopies } from '../../../core/copies.ts'
 import { OnlyonceError } from '../../../core/errors.ts'
-import type { RoutePolicy } from '../../index.ts'
+import type { IdempotencyContext, RoutePolicy } from '../../index.ts'
+import type { Durable, FitsOperation } from '../../operation-route.ts'
 import { OnlyonceInterceptor } from './interceptor.ts'
-import { callOf, isProtected, markProtected, POLICY } from './marks.ts'
+import { callOf, isProtected, markProtected, POLICY, wantTx } from './marks.ts'
+
+/**
+ * A method without parameters and without a result: what stands where a route is, and does not run. Any other method is refused by the
+ * compiler.
+ */
+type EmptyMethod = (
+  target: object,
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<() => void>,
+) => void
 
 /**
  * Protects a handler, or all handlers of a controller; what a handler says itself comes before what its controller says.
- * The key is claimed when guards, interceptors and pipes have let the request through, right before the handler.
+ * The key is claimed when guards, interceptors and pipes have let the request through, right before the handler. A durable operation
+ * answers by itself: its method is empty.
  *
  * @example
  * @Post()
  * @Idempotent({ protect: 'transaction' })
- * create(@Body() order: NewOrder, @Idempotency() once: IdempotencyContext<PostgresTx>) {
- *   return this.orders.insert(once.tx, order)
+ * create(@Body() order: NewOrder, @Tx() tx: PostgresTx) {
+ *   return this.orders.insert(tx, order)
  * }
+ *
+ * @Post('payments')
+ * @Idempotent({ operation: createPayment })
+ * pay(): void {}
  */
+export function Idempotent<const O extends Durable>(
+  policy: Omit<RoutePolicy, 'operation'> & FitsOperation<O> & { readonly operation: O },
+): EmptyMethod
+export function Idempotent(
+  policy?: RoutePolicy & { readonly operation?: string },
+): ClassDecorator & MethodDecorator
 export function Idempotent(policy: RoutePolicy = {}): ClassDecorator & MethodDecorator {
   return applyDecorators(protect, SetMetadata(POLICY, policy), UseInterceptors(OnlyonceInterceptor))
 }
@@ -27,12 +49,29 @@ export function Idempotent(policy: RoutePolicy = {}): ClassDecorator & MethodDec
  * `request.idempotency`.
  *
  * @example
- * create(@Body() order: NewOrder, @Idempotency() once: IdempotencyContext<PostgresTx>) {}
+ * create(@Body() order: NewOrder, @Idempotency() idempotency: IdempotencyContext<PostgresTx>) {}
  */
 export const Idempotency: () => ParameterDecorator = createParamDecorator(() => PLACE)
 
-/** Stands for the context, which is there only when the key has been claimed, after the parameters. */
+/**
+ * Gives a handler the transaction that its effects have to be in. The application does not start where the route of the handler has no
+ * `protect: 'transaction'`.
+ *
+ * @example
+ * create(@Body() order: NewOrder, @Tx() tx: PostgresTx) {}
+ */
+export function Tx(): ParameterDecorator {
+  return (target, name, index) => {
+    if (name !== undefined) wantTx(target, name)
+    TxPlace()(target, name, index)
+  }
+}
+
+const TxPlace: () => ParameterDecorator = createParamDecorator(() => TX_PLACE)
+
+/** Stand for the context and its transaction, which are there only when the key has been claimed, after the parameters. */
 const PLACE = acrossCopies('nest_place', () => () => {})
+const TX_PLACE = acrossCopies('nest_tx_place', () => () => {})
 
 /**
  * The request comes to the handler as one more parameter, behind all others. An AsyncLocalStorage was dropped for this:
@@ -90,10 +129,13 @@ function protectedHandler(handler: Handler, title: string): Handler {
       })
     }
     const given = args.slice(0, TICKET_INDEX)
-    return call.run((context: unknown) =>
+    return call.run((context: IdempotencyContext<unknown> | null) =>
       handler.apply(
         this,
-        given.map((one) => (one === PLACE ? (context ?? undefined) : one)),
+        given.map((one) => {
+          if (one === TX_PLACE) return txOf(context, title)
+          return one === PLACE ? (context ?? undefined) : one
+        }),
       ),
     )
   }
@@ -101,4 +143,12 @@ function protectedHandler(handler: Handler, title: string): Handler {
   Object.setPrototypeOf(idempotency, handler)
   Object.defineProperty(idempotency, 'name', { value: handler.name, configurable: true })
   return markProtected(idempotency)
+}
+
+/** A handler that wants a transaction must not go on without one. */
+function txOf(context: IdempotencyContext<unknown> | null, title: string): unknown {
+  if (context !== null) return context.tx
+  throw new OnlyonceError('setup_invalid', {
+    detail: `${title}: this request is not protected, so it has no tx. See methods and key of @Idempotent().`,
+  })
 }

@@ -6,9 +6,9 @@
  * class AppModule {}
  * const app = await NestFactory.create(AppModule, { rawBody: true })
  */
-export type { IdempotencyContext, RoutePolicy } from '../../index.ts'
+export type { IdempotencyContext, RequestContext, RoutePolicy } from '../../index.ts'
 export { keepRawBody } from '../node/body.ts'
 export type { NestAccount } from './call.ts'
-export { Idempotency, Idempotent } from './decorators.ts'
+export { Idempotency, Idempotent, Tx } from './decorators.ts'
 export { OnlyonceModule, type OnlyonceModuleAsyncOptions } from './module.ts'
 export type { OnlyonceModuleOptions } from './routes.ts'

@@ -16,6 +16,22 @@ export function isProtected(handler: object): boolean {
   return handlers.has(handler)
 }
 
+/** Methods with a parameter for the transaction, by the prototype of their controller. */
+const wanting = acrossCopies('nest_tx_wanted', () => new WeakMap<object, Set<string | symbol>>())
+
+export function wantTx(prototype: object, name: string | symbol): void {
+  const names = wanting.get(prototype) ?? new Set()
+  wanting.set(prototype, names.add(name))
+}
+
+/** Parameters of a method that a controller inherits are those of the controller that declares it. */
+export function wantsTx(prototype: object, name: string): boolean {
+  for (let at: object | null = prototype; at !== null; at = Object.getPrototypeOf(at)) {
+    if (Object.hasOwn(at, name)) return wanting.get(at)?.has(name) === true
+  }
+  return false
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
 type AnyCall = ProtectedCall<any>
 

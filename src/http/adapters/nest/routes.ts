@@ -15,14 +15,17 @@ import { checkAccount } from '../account.ts'
 import { PatternsSeen } from '../patterns-seen.ts'
 import { constraintsText } from '../place.ts'
 import type { NestAccount, NestRoute } from './call.ts'
-import { isProtected, POLICY } from './marks.ts'
+import { isProtected, POLICY, wantsTx } from './marks.ts'
 import type { NestBound } from './platform.ts'
 
 /** What the module is given. */
 export interface OnlyonceModuleOptions {
   // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
   readonly once: Onlyonce<any>
-  /** Whose request it is, after your guards; one without an account is refused with 401. It is given the platform's request. */
+  /**
+   * Whose request it is, after your guards; one without an account is refused with 401. The function is given the platform's request.
+   * Or the only account, where a service has one tenant.
+   */
   readonly account: NestAccount
 }
 
@@ -86,6 +89,7 @@ export class Routes implements OnModuleInit {
     const headers: { name: string }[] = Reflect.getMetadata(HEADERS_METADATA, handler) ?? []
     const own: RoutePolicy = Reflect.getMetadata(POLICY, handler) ?? {}
     const boundary = new Boundary(this.#options.once, own, title, shared)
+    if (wantsTx(controller.prototype, name) && boundary.policy.protect !== 'transaction') refuse(NO_TX)
     if (isNamedByPath(boundary, handler)) refuseSeveralPaths(title, controller, handler)
     return {
       boundary,
@@ -99,6 +103,7 @@ export class Routes implements OnModuleInit {
 
 const REPLACED =
   'it has taken the place of the handler that @Idempotent() protects. If it overrides that handler, decorate it too; if another decorator has replaced it, put @Idempotent() above that one.'
+const NO_TX = "@Tx() needs a transaction. Pass protect: 'transaction' to @Idempotent()."
 const SHARED_OPERATION =
   'the operation is the name of one handler, so that no two share their keys; a controller cannot have one.'
 

@@ -1,71 +1,103 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { memberOf } from '../../../core/thrown.ts'
 import type { Onlyonce } from '../../../onlyonce/door.ts'
-import { Boundary, type IdempotencyContext, type RoutePolicy } from '../../index.ts'
-import type { FitsOperation, Named } from '../../operation-route.ts'
-import { accountAndPolicy, accountOf } from '../account.ts'
+import {
+  Boundary,
+  contextFor,
+  type HandlerRoute,
+  type IdempotencyContext,
+  type KeyOption,
+  type Profile,
+  type Protect,
+  type RouteContext,
+  type RoutePolicy,
+  type Schema,
+  unprotectedReply,
+} from '../../index.ts'
+import type { Durable, FitsOperation } from '../../operation-route.ts'
+import { type Account, accountAndPolicy, accountOf, checkHandler, refuseHandler } from '../account.ts'
 import { requireOperation } from '../place.ts'
 import { passOn } from '../said.ts'
+import { type Headers, sendReply } from './capture.ts'
 import { NO_PATTERN, requestOf, serve } from './serve.ts'
 
-export type { IdempotencyContext } from '../../index.ts'
+export type { IdempotencyContext, RequestContext } from '../../index.ts'
 export { keepRawBody } from './body.ts'
 
-export interface NodeOptions extends RoutePolicy {
-  /** The name of what the handler does, such as `payments.create`. node:http has no routes that could name it. */
-  readonly operation: NonNullable<RoutePolicy['operation']>
-  /** Whose request it is, after your own authentication; one without an account is refused with 401. */
-  readonly account: (
-    request: IncomingMessage,
-  ) => string | null | undefined | Promise<string | null | undefined>
+/** A request with its context, where it is protected. */
+export interface NodeRequest extends IncomingMessage {
+  // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
+  readonly idempotency?: IdempotencyContext<any> | undefined
 }
 
-/** A handler that is given the context of its protection, or null for a request that is not protected. */
-export type ProtectedHandler<Tx> = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  idempotency: IdempotencyContext<Tx> | null,
-) => void | Promise<void>
+export interface NodeOptions<Req> extends RoutePolicy {
+  /** The name of what the handler does, such as `payments.create`. node:http has no routes that could name it. */
+  readonly operation: NonNullable<RoutePolicy['operation']>
+  /**
+   * Whose request it is, after your own authentication; one without an account is refused with 401. Or the only account, where a
+   * service has one tenant.
+   */
+  readonly account: Account<[request: Req]>
+}
+
+type Listener<Req> = (request: Req, response: ServerResponse) => void
 
 /**
- * Protects a handler of node:http.
+ * Protects a handler of node:http, which is given the context of its protection; it is also `request.idempotency`. A durable
+ * operation answers by itself, and takes no handler.
  *
  * @example
- * createServer(idempotent(once, { account: accountOf, operation: 'orders.create' }, async (request, response) => {
+ * createServer(idempotent(once, { account, operation: 'transfers.create', protect: 'transaction' }, async (request, response, { tx }) => {
+ *   await tx.query('INSERT INTO transfers …')
  *   response.end('done')
  * }))
  */
-export function idempotent<Tx, const O extends Named = Named>(
+export function idempotent<Tx, Req extends NodeRequest, const O extends Durable>(
   once: Onlyonce<Tx>,
-  options: NodeOptions & FitsOperation<O>,
-  handler: ProtectedHandler<Tx>,
-): (request: IncomingMessage, response: ServerResponse) => void {
+  options: NodeOptions<Req> & FitsOperation<O>,
+): Listener<Req>
+export function idempotent<
+  Tx,
+  Req extends NodeRequest = NodeRequest,
+  P extends Protect = 'handler',
+  K extends KeyOption | undefined = undefined,
+  F extends Profile | undefined = undefined,
+  S extends Schema = undefined,
+>(
+  once: Onlyonce<Tx>,
+  options: NodeOptions<Req> & HandlerRoute<P, K, F, S>,
+  handler: (request: Req, response: ServerResponse, context: RouteContext<Tx, P, K, F, S>) => unknown,
+): Listener<Req>
+export function idempotent<Tx>(
+  once: Onlyonce<Tx>,
+  options: NodeOptions<NodeRequest>,
+  handler?: (request: NodeRequest, response: ServerResponse, context: never) => unknown,
+): Listener<NodeRequest> {
   const { account, policy } = accountAndPolicy(LAYER, options)
   const boundary = new Boundary(once, requireOperation(policy, LAYER), LAYER)
+  if (boundary.policy.durable !== null) refuseHandler(LAYER, handler)
+  else checkHandler(LAYER, handler)
   return function idempotency(request, response) {
     const fail = (error: unknown) => endWithError(response, error)
+    const { method = '', url = '/' } = request
     const run = (context: IdempotencyContext<Tx> | null) => {
-      Promise.resolve()
-        .then(() => handler(request, response, context))
-        .catch((error) => {
-          passOn(context, error, response.writableEnded)
-          fail(error)
-        })
+      if (handler === undefined) {
+        sendReply(response, response.getHeaders() as Headers, unprotectedReply(method, boundary.policy))
+        return
+      }
+      if (context !== null) Object.assign(request, { idempotency: context })
+      const given = contextFor<never>(context, method, boundary.policy)
+      const handle = async () => await handler(request, response, given)
+      handle().catch((error) => {
+        passOn(context, error, response.writableEnded)
+        fail(error)
+      })
     }
-    const url = request.url ?? '/'
-    if (
-      !boundary.protects(requestOf(request, url, { ...NO_PATTERN, account: null }, boundary.bodySizeMaxBytes))
-    )
-      return run(null)
+    const known = (whose: string | null) =>
+      requestOf(request, url, { ...NO_PATTERN, account: whose }, boundary.bodySizeMaxBytes)
+    if (!boundary.protects(known(null))) return run(null)
     accountOf(account, request)
-      .then((whose) =>
-        serve(
-          boundary,
-          requestOf(request, url, { ...NO_PATTERN, account: whose }, boundary.bodySizeMaxBytes),
-          response,
-          run,
-        ),
-      )
+      .then((whose) => serve(boundary, known(whose), response, run))
       .catch(fail)
   }
 }

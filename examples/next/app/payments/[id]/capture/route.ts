@@ -8,7 +8,7 @@ export const runtime = 'nodejs'
 
 interface Context {
   readonly params: Promise<{ readonly id: string }>
-  readonly idempotency: IdempotencyContext<PostgresTx> | null
+  readonly idempotency: IdempotencyContext<PostgresTx>
 }
 
 /** Demo keys, for everybody to see. Real ones are random, and stored as hashes. */
@@ -24,9 +24,9 @@ export const POST = idempotent(
   async (request: Request, { params, idempotency }: Context) => {
     const { id } = await params
     const { amount } = (await request.json()) as { amount: number }
-    const { rowCount } = await idempotency!.tx.query(
+    const { rowCount } = await idempotency.tx.query(
       'UPDATE payments SET captured = captured + $3 WHERE customer = $1 AND id = $2 AND captured + $3 <= authorized',
-      [idempotency!.account, id, amount],
+      [idempotency.account, id, amount],
     )
     // Too much is a result: it is stored and replayed, like a capture that went well.
     if (rowCount === 0) return Response.json({ error: 'too_much' }, { status: 422 })
