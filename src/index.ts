@@ -22,6 +22,7 @@ export type {
 export type { Explanation } from './onlyonce/explain.ts'
 export type { IssuedKey } from './onlyonce/issuer.ts'
 export { onlyonce } from './onlyonce/onlyonce.ts'
+export { unwrap } from './onlyonce/unwrap.ts'
 export {
   type CallContext,
   type CallStep,

@@ -43,6 +43,7 @@ const PROTECTED: OptionNames<ProtectedCall> = {
   account: true,
   operation: true,
   key: true,
+  keyFrom: true,
   input: true,
   retentionMs: true,
   deadlineMs: true,

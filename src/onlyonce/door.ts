@@ -63,49 +63,115 @@ export interface OnlyonceOptions<Tx> {
   readonly crashPoint?: CrashPoint
 }
 
-/** One logical action: whose it is, what it does, and the key that names it. */
-export interface ProtectedCall {
+/** What names the action: a key, or the members of the input that a key is made of. */
+export type NamedBy<Member extends string = string> =
+  | { readonly key: string; readonly keyFrom?: undefined }
+  | {
+      readonly key?: undefined
+      /**
+       * Members of `input` that name the action, for a caller that has no key to remember: `keyFrom: ['orderId']` is
+       * `businessKey(operation, input.orderId)`. One that is missing, or is neither text nor a whole number, is refused.
+       */
+      readonly keyFrom: readonly Member[]
+    }
+
+interface CallOptions {
   readonly account: string
   readonly operation: string
-  readonly key: string
   /** What the action was asked to do. The same key with another input is refused. */
   readonly input?: unknown
+  /**
+   * How long the completed record replays, from its completion.
+   *
+   * @default that of `onlyonce()`
+   */
   readonly retentionMs?: number
+  /**
+   * How long this call may try, all its attempts together.
+   *
+   * @default that of `onlyonce()`
+   */
   readonly deadlineMs?: number
 }
 
-export interface TransactionCall extends ProtectedCall {
+interface TransactionOptions extends CallOptions {
+  /** @default the database's own: `read committed`, unless it was set up otherwise */
   readonly isolation?: Isolation
-  /** Duplicates in other processes are told `in_progress` before they run anything. Costs a round trip. */
+  /**
+   * Duplicates in other processes are told `in_progress` before they run anything. Costs a round trip.
+   *
+   * @default false
+   */
   readonly exclusive?: boolean
   /**
    * Work that sends no statement on its `tx` is the error `transaction_unused`, and its record is unknown: what it wrote, if anything, is
-   * elsewhere. A statement that only reads is enough. Default: what `onlyonce({ strictTx })` says.
+   * elsewhere. A statement that only reads is enough.
+   *
+   * @default that of `onlyonce()`
    */
   readonly strictTx?: boolean
 }
 
-export interface ExecuteCall extends ProtectedCall {
-  /** How long the owner is presumed alive without a sign of life. Signs are given at a third of it. */
+interface ExecuteOptions extends CallOptions {
+  /**
+   * How long the owner is presumed alive without a heartbeat. Heartbeats are sent at a third of it.
+   *
+   * @default 30_000
+   */
   readonly leaseMs?: number
-  /** After this long no more signs of life are given, also where the work goes on. */
+  /**
+   * After this long no more heartbeats are sent, also where the work goes on.
+   *
+   * @default 300_000
+   */
   readonly inProgressMaxMs?: number
-  /** You say that running the work twice does no harm: then a crash or a throw lets a retry run it again. */
+  /**
+   * You say that running the work twice does no harm: then a crash or a throw lets a retry run it again.
+   *
+   * @default false
+   */
   readonly rerunnable?: boolean
 }
 
-/** A call of an operation, which brings its own name. */
-export interface RunCall<Input> {
+interface RunOptions<Input> {
   readonly account: string
-  readonly key: string
   /** Stored with the record, so that any process can go on: plain JSON values. */
   readonly input: Input
+  /** @default that of `onlyonce()` */
   readonly retentionMs?: number
-  /** How long this call may try; after it, a worker that finishes the operation in the background begins no new call. */
+  /**
+   * How long this call may try; after it, a worker that finishes the operation in the background begins no new call.
+   *
+   * @default that of `onlyonce()` for the caller, and no limit for workers
+   */
   readonly deadlineMs?: number
-  /** How long the owner is presumed alive without a sign of life. Calls to the outside take at most two thirds of it. */
+  /**
+   * How long the owner is presumed alive without a heartbeat. Calls to the outside take at most two thirds of it.
+   *
+   * @default 30_000
+   */
   readonly leaseMs?: number
+  /** @default 300_000 */
   readonly inProgressMaxMs?: number
+}
+
+/** One logical action: whose it is, what it does, and what names it. */
+export type ProtectedCall = CallOptions & NamedBy
+
+/** A call of `once.transaction()`. */
+export type TransactionCall = TransactionOptions & NamedBy
+
+/** A call of `once.execute()`. */
+export type ExecuteCall = ExecuteOptions & NamedBy
+
+/** A call of an operation, which brings its own name. */
+export type RunCall<Input> = RunOptions<Input> & NamedBy<keyof Input & string>
+
+/** A key in its scope. */
+export interface KeyName {
+  readonly account: string
+  readonly operation: string
+  readonly key: string
 }
 
 /** What a key is wanted for. */
@@ -190,7 +256,7 @@ export interface Onlyonce<Tx> {
    * `keys: { issued: 'required' }` only such keys are accepted.
    *
    * @example
-   * const { key, expires_at } = once.issueKey({ account, operation: 'payments.create' })
+   * const { key, expiresAt } = once.issueKey({ account, operation: 'payments.create' })
    */
   issueKey(call: IssueKeyCall): IssuedKey
 
@@ -200,7 +266,7 @@ export interface Onlyonce<Tx> {
    * @example
    * const { state, why, next } = await once.explain({ account, operation, key })
    */
-  explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation>
+  explain(call: KeyName | ProtectedCall): Promise<Explanation>
 
   /**
    * Counts the records of all accounts that stay unfinished: in progress, unknown or parked for longer than

@@ -2,7 +2,16 @@ import { assertType, describe, expectTypeOf, it } from 'vitest'
 import type { KeyRules } from '../entries/keys.ts'
 import { logFields, logTo, type Observer, type Signal } from '../entries/observe.ts'
 import type { Stored } from '../entries/store.ts'
-import { type IssuedKey, type Onlyonce, onlyonce, type Result, type Stuck } from '../index.ts'
+import {
+  type IssuedKey,
+  type Onlyonce,
+  onlyonce,
+  operation,
+  type Result,
+  type RunResult,
+  type Stuck,
+  unwrap,
+} from '../index.ts'
 import { assertFence, type Lock, locks } from '../locks/index.ts'
 import { operator } from '../operator/index.ts'
 import { memory } from '../store/memory/index.ts'
@@ -95,6 +104,26 @@ describe('the front door', () => {
     assertType<(result: Result<number>) => string>(describeResult)
     // @ts-expect-error there is no value to read before the outcome is known
     ;(result: Result<number>) => result.value
+  })
+})
+
+describe('unwrap and keyFrom', () => {
+  it('gives the type of the value', () => {
+    expectTypeOf(unwrap({} as Result<{ id: string }>)).toEqualTypeOf<{ id: string }>()
+    expectTypeOf(unwrap({} as RunResult<number>)).toEqualTypeOf<number>()
+  })
+
+  it('wants a key or what it is made of, and not both', () => {
+    const work = async () => 1
+    once.execute({ account: 'a', operation: 'o', input: { id: 1 }, keyFrom: ['id'] }, work)
+    // @ts-expect-error nothing names the action
+    once.execute({ account: 'a', operation: 'o' }, work)
+    // @ts-expect-error two names for one action
+    once.execute({ account: 'a', operation: 'o', key: 'k', keyFrom: ['id'] }, work)
+    const pay = operation('pay', async (_op, input: { orderId: string }) => input.orderId)
+    once.run(pay, { account: 'a', input: { orderId: 'x' }, keyFrom: ['orderId'] })
+    // @ts-expect-error the input has no such member
+    once.run(pay, { account: 'a', input: { orderId: 'x' }, keyFrom: ['orderid'] })
   })
 })
 

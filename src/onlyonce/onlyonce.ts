@@ -14,6 +14,7 @@ import { keepOpen } from '../store/keep-open.ts'
 import type {
   ExecuteCall,
   IssueKeyCall,
+  KeyName,
   Onlyonce,
   OnlyonceOptions,
   ProtectedCall,
@@ -126,7 +127,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     return this.#engine.requests.issueKey(call)
   }
 
-  async explain(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): Promise<Explanation> {
+  async explain(call: KeyName | ProtectedCall): Promise<Explanation> {
     refuseUnknown('once.explain()', call, CALLS.explain)
     return await this.#engine.explain(this.#engine.requests.idToLookAt(call))
   }

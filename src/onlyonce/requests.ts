@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { OnlyonceError } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
+import { requireList } from '../core/options.ts'
 import type { Deadline } from '../core/retry.ts'
 import { type KeyRing, keyRing } from '../core/ring.ts'
 import { matches, type Preimage, prepareInput, sign } from '../fingerprint/index.ts'
-import { checkKey, keyRules, type ResolvedKeyRules, scopeOf } from '../key/index.ts'
+import { businessKey, checkKey, keyRules, type ResolvedKeyRules, scopeOf } from '../key/index.ts'
 import type { OperationRequest } from '../operation/run-operation.ts'
 import { ISOLATIONS } from '../operation/step-options.ts'
 import type { HandlerRequest } from '../protect/handler.ts'
@@ -17,6 +18,7 @@ import type { Isolation } from '../store/contract.ts'
 import type {
   ExecuteCall,
   IssueKeyCall,
+  KeyName,
   OnlyonceOptions,
   ProtectedCall,
   RunCall,
@@ -138,8 +140,8 @@ export class Requests {
     }
   }
 
-  operation(name: string, call: RunCall<unknown>): OperationRequest {
-    const leased = this.handler({ ...call, operation: name })
+  operation<Input>(name: string, call: RunCall<Input>): OperationRequest {
+    const leased = this.handler({ ...call, operation: name } as ExecuteCall)
     return this.durable(leased, encodeInput(call.input), call.deadlineMs ?? null, isNotNow)
   }
 
@@ -155,7 +157,7 @@ export class Requests {
     return { ...rest, input, deadlineGivenMs, notNow, clientDeadline }
   }
 
-  idToLookAt(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>): RecordId {
+  idToLookAt(call: KeyName | ProtectedCall): RecordId {
     return idOf(call, this.#rulesToLook)
   }
 
@@ -165,14 +167,33 @@ export class Requests {
   }
 }
 
-function idOf(call: Pick<ProtectedCall, 'account' | 'operation' | 'key'>, rules: ResolvedKeyRules): RecordId {
+function idOf(call: KeyName | ProtectedCall, rules: ResolvedKeyRules): RecordId {
   const { account, operation } = scopeOf(call.account, call.operation)
-  return { account, operation, key: checkKey(call.key, rules) }
+  const key = 'keyFrom' in call && call.keyFrom !== undefined ? keyOf(operation, call) : call.key
+  return { account, operation, key: checkKey(key, rules) }
+}
+
+/** The key that `keyFrom` makes. */
+function keyOf(operation: string, { key, keyFrom, input }: ProtectedCall): string {
+  if (key !== undefined) refuse('Pass key or keyFrom, not both.')
+  requireList('keyFrom', keyFrom)
+  const members = (keyFrom as readonly string[]).map((member) => {
+    const has = typeof input === 'object' && input !== null && Object.hasOwn(input, member)
+    const value = has ? (input as Record<string, unknown>)[member] : undefined
+    if (value !== undefined && value !== null) return value as string
+    const detail = `keyFrom names ${JSON.stringify(member)}, and the input has no such member.`
+    throw new OnlyonceError('business_key_invalid', { detail })
+  })
+  return businessKey(operation, ...members)
 }
 
 function isolationOf(given: Isolation | undefined): Isolation | null {
   if (given === undefined || ISOLATIONS.includes(given)) return given ?? null
-  throw new OnlyonceError('option_invalid', { detail: `isolation must be one of ${ISOLATIONS.join(', ')}.` })
+  return refuse(`isolation must be one of ${ISOLATIONS.join(', ')}.`)
+}
+
+function refuse(detail: string): never {
+  throw new OnlyonceError('option_invalid', { detail })
 }
 
 export function positive(name: string, value: number): number {

@@ -5,7 +5,7 @@ import { LIMITS } from '../core/limits.ts'
 import { type OptionNames, refuseUnknown } from '../core/options.ts'
 import { checkName } from '../key/index.ts'
 import { signatureOf } from '../key/signature.ts'
-import type { Onlyonce, ProtectedCall } from '../onlyonce/door.ts'
+import type { KeyName, Onlyonce } from '../onlyonce/door.ts'
 import type { Engine } from '../onlyonce/engine.ts'
 import { type Explanation, explain } from '../onlyonce/explain.ts'
 import { engineOf } from '../onlyonce/onlyonce.ts'
@@ -39,8 +39,6 @@ export type { GivenUp, GivingUp, Resolution, Signature } from './decide.ts'
 export type { Discarded, Discarding, ShownDiscarded } from './discard.ts'
 export type { ListOptions, Page } from './list.ts'
 export type { ShownEvidence, ShownResults, ShownStep } from './results.ts'
-
-type Id = Pick<ProtectedCall, 'account' | 'operation' | 'key'>
 
 /** The whole story of one key. */
 export interface Shown extends Explanation {
@@ -76,7 +74,7 @@ export interface Operator {
    * @example
    * const { state, why, attempts, audit } = await operator(once).show({ account, operation, key })
    */
-  show(id: Id, options?: ShowOptions): Promise<Shown>
+  show(id: KeyName, options?: ShowOptions): Promise<Shown>
 
   /**
    * Settles what is unknown or parked: with the reply that every retry then gets, or, where you have made sure that
@@ -87,7 +85,7 @@ export interface Operator {
    * await operator(once).resolve(id, { by: 'ann', why: 'the gateway has no trace of it', allowRetry: true })
    * await operator(once).resolve(id, { by: 'ann', why: 'it repeats an old 500', allowRetry: true, earlierCallIsVoid: true })
    */
-  resolve(id: Id, resolution: Resolution): Promise<void>
+  resolve(id: KeyName, resolution: Resolution): Promise<void>
 
   /**
    * Ends what is retryable for good, with the reply that every retry then gets: others need what the request holds, and it is
@@ -97,7 +95,7 @@ export interface Operator {
    * @example
    * const { givenUp } = await operator(once).giveUp(id, { by: 'refunds', why: 'its share is needed', reply, tx })
    */
-  giveUp(id: Id, given: GivingUp): Promise<GivenUp>
+  giveUp(id: KeyName, given: GivingUp): Promise<GivenUp>
 
   /**
    * Says that the last durable step of an unfinished operation, a call, holds a wrong result: `find` matched another charge, for example. The
@@ -109,13 +107,13 @@ export interface Operator {
    * await addEvidence(once, { account, key, result: { id: 'ch_8' }, by: 'ann', why: 'seen at the gateway' })
    * await operator(once).unpark(id, { by: 'ann', why: 'ch_8 is told' })
    */
-  discardResult(id: Id, discarding: Discarding): Promise<Discarded>
+  discardResult(id: KeyName, discarding: Discarding): Promise<Discarded>
 
   /** No more automatic attempts to find out what became of an unknown record. */
-  park(id: Id, signature: Signature): Promise<void>
+  park(id: KeyName, signature: Signature): Promise<void>
 
   /** Lets it be found out again. */
-  unpark(id: Id, signature: Signature): Promise<void>
+  unpark(id: KeyName, signature: Signature): Promise<void>
 }
 
 const DISCARDING: OptionNames<Discarding> = { by: true, why: true, fence: true, step: true }
@@ -170,7 +168,7 @@ class Desk<Tx> implements Operator {
     }
   }
 
-  async show(id: Id, options: ShowOptions = {}): Promise<Shown> {
+  async show(id: KeyName, options: ShowOptions = {}): Promise<Shown> {
     refuseUnknown('operator.show()', options, { reply: true, results: true })
     const checked = this.#engine.requests.idToLookAt(id)
     return await orMissingRight(() => this.#show(checked, options)).catch(throwWithoutRequest)
@@ -190,7 +188,7 @@ class Desk<Tx> implements Operator {
     return { ...told, record, audit, reply, results }
   }
 
-  async resolve(id: Id, resolution: Resolution): Promise<void> {
+  async resolve(id: KeyName, resolution: Resolution): Promise<void> {
     refuseUnknown('operator.resolve()', resolution, RESOLUTION)
     const { reply, allowRetry, earlierCallIsVoid } = resolution
     if ((reply === undefined) === (allowRetry !== true)) {
@@ -207,7 +205,7 @@ class Desk<Tx> implements Operator {
     )
   }
 
-  async giveUp(id: Id, given: GivingUp): Promise<GivenUp> {
+  async giveUp(id: KeyName, given: GivingUp): Promise<GivenUp> {
     refuseUnknown('operator.giveUp()', given, GIVING_UP)
     const givenMs = given.retentionMs
     if (givenMs !== undefined) positive('retentionMs', givenMs)
@@ -227,7 +225,7 @@ class Desk<Tx> implements Operator {
     }
   }
 
-  async discardResult(id: Id, discarding: Discarding): Promise<Discarded> {
+  async discardResult(id: KeyName, discarding: Discarding): Promise<Discarded> {
     refuseUnknown('operator.discardResult()', discarding ?? {}, DISCARDING)
     const checked = this.#engine.requests.idToLookAt(id)
     const signed = signatureOf(discarding ?? {})
@@ -250,18 +248,18 @@ class Desk<Tx> implements Operator {
     return { step: request.step, key: request.callKey }
   }
 
-  async park(id: Id, signature: Signature): Promise<void> {
+  async park(id: KeyName, signature: Signature): Promise<void> {
     refuseUnknown('operator.park()', signature ?? {}, SIGNATURE)
     await this.#decide(id, signature, (seen) => parkingStep(seen))
   }
 
-  async unpark(id: Id, signature: Signature): Promise<void> {
+  async unpark(id: KeyName, signature: Signature): Promise<void> {
     refuseUnknown('operator.unpark()', signature ?? {}, SIGNATURE)
     await this.#decide(id, signature, (seen) => unparkingStep(seen))
   }
 
   async #decide(
-    id: Id,
+    id: KeyName,
     signature: Signature,
     stepOf: (seen: SeenWithin | null) => Step | null,
   ): Promise<boolean> {

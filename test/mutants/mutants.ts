@@ -10,6 +10,7 @@ import { COPIES_MUTANTS } from './copies-mutants.ts'
 import { CRASH_MUTANTS } from './crash-mutants.ts'
 import { DECISION_MUTANTS } from './decision-mutants.ts'
 import { DISCARD_MUTANTS } from './discard-mutants.ts'
+import { DOOR_MUTANTS } from './door-mutants.ts'
 import { DOUBT_KEPT_MUTANTS } from './doubt-kept-mutants.ts'
 import { HANDLER_MUTANTS } from './handler-mutants.ts'
 import { INVALID_MUTANTS } from './invalid-mutants.ts'
@@ -304,6 +305,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...DOUBT_KEPT_MUTANTS,
   ...DECISION_MUTANTS,
   ...DISCARD_MUTANTS,
+  ...DOOR_MUTANTS,
   ...WEBHOOK_MUTANTS,
   ...KEY_MUTANTS,
   ...LIMIT_MUTANTS,

@@ -1,0 +1,39 @@
+import type { Mutant } from './mutants.ts'
+
+/** Faults in what the front door makes of results, of inputs and of a secret that was left out. */
+export const DOOR_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'unwrap a result that is unknown as if nothing had happened',
+    file: 'src/onlyonce/unwrap.ts',
+    edits: [
+      {
+        from: `throw new OnlyonceError('outcome_pending', { detail: result.why, retryAfterMs: result.retryAfterMs })`,
+        to: `throw new OnlyonceError('store_unavailable')`,
+      },
+    ],
+    tests: ['src/onlyonce/unwrap.test.ts'],
+  },
+  {
+    name: 'make a key of what the prototype of an input has',
+    file: 'src/onlyonce/requests.ts',
+    edits: [{ from: 'Object.hasOwn(input, member)', to: 'member in input' }],
+    tests: ['src/onlyonce/key-from.test.ts'],
+  },
+  {
+    name: 'make one key of all inputs that lack the member that names them',
+    file: 'src/onlyonce/requests.ts',
+    edits: [
+      {
+        from: `if (value !== undefined && value !== null) return value as string`,
+        to: `if (has || member !== '') return String(value)`,
+      },
+    ],
+    tests: ['src/onlyonce/key-from.test.ts'],
+  },
+  {
+    name: 'make a key of the first member alone',
+    file: 'src/onlyonce/requests.ts',
+    edits: [{ from: 'businessKey(operation, ...members)', to: 'businessKey(operation, members.sort()[0]!)' }],
+    tests: ['src/onlyonce/key-from.test.ts'],
+  },
+]
