@@ -1,13 +1,6 @@
 import type { Operation } from 'onlyonce'
-import { type Destination, type RunJob, relay } from 'onlyonce/outbox'
-import {
-  completer,
-  type RunningWorkers,
-  reaper,
-  reconciler,
-  startWorkers,
-  type Worker,
-} from 'onlyonce/workers'
+import type { Destination, RunJob } from 'onlyonce/outbox'
+import { type RunningWorkers, startWorkers, type Worker } from 'onlyonce/workers'
 import { GATEWAY_EVENTS, hearGateway } from './gateway-events.ts'
 import { checkpointer } from './ledger/index.ts'
 import { expirer, forgetter, marker, sweeper } from './payments/index.ts'
@@ -57,12 +50,9 @@ export function runWorkers(
   return startWorkers(once, {
     ...(everyMs !== undefined && { everyMs }),
     operations,
-    workers: [
-      completer(once, { graceMs: config.timing.graceMs, leaseMs: config.timing.leaseMs }),
-      reconciler(once, { leaseMs: config.timing.leaseMs }),
-      reaper(once, { mode: 'delete' }),
-      ...(relays ? [relay(once, { destinations, jobs })] : []),
-      ...workers,
-    ],
+    completer: { graceMs: config.timing.graceMs, leaseMs: config.timing.leaseMs },
+    reconciler: { leaseMs: config.timing.leaseMs },
+    ...(relays && { relay: { destinations, jobs } }),
+    workers,
   })
 }

@@ -188,8 +188,6 @@ export const LIMITS = {
   cleanEveryMs: 60_000,
   cleanBatchesMax: 16,
   cleanRowsMax: 1_000,
-  /** What an operator is shown of what is parked. */
-  parkedShownMax: 1_000,
   /** Posts to one address at once. */
   httpPostsAtOnce: 8,
   /** The retry rate is that of the last minute, counted in stretches of a second. */

@@ -135,11 +135,11 @@ export class Boundary<Tx> {
 
   async #execute(prepared: Prepared, run: RunHandler<Tx>): Promise<Answer> {
     const ran: Ran = { admitted: false, begun: false, reply: null, ownReply: false, thrown: null }
-    const { concurrency } = this.policy
+    const { onConcurrent } = this.policy
     try {
       const decided =
-        typeof concurrency === 'object'
-          ? this.#untilDecided(prepared, run, ran, concurrency.waitMs)
+        typeof onConcurrent === 'object'
+          ? this.#untilDecided(prepared, run, ran, onConcurrent.waitMs)
           : this.#attempt(prepared, run, ran)
       return this.#answer(await decided)
     } catch (error) {
@@ -269,7 +269,7 @@ export class Boundary<Tx> {
       case 'replayed':
         return { answer: 'reply', reply: replayedReply(outcome.reply) }
       case 'in_progress': {
-        const status = this.policy.concurrency === 'accepted' ? 202 : 409
+        const status = this.policy.onConcurrent === 'accepted' ? 202 : 409
         const { retryAfterMs } = outcome
         return this.#problem(new OnlyonceError('in_progress'), { retryAfterMs, status })
       }

@@ -56,7 +56,7 @@ export interface RoutePolicy {
   /** Which replies are stored and which let the request run again: by status (`404`) or class (`5xx`). */
   readonly final?: Readonly<Record<string, Finality>>
   /** What a duplicate hears while the first is in progress. Default: `conflict`, which is 409. */
-  readonly concurrency?: 'conflict' | 'accepted' | { readonly waitMs: number }
+  readonly onConcurrent?: 'conflict' | 'accepted' | { readonly waitMs: number }
   readonly leaseMs?: number
   readonly inProgressMaxMs?: number
   /** You say that running the handler twice does no harm: then one that fails, or whose process dies, runs again. */
@@ -106,7 +106,7 @@ export interface ResolvedPolicy {
   readonly fields: CompiledFields | undefined
   readonly validate: StandardSchema | null
   readonly final: FinalRules
-  readonly concurrency: 'conflict' | 'accepted' | { readonly waitMs: number }
+  readonly onConcurrent: 'conflict' | 'accepted' | { readonly waitMs: number }
   readonly admit: Admit | null
   readonly recover: Recover | null
   readonly replySizeMaxBytes: number
@@ -175,7 +175,7 @@ export function resolvePolicy(given: RoutePolicy, route: string, shared: RoutePo
     fields: fieldsOf(route, policy.fingerprint),
     validate: policy.validate ?? null,
     final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
-    concurrency: concurrencyOf(route, refuse, policy.concurrency ?? 'conflict'),
+    onConcurrent: onConcurrentOf(route, refuse, policy.onConcurrent ?? 'conflict'),
     admit: policy.admit ?? null,
     recover: policy.recover ?? null,
     replySizeMaxBytes: whole(
@@ -207,7 +207,7 @@ export const POLICY_NAMES: OptionNames<RoutePolicy> = {
   fingerprint: true,
   validate: true,
   final: true,
-  concurrency: true,
+  onConcurrent: true,
   leaseMs: true,
   inProgressMaxMs: true,
   rerunnable: true,
@@ -255,13 +255,13 @@ const FINGERPRINT: OptionNames<NonNullable<RoutePolicy['fingerprint']>> = {
   body: true,
 }
 
-function concurrencyOf(route: string, refuse: Refuse, given: NonNullable<RoutePolicy['concurrency']>) {
+function onConcurrentOf(route: string, refuse: Refuse, given: NonNullable<RoutePolicy['onConcurrent']>) {
   if (given === 'conflict' || given === 'accepted') return given
   if (typeof given !== 'object' || given === null) {
-    return refuse('concurrency is conflict, accepted or { waitMs }.')
+    return refuse('onConcurrent is conflict, accepted or { waitMs }.')
   }
-  refuseUnknown(`${route}: concurrency`, given, { waitMs: true })
-  return { waitMs: whole(refuse, 'concurrency.waitMs', given.waitMs) }
+  refuseUnknown(`${route}: onConcurrent`, given, { waitMs: true })
+  return { waitMs: whole(refuse, 'onConcurrent.waitMs', given.waitMs) }
 }
 
 const BOUNDS = [

@@ -220,7 +220,7 @@ function watchOutbox(outbox: OutboxStore, watch: <T>(answer: Promise<T>) => Prom
     lag: () => watch(outbox.lag()),
     takeJobs: (jobs, countMax, leaseMs) => watch(outbox.takeJobs(jobs, countMax, leaseMs)),
     endJobs: (claimId, ends) => watch(outbox.endJobs(claimId, ends)),
-    parked: () => watch(outbox.parked()),
+    parked: (request) => watch(outbox.parked(request)),
     retryParked: (account, id) => watch(outbox.retryParked(account, id)),
     clean: (retention) => watch(outbox.clean(retention)),
   }

@@ -3,6 +3,7 @@
 import { OnlyonceError } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
 import { type OptionNames, refuseUnknown } from '../core/options.ts'
+import { type Page, pageOf } from '../core/page.ts'
 import { checkName } from '../key/index.ts'
 import { signatureOf } from '../key/signature.ts'
 import type { KeyName, Onlyonce } from '../onlyonce/door.ts'
@@ -28,16 +29,17 @@ import {
   unparkingStep,
 } from './decide.ts'
 import { type Discarded, type Discarding, discardStep } from './discard.ts'
-import { cursorOf, type ListOptions, listRequestOf, type Page } from './list.ts'
+import { type ListOptions, listRequestOf, partsOf } from './list.ts'
 import { resultsOf, type ShownResults } from './results.ts'
 
+export type { Page } from '../core/page.ts'
 export type { InDoubt } from '../onlyonce/explain.ts'
 export type { GivenReply } from '../protect/given-reply.ts'
 export type { Attempt, AttemptOutcome, Failure, State, StuckCount } from '../record/index.ts'
 export type { AuditEntry, RecordSummary } from '../store/decisions.ts'
 export type { GivenUp, GivingUp, Resolution, Signature } from './decide.ts'
 export type { Discarded, Discarding, ShownDiscarded } from './discard.ts'
-export type { ListOptions, Page } from './list.ts'
+export type { ListOptions } from './list.ts'
 export type { ShownEvidence, ShownResults, ShownStep } from './results.ts'
 
 /** The whole story of one key. */
@@ -63,9 +65,9 @@ export interface Operator {
    * Unfinished records of all accounts, the oldest attempt first; by options others, page by page.
    *
    * @example
-   * const { records, cursor } = await operator(once).list({ states: ['unknown', 'parked'], limit: 100 })
+   * const { items, cursor } = await operator(once).list({ states: ['unknown', 'parked'], limit: 100 })
    */
-  list(options?: ListOptions): Promise<Page>
+  list(options?: ListOptions): Promise<Page<RecordSummary>>
 
   /**
    * One record, its attempts and the decisions about it. Its reply, and with `results` what the steps of an unfinished operation have
@@ -151,21 +153,20 @@ class Desk<Tx> implements Operator {
     this.#store = store
   }
 
-  async list(options: ListOptions = {}): Promise<Page> {
+  async list(options: ListOptions = {}): Promise<Page<RecordSummary>> {
     const request = listRequestOf(options)
     return await this.#list(request).catch(throwWithoutRequest)
   }
 
-  async #list(request: ReturnType<typeof listRequestOf>): Promise<Page> {
+  async #list(request: ReturnType<typeof listRequestOf>): Promise<Page<RecordSummary>> {
     await this.#engine.startToLook()
-    // One more than is shown tells whether there is a next page.
     const found = await orMissingRight(() => this.#store.list({ ...request, limit: request.limit + 1 }))
-    const shown = found.slice(0, request.limit)
-    const last = found.length > request.limit ? shown.at(-1)! : null
-    return {
-      records: shown.map(({ record }) => record),
-      cursor: last === null ? null : cursorOf(last.position),
-    }
+    return pageOf(
+      found,
+      request.limit,
+      ({ position }) => partsOf(position),
+      ({ record }) => record,
+    )
   }
 
   async show(id: KeyName, options: ShowOptions = {}): Promise<Shown> {

@@ -1,11 +1,11 @@
 import { OnlyonceError } from '../core/errors.ts'
-import { LIMITS } from '../core/limits.ts'
 import { type OptionNames, refuseUnknown, requireList } from '../core/options.ts'
+import { checkLimit, type PageOptions, readCursor } from '../core/page.ts'
 import { checkKey, checkName, operationName } from '../key/index.ts'
 import { EDGES, type State } from '../record/index.ts'
-import type { ListPosition, ListRequest, RecordSummary } from '../store/decisions.ts'
+import type { ListPosition, ListRequest } from '../store/decisions.ts'
 
-export interface ListOptions {
+export interface ListOptions extends PageOptions {
   /** The unfinished ones by default, and all of them with a key; finished ones only with an account. */
   readonly states?: readonly State[]
   readonly account?: string
@@ -19,16 +19,6 @@ export interface ListOptions {
   readonly operation?: string
   /** Only those whose last attempt began at least this long ago. */
   readonly olderThanMs?: number
-  readonly limit?: number
-  /** Of the page before. */
-  readonly cursor?: string | null
-}
-
-export interface Page {
-  /** The oldest attempt first. */
-  readonly records: readonly RecordSummary[]
-  /** Where the next page begins; null where there is none. */
-  readonly cursor: string | null
 }
 
 const NAMES: OptionNames<ListOptions> = {
@@ -47,7 +37,7 @@ const ALL = Object.keys(EDGES).filter((state): state is State => state !== 'none
 /** Checks what is asked of a list. */
 export function listRequestOf(options: ListOptions): ListRequest {
   refuseUnknown('operator.list()', options, NAMES)
-  const { account, key, failed = false, operation, olderThanMs = 0, limit = LIMITS.listDefault } = options
+  const { account, key, failed = false, operation, olderThanMs = 0 } = options
   const states = statesOf(options)
   if (key !== undefined && account === undefined)
     refuse('A key is listed within an account. Name the account.')
@@ -56,9 +46,6 @@ export function listRequestOf(options: ListOptions): ListRequest {
   if (wrong !== undefined || states.length === 0) refuse('states must name states of records.')
   if (account === undefined && !failed && !states.every((state) => UNFINISHED.includes(state))) {
     refuse('Over all accounts only unfinished records are listed. Name an account.')
-  }
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > LIMITS.listMax) {
-    refuse(`limit must be a whole number from 1 to ${LIMITS.listMax}.`)
   }
   if (!Number.isSafeInteger(olderThanMs) || olderThanMs < 0) {
     refuse('olderThanMs must be a whole number of milliseconds.')
@@ -70,8 +57,8 @@ export function listRequestOf(options: ListOptions): ListRequest {
     failed,
     operation: operation === undefined ? null : operationName(operation),
     olderThanMs,
-    limit,
-    after: options.cursor == null ? null : readCursor(options.cursor),
+    limit: checkLimit(options.limit),
+    after: positionOf(options.cursor),
   }
 }
 
@@ -82,20 +69,18 @@ function statesOf({ states, key, failed = false }: ListOptions): readonly State[
   return states ?? (key === undefined ? UNFINISHED : ALL)
 }
 
-/** A place in the list, and nothing that gives a right to anything: an operator who may list may see all of it. */
-export function cursorOf({ attemptedAtUs, account, operation, key }: ListPosition): string {
-  return Buffer.from(JSON.stringify([attemptedAtUs, account, operation, key])).toString('base64url')
+const isText = (part: unknown): part is string => typeof part === 'string'
+const isMicroseconds = (part: unknown): part is string => isText(part) && /^\d{1,17}$/.test(part)
+
+export function partsOf({ attemptedAtUs, account, operation, key }: ListPosition): readonly string[] {
+  return [attemptedAtUs, account, operation, key]
 }
 
-function readCursor(cursor: string): ListPosition {
-  try {
-    const [attemptedAtUs, account, operation, key] = JSON.parse(
-      Buffer.from(cursor, 'base64url').toString('utf8'),
-    )
-    const texts = [account, operation, key].every((part) => typeof part === 'string')
-    if (texts && /^\d{1,17}$/.test(attemptedAtUs)) return { attemptedAtUs, account, operation, key }
-  } catch {}
-  return refuse('cursor is not that of an earlier page.')
+function positionOf(cursor: unknown): ListPosition | null {
+  const parts = readCursor<[string, string, string, string]>(cursor, isMicroseconds, isText, isText, isText)
+  if (parts === null) return null
+  const [attemptedAtUs, account, operation, key] = parts
+  return { attemptedAtUs, account, operation, key }
 }
 
 function refuse(detail: string): never {

@@ -1,5 +1,6 @@
 /** What leaves the database, and how it is received: events, jobs, the relay that takes them out, the inbox. */
 
+export type { Page } from '../core/page.ts'
 export type { EmitOptions, StageOptions } from '../operation/operation.ts'
 export type { Lag, Message, OutboxEvent, OutboxStore, Parked } from '../store/outbox.ts'
 export { type HttpPublisherOptions, httpPublisher } from './http-publisher.ts'

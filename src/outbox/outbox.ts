@@ -1,5 +1,6 @@
 import { OnlyonceError } from '../core/errors.ts'
 import { type OptionNames, refuseUnknown } from '../core/options.ts'
+import { checkLimit, type Page, type PageOptions, pageOf, readCursor } from '../core/page.ts'
 import { scopeOf } from '../key/index.ts'
 import type { Onlyonce } from '../onlyonce/door.ts'
 import type { Engine } from '../onlyonce/engine.ts'
@@ -18,6 +19,7 @@ import {
   type Lag,
   type OutboxStore,
   type Parked,
+  type ParkedRequest,
 } from '../store/outbox.ts'
 
 /** Something that happened, to be told outside. */
@@ -57,8 +59,13 @@ export interface Outbox {
   stage(tx: OpenTransaction, jobs: readonly StageCall[]): Promise<readonly Staged[]>
   /** How far every destination is behind. */
   lag(): Promise<readonly Lag[]>
-  /** The events and jobs that failed too often; the oldest first. */
-  parked(): Promise<readonly Parked[]>
+  /**
+   * The events and jobs that failed too often; the oldest first.
+   *
+   * @example
+   * const { items, cursor } = await outbox(once).parked({ limit: 100 })
+   */
+  parked(options?: PageOptions): Promise<Page<Parked>>
   /** Tries something parked again. False: there is nothing parked under this id. */
   retryParked(parked: { readonly account: string; readonly id: string }): Promise<boolean>
   /** Removes a destination that no relay delivers to any more; until then what it did not get is kept. */
@@ -115,9 +122,18 @@ export function outbox<Tx>(once: Onlyonce<Tx>): Outbox {
       await ready()
       return await store.lag()
     },
-    parked: async () => {
+    parked: async (options = {}) => {
+      refuseUnknown('outbox.parked()', options, { limit: true, cursor: true })
+      const limit = checkLimit(options.limit)
+      const after = parkedAfter(options.cursor)
       await ready()
-      return await store.parked()
+      const found = await store.parked({ limit: limit + 1, after })
+      return pageOf(
+        found,
+        limit,
+        ({ parked, atUs }) => [atUs, parked.id, parked.destination ?? ''],
+        ({ parked }) => parked,
+      )
     },
     retryParked: async ({ account, id }) => {
       await ready()
@@ -129,6 +145,16 @@ export function outbox<Tx>(once: Onlyonce<Tx>): Outbox {
       await store.forget(checkName('destination', destination))
     },
   }
+}
+
+/** The place that a cursor of parked events and jobs names. */
+function parkedAfter(cursor: unknown): ParkedRequest['after'] {
+  const isText = (part: unknown): part is string => typeof part === 'string' && !part.includes('\0')
+  const isMicroseconds = (part: unknown): part is string => isText(part) && /^\d{1,17}$/.test(part)
+  const parts = readCursor<[string, string, string]>(cursor, isMicroseconds, isId, isText)
+  if (parts === null) return null
+  const [atUs, id, destination] = parts
+  return { atUs, id, destination: destination === '' ? null : destination }
 }
 
 /** The store's outbox behind a front door, and the engine's start, which is waited for once. */

@@ -99,6 +99,18 @@ export interface Lag {
   readonly parked: number
 }
 
+export interface ListedParked {
+  readonly parked: Parked
+  /** When, in microseconds since the epoch. */
+  readonly atUs: string
+}
+
+/** `after`: only what stands behind this in the list. */
+export interface ParkedRequest {
+  readonly limit: number
+  readonly after: (Pick<Parked, 'id' | 'destination'> & Pick<ListedParked, 'atUs'>) | null
+}
+
 /** An event or a job that is not tried any more, and why. */
 export interface Parked {
   readonly account: string
@@ -164,7 +176,7 @@ export interface OutboxStore {
   endJobs(claimId: string, ends: readonly JobEnd[]): Promise<void>
 
   /** What waits for an operator; the oldest first, a bounded number of them. */
-  parked(): Promise<readonly Parked[]>
+  parked(request: ParkedRequest): Promise<readonly ListedParked[]>
   /** Tries something parked again, from the start; says whether there was any under this id. */
   retryParked(account: string, id: string): Promise<boolean>
 

@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
 import { type OptionNames, refuseUnknown } from '../core/options.ts'
+import type { Page } from '../core/page.ts'
 import { isWellFormed } from '../core/parts.ts'
 import { newId } from '../store/event-id.ts'
 import type { EndpointChanges, WebhookEndpoint, WebhookStore } from '../store/webhooks.ts'
@@ -33,7 +34,8 @@ export interface Endpoints {
    */
   create(call: CreateEndpoint): Promise<{ readonly endpoint: WebhookEndpoint; readonly secret: string }>
   /** All of an account; there is a bounded number of them. */
-  list(call: { readonly account: string }): Promise<readonly WebhookEndpoint[]>
+  /** All of the account, as one page. */
+  list(call: { readonly account: string }): Promise<Page<WebhookEndpoint>>
   /** Throws `webhook_endpoint_unknown`, as all that follow. */
   get(name: EndpointName): Promise<WebhookEndpoint>
   /** Changes what is named, and leaves the rest. */
@@ -90,7 +92,8 @@ export function endpointsOf(
       const { account } = call
       checkAccount(account)
       await ready()
-      return await store.listEndpoints(account)
+      // An account has at most `webhookEndpointsMax`: they are one page.
+      return { items: await store.listEndpoints(account), cursor: null }
     },
     async get({ account, id }) {
       checkAccount(account)

@@ -1,6 +1,7 @@
 import { OnlyonceError } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
 import { type OptionNames, refuseUnknown } from '../core/options.ts'
+import { checkLimit, type Page, type PageOptions, pageOf, readCursor } from '../core/page.ts'
 import type {
   DeliveryId,
   StoredMessage,
@@ -8,17 +9,7 @@ import type {
   WebhookDelivery,
   WebhookStore,
 } from '../store/webhooks.ts'
-import {
-  checkAccount,
-  checkLimit,
-  checkTime,
-  cursorOf,
-  isEndpointId,
-  isMessageId,
-  isTime,
-  readCursor,
-  refuse,
-} from './names.ts'
+import { checkAccount, checkTime, isEndpointId, isMessageId, isTime, refuse } from './names.ts'
 
 /** A message that was kept: what was told to its receivers. */
 export interface WebhookMessage {
@@ -32,44 +23,35 @@ export interface WebhookMessage {
   readonly createdAt: number
 }
 
-export interface WebhookPage<T> {
-  /** The newest first. */
-  readonly items: readonly T[]
-  /** Pass it as `after` for the next page; null where there is none. */
-  readonly after: string | null
-}
-
-export interface ListMessages {
+export interface ListMessages extends PageOptions {
   readonly account: string
   readonly types?: readonly string[] | undefined
   /** From this time on, and before that one; in milliseconds since the epoch. */
   readonly from?: number | undefined
   readonly to?: number | undefined
-  readonly after?: string | null | undefined
-  readonly limit?: number | undefined
 }
 
-export interface ListDeliveries {
+export interface ListDeliveries extends PageOptions {
   readonly account: string
   readonly endpoint?: string | undefined
   readonly message?: string | undefined
-  readonly after?: string | null | undefined
-  readonly limit?: number | undefined
 }
 
 export interface Messages {
-  list(call: ListMessages): Promise<WebhookPage<WebhookMessage>>
+  /** The newest first. */
+  list(call: ListMessages): Promise<Page<WebhookMessage>>
   /** Throws `webhook_message_unknown`. */
   get(call: { readonly account: string; readonly id: string }): Promise<WebhookMessage>
 }
 
 export interface Deliveries {
-  list(call: ListDeliveries): Promise<WebhookPage<WebhookDelivery>>
+  /** Those of the newest messages first. */
+  list(call: ListDeliveries): Promise<Page<WebhookDelivery>>
   /** Every attempt of one delivery, the oldest first; at most the newest hundred. */
   attempts(delivery: DeliveryId): Promise<readonly WebhookAttempt[]>
 }
 
-const PAGE = { account: true, after: true, limit: true } as const
+const PAGE = { account: true, cursor: true, limit: true } as const
 const LIST_MESSAGES: OptionNames<ListMessages> = { ...PAGE, types: true, from: true, to: true }
 const LIST_DELIVERIES: OptionNames<ListDeliveries> = { ...PAGE, endpoint: true, message: true }
 
@@ -84,7 +66,7 @@ export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Mes
       if (types !== null && !(names && types.length <= LIMITS.webhookTypesMax)) {
         refuse(`types must be a list of at most ${LIMITS.webhookTypesMax} whole names.`)
       }
-      const after = readCursor(call.after, isTime, isMessageId)
+      const after = readCursor<[number, string]>(call.cursor, isTime, isMessageId)
       const from = call.from === undefined ? null : checkTime('from', call.from)
       const to = call.to === undefined ? null : checkTime('to', call.to)
       await ready()
@@ -97,7 +79,7 @@ export function messagesOf(store: WebhookStore, ready: () => Promise<void>): Mes
         after: after === null ? null : { createdAt: after[0], id: after[1] },
         limit: limit + 1,
       })
-      return pageOf(found, limit, ({ createdAt, id }) => cursorOf(createdAt, id), messageOf)
+      return pageOf(found, limit, ({ createdAt, id }) => [createdAt, id], messageOf)
     },
     async get(call) {
       refuseUnknown('messages.get()', call, { account: true, id: true })
@@ -118,12 +100,12 @@ export function deliveriesOf(store: WebhookStore, ready: () => Promise<void>): D
       const { account, endpoint, message } = call
       checkAccount(account)
       const limit = checkLimit(call.limit)
-      const after = readCursor(call.after, isMessageId, isEndpointId)
+      const after = readCursor<[string, string]>(call.cursor, isMessageId, isEndpointId)
       await ready()
       const nothing =
         (endpoint !== undefined && !isEndpointId(endpoint)) ||
         (message !== undefined && !isMessageId(message))
-      if (nothing) return { items: [], after: null }
+      if (nothing) return { items: [], cursor: null }
       const found = await store.listDeliveries({
         account,
         endpoint: endpoint ?? null,
@@ -134,7 +116,7 @@ export function deliveriesOf(store: WebhookStore, ready: () => Promise<void>): D
       return pageOf(
         found,
         limit,
-        (one) => cursorOf(one.message, one.endpoint),
+        (one) => [one.message, one.endpoint],
         (one) => one,
       )
     },
@@ -145,17 +127,6 @@ export function deliveriesOf(store: WebhookStore, ready: () => Promise<void>): D
       return await store.listAttempts({ account, endpoint, message })
     },
   }
-}
-
-/** One more than fits was asked for: it says whether there is a next page. */
-function pageOf<T, U>(
-  found: readonly T[],
-  limit: number,
-  cursor: (one: T) => string,
-  show: (one: T) => U,
-): WebhookPage<U> {
-  const shown = found.slice(0, limit)
-  return { items: shown.map(show), after: found.length > limit ? cursor(shown.at(-1)!) : null }
 }
 
 function messageOf({ id, type, body, createdAt }: StoredMessage): WebhookMessage {

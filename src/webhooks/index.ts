@@ -1,4 +1,6 @@
 /** Webhooks, in and out: verified and signed, received once, delivered until they are taken. */
+
+export type { Page } from '../core/page.ts'
 export type {
   DeliveryId,
   WebhookAttempt,
@@ -16,7 +18,6 @@ export type {
   ListMessages,
   Messages,
   WebhookMessage,
-  WebhookPage,
 } from './history.ts'
 export type { EndpointName } from './names.ts'
 export type { WebhooksOptions } from './options.ts'

@@ -1,17 +1,9 @@
 import { OnlyonceError } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
 import { type OptionNames, refuseUnknown } from '../core/options.ts'
+import { cursorOf, readCursor } from '../core/page.ts'
 import type { ReplayRange, WebhookStore } from '../store/webhooks.ts'
-import {
-  checkAccount,
-  checkTime,
-  cursorOf,
-  isEndpointId,
-  isMessageId,
-  isTime,
-  readCursor,
-  refuse,
-} from './names.ts'
+import { checkAccount, checkTime, isEndpointId, isMessageId, isTime, refuse } from './names.ts'
 
 /** One message to one endpoint, also when it was delivered, or is of a type that the endpoint does not want. */
 export interface ReplayOne {
@@ -26,15 +18,19 @@ export interface ReplayMany {
   readonly endpoint: string
   readonly from: number
   readonly to: number
-  /** Of the call before. */
-  readonly after?: string | null | undefined
+  /**
+   * Of the call before.
+   *
+   * @default the beginning
+   */
+  readonly cursor?: string | null | undefined
 }
 
 export interface Replayed {
   /** Deliveries that were made due. */
   readonly count: number
   /** Where the next call goes on; null where all is done. */
-  readonly after: string | null
+  readonly cursor: string | null
 }
 
 const NAMES: OptionNames<ReplayOne | ReplayMany> = {
@@ -43,7 +39,7 @@ const NAMES: OptionNames<ReplayOne | ReplayMany> = {
   message: true,
   from: true,
   to: true,
-  after: true,
+  cursor: true,
 }
 
 /** Before anything is waited for. */
@@ -61,7 +57,7 @@ export async function replay(store: WebhookStore, call: ReplayOne | ReplayMany):
   const { message } = call as ReplayOne
   const known = isMessageId(message) && (await store.replay({ account, endpoint: endpoint.id, message }))
   if (!known) throw new OnlyonceError('webhook_message_unknown')
-  return { count: 1, after: null }
+  return { count: 1, cursor: null }
 }
 
 /** A transaction for each batch: a crash in between has replayed a part, and the call may be made again. */
@@ -72,15 +68,15 @@ async function replayRange(store: WebhookStore, given: Omit<ReplayRange, 'limit'
   for (let looked = 0; looked < LIMITS.webhookReplayMax; looked += batchMax) {
     const batch = await store.replayRange({ ...given, after, limit: batchMax })
     count += batch.filter(({ replayed }) => replayed).length
-    if (batch.length < batchMax) return { count, after: null }
+    if (batch.length < batchMax) return { count, cursor: null }
     after = batch.at(-1)!
   }
-  return { count, after: cursorOf(after!.createdAt, after!.id) }
+  return { count, cursor: cursorOf(after!.createdAt, after!.id) }
 }
 
 function rangeOf(call: ReplayMany): Pick<ReplayRange, 'from' | 'to' | 'after'> {
   const [from, to] = [checkTime('from', call.from), checkTime('to', call.to)]
   if (from > to) refuse('from must not be later than to.')
-  const after = readCursor(call.after, isTime, isMessageId)
+  const after = readCursor<[number, string]>(call.cursor, isTime, isMessageId)
   return { from, to, after: after === null ? null : { createdAt: after[0], id: after[1] } }
 }

@@ -4,6 +4,7 @@ import { relay } from '../outbox/index.ts'
 import { postgres } from '../store/postgres/index.ts'
 import type { Worker } from '../workers/index.ts'
 import {
+  type Page,
   type Received,
   receiveWebhook,
   signWebhook,
@@ -46,7 +47,7 @@ describe('webhooks out', () => {
   })
 
   it('have endpoints of accounts', () => {
-    expectTypeOf(hooks.endpoints.list({ account: 'a' })).resolves.toEqualTypeOf<readonly WebhookEndpoint[]>()
+    expectTypeOf(hooks.endpoints.list({ account: 'a' })).resolves.toEqualTypeOf<Page<WebhookEndpoint>>()
     // @ts-expect-error there is no endpoint without an account
     hooks.endpoints.create({ url: 'https://shop.example/' })
     // @ts-expect-error one message, or a range

@@ -22,8 +22,7 @@ export interface Webhooks {
    * A worker that posts what is due. Any number of processes may run one.
    *
    * @example
-   * startWorkers(once, { relay: { destinations: { webhooks: hooks.destination } } })
-   * startWorkers(once, { workers: [hooks.deliverer()] })
+   * startWorkers(once, { relay: { destinations: { webhooks: hooks.destination } }, workers: [hooks.deliverer()] })
    */
   deliverer(): Deliverer
   /**

@@ -32,8 +32,18 @@ export interface WorkersOptions {
   readonly recoverer?: RecovererOptions | false
   /** Where events go and who runs jobs. Without it no relay is run. */
   readonly relay?: RelayOptions
-  /** Just these, and none of the above. */
+  /**
+   * Workers beside the default ones, such as `webhooks(once).deliverer()`. One that has the name of a default one, such as `reaper(once, …)`, takes its place.
+   *
+   * @default none
+   */
   readonly workers?: readonly Worker[]
+  /**
+   * False: none of the default workers run, only those of `workers` and `relay`.
+   *
+   * @default true
+   */
+  readonly defaults?: boolean
   /** How often a worker looks while nothing waits for it, where it does not say so itself. */
   readonly everyMs?: number
 }
@@ -60,6 +70,7 @@ const NAMES: OptionNames<WorkersOptions> = {
   recoverer: true,
   relay: true,
   workers: true,
+  defaults: true,
   everyMs: true,
 }
 
@@ -80,14 +91,14 @@ export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {
   for (const operation of options.operations ?? []) {
     engine.durable.catalog.add(operation as Operation<unknown, unknown>)
   }
-  const workers = options.workers ?? usualWorkers(once, options)
+  const workers = workersOf(once, options)
   const loops: Loop[] = []
   const stopAll = async () => {
     await Promise.all(loops.map((loop) => loop.stop(LIMITS.workerStopMaxMs)))
     await Promise.all(workers.map((worker) => worker.drain?.()))
   }
   // What these workers do, or were told to leave, the background loop of this process does not do beside them.
-  const names = options.workers?.map(({ name }) => name) ?? 'all'
+  const names = options.defaults === false ? workers.map(({ name }) => name) : 'all'
   const goOn = engine.upkeep.yieldTo(names)
   const stayOpen = engine.stopWithMe(stopAll)
   try {
@@ -108,36 +119,45 @@ export function startWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions = {
   }
 }
 
-/** All that a store has work for. */
-function usualWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions): Worker[] {
+/** All that a store has work for, and those that were given. */
+function workersOf<Tx>(once: Onlyonce<Tx>, options: WorkersOptions): Worker[] {
+  const given = options.workers ?? []
+  const usual = options.defaults === false ? [] : defaultWorkers(once, options)
+  const others = usual.filter(({ name }) => !given.some((worker) => worker.name === name))
+  const relays = options.relay === undefined ? [] : [relay(once, options.relay)]
+  return [...others, ...relays, ...given]
+}
+
+function defaultWorkers<Tx>(once: Onlyonce<Tx>, options: WorkersOptions): Worker[] {
   const durable = engineOf(once).store.operations !== undefined
   const usual = [
     options.completer !== false && durable && completer(once, options.completer),
     options.reconciler !== false && durable && reconciler(once, options.reconciler),
     options.recoverer !== false && recoverer(once, options.recoverer),
     options.reaper !== false && reaper(once, options.reaper ?? { mode: 'delete' }),
-    options.relay !== undefined && relay(once, options.relay),
   ]
   return usual.filter((worker) => worker !== false)
 }
 
 function checkOptions(options: WorkersOptions): number {
   refuseUnknown('startWorkers()', options, NAMES)
-  const { workers, everyMs = LIMITS.workerEveryMs } = options
-  if (workers !== undefined) {
-    if (!Array.isArray(workers) || workers.length === 0)
-      refuse('Pass workers, for example [reaper(once, …)].')
-    const beside = BUILT.find((name) => options[name] !== undefined)
-    if (beside !== undefined) refuse(`workers is the whole list: ${beside} cannot stand beside it.`)
-  }
-  for (const worker of workers ?? []) {
+  const { workers = [], defaults = true, everyMs = LIMITS.workerEveryMs } = options
+  requireList('workers', workers)
+  if (typeof defaults !== 'boolean') refuse('defaults is true or false.')
+  for (const worker of workers) {
     if (typeof worker?.runOnce !== 'function') refuse('A worker has a name and runOnce().')
     if (worker.everyMs !== undefined) positive('everyMs', worker.everyMs)
+    const twice = DEFAULTS.find((name) => name === worker.name && options[name])
+    if (twice !== undefined) refuse(`${twice} has options, and stands among workers too. Pass one of them.`)
   }
+  if (defaults) return positive('everyMs', everyMs)
+  const stray = DEFAULTS.find((name) => options[name])
+  if (stray !== undefined) refuse(`${stray} has options, and defaults: false leaves it out.`)
+  if (workers.length === 0 && options.relay === undefined) refuse('defaults: false leaves no worker to run.')
   return positive('everyMs', everyMs)
 }
 
-const BUILT = ['completer', 'reconciler', 'recoverer', 'reaper', 'relay'] as const
+const DEFAULTS = ['completer', 'reconciler', 'recoverer', 'reaper'] as const
 
 function refuse(detail: string): never {
   throw new OnlyonceError('option_invalid', { detail })

@@ -30,7 +30,7 @@ const NAMES: OptionNames<ReaperOptions> = { mode: true, batchMax: true, everyMs:
  * told, unless a record still waits for it.
  *
  * @example
- * const workers = startWorkers(once, { workers: [reaper(once, { mode: 'delete' })] })
+ * const workers = startWorkers(once, { workers: [reaper(once, { mode: 'expire' })] })
  */
 export function reaper<Tx>(once: Onlyonce<Tx>, options: ReaperOptions): Worker {
   const engine = engineOf(once)

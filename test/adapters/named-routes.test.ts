@@ -24,7 +24,7 @@ const account = () => 'acct_1'
 const WRONG: readonly (readonly [object, string])[] = [
   [{ lease_ms: 1 }, 'has no option lease_ms. Did you mean leaseMs?'],
   [{ leaseMs: 0 }, 'leaseMs is a whole number'],
-  [{ concurrency: { wait_ms: 1 } }, 'concurrency has no option wait_ms'],
+  [{ onConcurrent: { wait_ms: 1 } }, 'onConcurrent has no option wait_ms'],
   [{ fingerprint: { exclude: ['meta'] } }, 'starts with no /'],
   [{ account: 5 }, 'account is a function'],
   [{ account: ' ' }, 'It holds only spaces.'],

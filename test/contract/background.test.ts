@@ -44,7 +44,7 @@ describe('the background loop', () => {
     const points: string[] = []
     const once = here.open({ background: true, crashPoint: (point) => points.push(point) })
     const idle = { name: 'recoverer', runOnce: async () => ({ done: 0, more: false }) }
-    const workers = startWorkers(once, { workers: [idle], everyMs: 1 })
+    const workers = startWorkers(once, { defaults: false, workers: [idle], everyMs: 1 })
     await once.start()
     const other = here.open({ background: true })
     const { call } = await crash(here)

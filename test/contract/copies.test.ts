@@ -133,9 +133,9 @@ test('a transaction that one works in is busy for the other', async () => {
 
 test('a worker that one has started is not started by the other', async () => {
   const worker = { name: 'copies', runOnce: async () => ({ done: 0, more: false }) }
-  const started = here.startWorkers(foreign, { workers: [worker] })
+  const started = here.startWorkers(foreign, { defaults: false, workers: [worker] })
   cleanUpLater(() => started.stop())
-  expect(() => there.startWorkers(foreign, { workers: [worker] })).toThrow(/runs already/)
+  expect(() => there.startWorkers(foreign, { defaults: false, workers: [worker] })).toThrow(/runs already/)
 })
 
 describe('routes', () => {

@@ -147,7 +147,7 @@ describe('the list of one key', () => {
       once.execute({ ...call, operation: 'list.b' }, async () => Promise.reject(notExecuted())),
     )
     await once.execute({ ...call, account: 'acct_2' }, async () => 1)
-    const { records, cursor } = await desk.list({ account: call.account, key: call.key })
+    const { items: records, cursor } = await desk.list({ account: call.account, key: call.key })
     expect(records.map(({ operation, state }) => [operation, state])).toEqual([
       ['list.a', 'completed'],
       ['list.b', 'retryable'],
@@ -155,7 +155,7 @@ describe('the list of one key', () => {
     expect(cursor).toBe(null)
     const first = await desk.list({ account: call.account, key: call.key, limit: 1 })
     const second = await desk.list({ account: call.account, key: call.key, limit: 1, cursor: first.cursor! })
-    expect([first, second].map((page) => page.records[0]?.operation)).toEqual(['list.a', 'list.b'])
+    expect([first, second].map((page) => page.items[0]?.operation)).toEqual(['list.a', 'list.b'])
     expect(await desk.list({ account: call.account, key: call.key, states: ['parked'] })).toEqual({
       records: [],
       cursor: null,

@@ -173,5 +173,5 @@ test('what a migration has applied is told, and a page without a next one is ask
   expect(await migrate(shop.observer, { schema: 'onlyonce', mode: 'apply' })).toEqual({ applied: [] })
   const desk = operator(shop.open())
   const { cursor } = await desk.list({ limit: 1 })
-  expect(await desk.list({ limit: 1, cursor })).toHaveProperty('records')
+  expect(await desk.list({ limit: 1, cursor })).toHaveProperty('items')
 })

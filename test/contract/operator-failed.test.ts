@@ -16,7 +16,7 @@ const charged = () => {
 }
 
 async function listed(key: string): Promise<boolean> {
-  const { records } = await operator(shop.open()).list({ failed: true, limit: 500 })
+  const { items: records } = await operator(shop.open()).list({ failed: true, limit: 500 })
   return records.some((record) => record.key === key)
 }
 
@@ -59,7 +59,7 @@ describe('a handler that threw', () => {
     )
     await operator(once).resolve(decided, { by: 'ann', why: 'it failed', reply: { status: 502 } })
     expect(await Promise.all(calls.map(({ key }) => listed(key)))).toEqual([true, false, false])
-    const { records } = await operator(once).list({ failed: true, account: 'acct_1' })
+    const { items: records } = await operator(once).list({ failed: true, account: 'acct_1' })
     expect(new Set(records.map(({ account }) => account))).toEqual(new Set(['acct_1']))
     expect(await catchError(operator(once).list({ failed: true, states: ['completed'] }))).toMatchObject({
       code: 'option_invalid',

@@ -36,8 +36,8 @@ async function all(options: ListOptions): Promise<RecordSummary[]> {
   const found: RecordSummary[] = []
   for (let cursor: string | undefined; ; ) {
     const page = await desk.list({ ...options, ...(cursor === undefined ? {} : { cursor }) })
-    expect(page.records.length).toBeLessThanOrEqual(options.limit ?? 50)
-    found.push(...page.records)
+    expect(page.items.length).toBeLessThanOrEqual(options.limit ?? 50)
+    found.push(...page.items)
     if (page.cursor === null) return found
     cursor = page.cursor
   }
@@ -61,7 +61,7 @@ describe('the list', () => {
   })
 
   test('tells what is known of an operation, and neither input nor reply', async () => {
-    const { records } = await operator(shop.open()).list({ states: ['unknown'], limit: 1 })
+    const { items: records } = await operator(shop.open()).list({ states: ['unknown'], limit: 1 })
     expect(records[0]).toMatchObject({
       state: 'unknown',
       failure: { code: 'boom', message: 'it broke' },
@@ -72,7 +72,7 @@ describe('the list', () => {
     })
     const completed = await operator(shop.open()).list({ states: ['completed'], account: 'acct_1', limit: 1 })
     expect(JSON.stringify(completed)).not.toContain('secret')
-    const shown = await operator(shop.open()).show(completed.records[0]!)
+    const shown = await operator(shop.open()).show(completed.items[0]!)
     expect(shown.reply).toBe(null)
     expect(JSON.stringify(shown)).not.toContain('secret')
   })
@@ -120,7 +120,7 @@ describe('the list', () => {
     expect(read.length).toBeGreaterThanOrEqual(3)
     expect(rowsRead).toBeLessThan(10)
     expect(
-      (await operator(shop.open()).list({ account: 'acct_1', key: 'key-completed-1' })).records,
+      (await operator(shop.open()).list({ account: 'acct_1', key: 'key-completed-1' })).items,
     ).toHaveLength(1)
   })
 

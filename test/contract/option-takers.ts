@@ -43,6 +43,7 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     onlyonce: () => root.onlyonce(any({ store: memory(), secret, ...STRAY })),
     operation: NO_OPTIONS,
     reply: NO_OPTIONS,
+    unwrap: NO_OPTIONS,
   },
   './store': {},
   './outbox': {
@@ -190,7 +191,7 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
       emit: () => outbox(once).emit(pool as never, any({ account: 'acme', type: 'a', ...STRAY })),
       stage: () => outbox(once).stage(pool as never, any({ account: 'acme', job: 'a', ...STRAY })),
       lag: NO_OPTIONS,
-      parked: NO_OPTIONS,
+      parked: () => outbox(once).parked(any(STRAY)),
       // The name of something: what parked() gave may be passed.
       retryParked: NO_OPTIONS,
       forget: NO_OPTIONS,

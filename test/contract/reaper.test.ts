@@ -214,7 +214,7 @@ describe('the reaper', () => {
   test('works in the loop, and ends with what it works for', async () => {
     const heard = makeRecorder()
     const once = shop.open({ observe: heard })
-    startWorkers(once, { workers: [reaper(once, { mode: 'delete', everyMs: 5 })] })
+    startWorkers(once, { defaults: false, workers: [reaper(once, { mode: 'delete', everyMs: 5 })] })
     const call = makeCall()
     await once.execute({ ...call, retentionMs: 1 }, async () => 1)
     const [due] = await fill('completed', 1)

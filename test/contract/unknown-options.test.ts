@@ -107,7 +107,7 @@ describe.each(['express', 'node', 'fetch', 'hono'])('idempotent() of %s', (adapt
 
 it.each([
   ['fingerprint', { fingerprint: STRAY }],
-  ['concurrency', { concurrency: { waitMs: 1, ...STRAY } }],
+  ['onConcurrent', { onConcurrent: { waitMs: 1, ...STRAY } }],
 ])('%s of a route refuses an unknown option', async (_, policy) => {
   const { idempotent } = await import('../../src/http/adapters/express/index.ts')
   expect(await refusal(() => idempotent(once, any({ account, ...policy })))).toMatchObject(REFUSED)

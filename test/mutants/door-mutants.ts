@@ -36,4 +36,35 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     edits: [{ from: 'businessKey(operation, ...members)', to: 'businessKey(operation, members.sort()[0]!)' }],
     tests: ['src/onlyonce/key-from.test.ts'],
   },
+  {
+    name: 'run a default worker beside the one that takes its place',
+    file: 'src/workers/index.ts',
+    edits: [{ from: '!given.some((worker) => worker.name === name)', to: 'given.length >= 0 || name' }],
+    tests: ['test/operations/all-workers.test.ts'],
+    only: 'beside the default ones',
+  },
+  {
+    name: 'run given workers in place of the default ones',
+    file: 'src/workers/index.ts',
+    edits: [
+      {
+        from: 'const usual = options.defaults === false ?',
+        to: 'const usual = options.defaults === false || given.length > 0 ?',
+      },
+    ],
+    tests: ['test/operations/all-workers.test.ts'],
+    only: 'beside the default ones',
+  },
+  {
+    name: 'begin every page of parked jobs at the first',
+    file: 'src/store/postgres/sql/relay.ts',
+    edits: [
+      {
+        from: 'WHERE $2::bigint IS NULL OR (at_us',
+        to: 'WHERE $2::bigint IS NULL OR $2::bigint > 0 OR (at_us',
+      },
+    ],
+    tests: ['test/outbox/jobs.test.ts'],
+    only: 'page by page',
+  },
 ]

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { onlyonce, operation, reply } from '../../src/index.ts'
 import { memory } from '../../src/store/memory/index.ts'
-import { startWorkers } from '../../src/workers/index.ts'
+import { reaper, startWorkers } from '../../src/workers/index.ts'
 import { catchError, openShop, SECRET, waitUntil } from '../contract/shop.ts'
 import { abandonAt, makeTill, payment, payWith, SHORT } from './till.ts'
 
@@ -48,12 +48,43 @@ describe('startWorkers', () => {
     await once.close()
   })
 
-  test('refuses a list beside what it would make itself', async () => {
-    const once = onlyonce({ store: memory(), secret: SECRET })
-    const worker = { name: 'mine', runOnce: async () => ({ done: 0, more: false }) }
-    expect(() => startWorkers(once, { workers: [worker], reaper: { mode: 'delete' } })).toThrow(
-      /reaper cannot stand beside it/,
-    )
+  test('runs the workers that it is given beside the default ones, or in their place', async () => {
+    const reaped: string[] = []
+    const store = memory()
+    const { reap } = store
+    store.reap = (request) => {
+      reaped.push(request.mode)
+      return reap.call(store, request)
+    }
+    const once = onlyonce({ store, secret: SECRET, background: false })
+    const ran: string[] = []
+    const workerOf = (name: string) => ({
+      name,
+      runOnce: async () => {
+        ran.push(name)
+        return { done: 0, more: false }
+      },
+    })
+    const beside = startWorkers(once, { workers: [workerOf('mine')], everyMs: 1 })
+    await waitUntil('both had a turn', () => ran.length > 0 && reaped.length > 0)
+    await beside.stop()
+    expect(new Set(reaped)).toEqual(new Set(['delete']))
+
+    reaped.length = 0
+    const instead = startWorkers(once, {
+      workers: [reaper(once, { mode: 'expire', everyMs: 1 })],
+      everyMs: 1,
+    })
+    await waitUntil('the one in its place had its turns', () => reaped.length > 2)
+    await instead.stop()
+    expect(new Set(reaped)).toEqual(new Set(['expire']))
+
+    reaped.length = 0
+    ran.length = 0
+    const alone = startWorkers(once, { defaults: false, workers: [workerOf('alone')], everyMs: 1 })
+    await waitUntil('it had its turns', () => ran.length > 9)
+    await alone.stop()
+    expect(reaped).toEqual([])
     await once.close()
   })
 })

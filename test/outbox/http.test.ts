@@ -97,8 +97,8 @@ it('what is refused is parked, redirects are not followed, and 410 means gone', 
     emitAlone(pool, office.emit, { account: 'acct_1', type: 't', payload, aggregate: payload })
   await emitOne('unwanted')
   await emitOne('good')
-  await runUntil('it is parked', async () => (await office.parked()).length === 1, worker)
-  expect((await office.parked())[0]!.failure.message).toBe('The answer was 422.')
+  await runUntil('it is parked', async () => (await office.parked()).items.length === 1, worker)
+  expect((await office.parked()).items[0]!.failure.message).toBe('The answer was 422.')
   answer = 'redirect'
   await emitOne('moved')
   await runUntil(
@@ -107,7 +107,7 @@ it('what is refused is parked, redirects are not followed, and 410 means gone', 
     worker,
   )
   expect(new Set(asked)).toEqual(new Set(['/events']))
-  expect(await office.parked()).toHaveLength(1)
+  expect((await office.parked()).items).toHaveLength(1)
   answer = 410
   await runUntil('it is gone', () => heard.of('outbox_failed').some(({ kind }) => kind === 'gone'), worker)
   expect(await office.lag()).toMatchObject([{ count: 1, parked: 1 }])

@@ -51,6 +51,28 @@ describe('a job', () => {
     expect(heard.of('job_ended')).toMatchObject([{ job: 'send_receipt', outcome: 'done', attempts: 1 }])
   })
 
+  it('is listed page by page when it is parked', async () => {
+    const staged = [await stageOne('hopeless'), await stageOne('hopeless'), await stageOne('hopeless')]
+    const hopeless = async () => {
+      throw new Error('never')
+    }
+    const worker = relay(once, { jobs: { hopeless }, ...QUICK })
+    await runUntil('all are parked', async () => (await office.parked()).items.length === 3, worker)
+    const listed: string[] = []
+    let cursor: string | null = null
+    do {
+      const page: Awaited<ReturnType<typeof office.parked>> = await office.parked({ limit: 2, cursor })
+      expect(page.items.length).toBeLessThanOrEqual(2)
+      listed.push(...page.items.map(({ id }) => id))
+      cursor = page.cursor
+    } while (cursor !== null && listed.length < 9)
+    expect(listed.sort()).toEqual(staged.map((one) => one.staged && one.id).sort())
+    await expect(office.parked({ cursor: 'nonsense' })).rejects.toThrow(
+      /cursor is not that of an earlier page/,
+    )
+    await expect(office.parked({ limit: 0 })).rejects.toThrow(/limit/)
+  })
+
   it('runs again when it failed, and is parked with its error after so many attempts', async () => {
     let [flaky, hopeless] = [0, 0]
     const worker = relay(once, {
@@ -68,10 +90,10 @@ describe('a job', () => {
     })
     await stageOne('flaky')
     const staged = await stageOne('hopeless')
-    await runUntil('it is parked', async () => (await office.parked()).length === 1, worker)
+    await runUntil('it is parked', async () => (await office.parked()).items.length === 1, worker)
     await runUntil('the other is done', async () => (await rows()).length === 1, worker)
     expect([flaky, hopeless]).toEqual([3, 4])
-    expect(await office.parked()).toEqual([
+    expect((await office.parked()).items).toEqual([
       {
         account,
         id: staged.staged && staged.id,
@@ -94,7 +116,7 @@ describe('a job', () => {
       'hopeless again',
       'hopeless parked',
     ])
-    expect(await office.retryParked({ account, id: (await office.parked())[0]!.id })).toBe(true)
+    expect(await office.retryParked({ account, id: (await office.parked()).items[0]!.id })).toBe(true)
     await runDry(worker)
     expect(hopeless).toBe(5)
   })
@@ -194,9 +216,9 @@ describe('a job', () => {
       'UPDATE onlyonce.jobs SET attempts = 4, run_at = clock_timestamp(), lease_until = NULL',
     )
     const ran = signals.length
-    await runUntil('it is parked', async () => (await office.parked()).length === 1, worker)
+    await runUntil('it is parked', async () => (await office.parked()).items.length === 1, worker)
     expect(signals.length).toBe(ran)
-    expect((await office.parked())[0]!.failure.message).toContain('begun too often')
+    expect((await office.parked()).items[0]!.failure.message).toContain('begun too often')
   })
 })
 

@@ -144,7 +144,7 @@ describe('a destination', () => {
     }
     await runUntil('the dead one was asked again', () => asked > 20, worker)
     expect(back).toEqual([])
-    expect(await outbox(shop.open()).parked()).toEqual([])
+    expect((await outbox(shop.open()).parked()).items).toEqual([])
     expect(heard.of('outbox_failed').every(({ kind }) => kind === 'away')).toBe(true)
     const lags = await outbox(shop.open()).lag()
     expect(lags.map(({ destination, count }) => [destination, count])).toEqual([

@@ -45,7 +45,7 @@ it('who waits for another waits no longer than until its own deadline', async ()
   const gate = makeGate()
   const once = shop.open()
   const [key, account] = [randomUUID(), () => 'acct_1:test']
-  const policy = { account, operation: 'a', deadlineHeader: 'X-Deadline', concurrency: { waitMs: 20_000 } }
+  const policy = { account, operation: 'a', deadlineHeader: 'X-Deadline', onConcurrent: { waitMs: 20_000 } }
   const route = idempotent(once, policy, async () => {
     await gate.pass()
     return new Response(null, { status: 201 })

@@ -71,7 +71,7 @@ it('who waited for another is asked about before it runs in its place', async ()
     {
       account: () => 'acct_1:test',
       operation: 'payments.create',
-      concurrency: { waitMs: 20_000 },
+      onConcurrent: { waitMs: 20_000 },
       final: { 503: 'retry' },
       admit: () => (++asked === 1 ? { admit: true } : { admit: false, code: 'overloaded' }),
     },

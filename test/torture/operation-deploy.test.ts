@@ -132,7 +132,7 @@ describe('a step behind a charge that fails for good', () => {
     expect((await lookAt(pool, key))!.progress).toContain(charge!.id)
     const { record } = await operator(once).show(id)
     expect(record).toMatchObject({ state: 'parked', recoveryPoint: 'charged', lookAt: null })
-    expect((await operator(once).list({ states: ['parked'] })).records).toMatchObject([{ key }])
+    expect((await operator(once).list({ states: ['parked'] })).items).toMatchObject([{ key }])
     expect(await reconciler(once).runOnce()).toEqual({ done: 0, more: false })
     // What was charged is known, so nobody has asked for it, or sent it again.
     expect((await gateway.state()).received).toEqual({ charge: 1, refund: 0, lookup: 0 })

@@ -54,7 +54,7 @@ describe('endpoints', () => {
     await endpoints.remove(name)
     await expect(endpoints.get(name)).rejects.toMatchObject(unknown)
     await expect(endpoints.remove(name)).rejects.toMatchObject(unknown)
-    expect(await endpoints.list({ account })).toEqual([])
+    expect(await endpoints.list({ account })).toEqual({ items: [], cursor: null })
   })
 
   it('of another account are not there', async () => {
@@ -73,7 +73,7 @@ describe('endpoints', () => {
     }
     const message = 'evt_019a0000-0000-7000-8000-000000000001'
     await expect(replay({ account: other, endpoint: endpoint.id, message })).rejects.toMatchObject(unknown)
-    expect(await endpoints.list({ account: other })).toEqual([])
+    expect((await endpoints.list({ account: other })).items).toEqual([])
     expect(await endpoints.get({ account, id: endpoint.id })).toEqual(endpoint)
   })
 

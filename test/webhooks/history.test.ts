@@ -20,13 +20,13 @@ describe('messages', () => {
     )
     const { list, get } = desk.hooks.messages
     const seen: string[] = []
-    let after: string | null = null
+    let cursor: string | null = null
     do {
-      const page = await list({ account, after, limit: 2 })
+      const page = await list({ account, cursor, limit: 2 })
       expect(page.items.length).toBeLessThanOrEqual(2)
       seen.push(...page.items.map(({ id }) => id))
-      after = page.after
-    } while (after !== null)
+      cursor = page.cursor
+    } while (cursor !== null)
     const sorted = [...ids.slice(4).sort().reverse(), ...ids.slice(0, 4).sort().reverse()]
     expect(seen).toEqual(sorted)
     const idsOf = async (call: object) => (await list({ account, ...call })).items.map(({ id }) => id)
@@ -48,8 +48,8 @@ describe('messages', () => {
     for (const wrong of [
       { limit: 0 },
       { limit: 501 },
-      { after: 'x' },
-      { after: 'WzEsMl0' },
+      { cursor: 'x' },
+      { cursor: 'WzEsMl0' },
       { from: -1 },
       { to: 1.5 },
       { types: 'a' },
@@ -70,12 +70,12 @@ describe('deliveries', () => {
     const ids = await desk.send(3)
     const { list, attempts } = desk.hooks.deliveries
     const seen: string[] = []
-    let after: string | null = null
+    let cursor: string | null = null
     do {
-      const page = await list({ account, after, limit: 4 })
+      const page = await list({ account, cursor, limit: 4 })
       seen.push(...page.items.map(({ message, endpoint }) => `${message} ${endpoint}`))
-      after = page.after
-    } while (after !== null)
+      cursor = page.cursor
+    } while (cursor !== null)
     expect(seen).toEqual(
       ids
         .flatMap((id) => [`${id} ${one}`, `${id} ${two}`])
@@ -84,7 +84,7 @@ describe('deliveries', () => {
     )
     const ofTwo = await list({ account, endpoint: two!, limit: 2 })
     expect(ofTwo.items.map(({ message }) => message)).toEqual([...ids].sort().reverse().slice(0, 2))
-    expect((await list({ account, endpoint: two!, after: ofTwo.after })).items).toHaveLength(1)
+    expect((await list({ account, endpoint: two!, cursor: ofTwo.cursor })).items).toHaveLength(1)
     expect((await list({ account, message: ids[0]! })).items).toHaveLength(2)
     expect((await list({ account, message: ids[0]!, endpoint: one! })).items).toMatchObject([
       { endpoint: one },
@@ -109,7 +109,7 @@ describe('a replay', () => {
     const { replay, endpoints } = desk.hooks
     expect(await replay({ account, endpoint: endpoint.id, message: message! })).toEqual({
       count: 1,
-      after: null,
+      cursor: null,
     })
     await desk.deliver()
     expect(first.got).toHaveLength(2)
@@ -187,13 +187,13 @@ describe('a replay', () => {
       types: ['payment.*'],
     })
     const range = { account, endpoint: endpoint.id, ...ALL }
-    expect(await desk.hooks.replay(range)).toEqual({ count: 1_200, after: null })
+    expect(await desk.hooks.replay(range)).toEqual({ count: 1_200, cursor: null })
     expect(await desk.rows('webhook_deliveries')).toHaveLength(1_200)
     const { items } = await desk.hooks.messages.list({ account, limit: 500 })
     const { id, createdAt } = items.at(-1)!
-    const after = Buffer.from(JSON.stringify([createdAt, id])).toString('base64url')
-    expect((await desk.hooks.replay({ ...range, after })).count).toBe(499 - 3)
-    expect(await desk.hooks.replay({ ...range, to: 1 })).toEqual({ count: 0, after: null })
+    const cursor = Buffer.from(JSON.stringify([createdAt, id])).toString('base64url')
+    expect((await desk.hooks.replay({ ...range, cursor })).count).toBe(499 - 3)
+    expect(await desk.hooks.replay({ ...range, to: 1 })).toEqual({ count: 0, cursor: null })
     await expect(desk.hooks.replay({ ...range, from: 2, to: 1 })).rejects.toMatchObject(badOption)
     await expect(desk.hooks.replay({ ...range, from: 'a' as unknown as number })).rejects.toMatchObject(
       badOption,

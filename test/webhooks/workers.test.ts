@@ -14,7 +14,7 @@ it('workers bring events to their receivers, and close lets what is under way fi
     else finish = () => void response.writeHead(200).end()
   }
   await desk.hooks.endpoints.create({ account, url: receiver.url })
-  startWorkers(desk.once, { workers: [desk.office, desk.hooks.deliverer()], everyMs: 20 })
+  startWorkers(desk.once, { defaults: false, workers: [desk.office, desk.hooks.deliverer()], everyMs: 20 })
   const ids = await desk.emit(20)
   await waitUntil('all are out', () => receiver.got.length === 20)
   expect([...receiver.ids()].sort()).toEqual([...ids].sort())

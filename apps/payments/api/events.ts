@@ -48,14 +48,14 @@ export const eventRoutes: Routes = async (app, service) => {
       const filter = {
         account,
         limit,
-        ...(cursor !== undefined && { after: cursor }),
+        ...(cursor !== undefined && { cursor }),
         ...(type !== undefined && { types: [type] }),
         ...(from !== undefined && { from: readTime('from', from) }),
         ...(to !== undefined && { to: readTime('to', to) }),
       }
       const list = () => reads.turn(account, () => messages.list(filter))
-      const { items, after } = await withCursor(cursor, list)
-      return { data: items.map(present), has_more: after !== null, next_cursor: after }
+      const { items, cursor: next } = await withCursor(cursor, list)
+      return { data: items.map(present), has_more: next !== null, next_cursor: next }
     },
   )
 

@@ -165,7 +165,7 @@ export const opsRecordRoutes: Routes = async (app, service) => {
           ...(cursor !== undefined && { cursor }),
         }),
       )
-      return { data: page.records.map(onTheWire), has_more: page.cursor !== null, next_cursor: page.cursor }
+      return { data: page.items.map(onTheWire), has_more: page.cursor !== null, next_cursor: page.cursor }
     },
   )
 

@@ -41,14 +41,18 @@ export const webhookDeliveryRoutes: Routes = async (app, service) => {
     async (request) => {
       const { account } = callerOf(request)
       const { limit = API_LIMITS.pageDefault, cursor } = request.query
-      const after = cursor === undefined ? {} : { after: cursor }
+      const from = cursor === undefined ? {} : { cursor }
       const page = await withCursor(cursor, () =>
         service.reads.turn(account, async () => {
           const { id } = await hooks.endpoints.get({ account, id: request.params.id })
-          return await hooks.deliveries.list({ account, endpoint: id, limit, ...after })
+          return await hooks.deliveries.list({ account, endpoint: id, limit, ...from })
         }),
       )
-      return { data: page.items.map(presentDelivery), has_more: page.after !== null, next_cursor: page.after }
+      return {
+        data: page.items.map(presentDelivery),
+        has_more: page.cursor !== null,
+        next_cursor: page.cursor,
+      }
     },
   )
 
@@ -93,9 +97,9 @@ function readReplay({ event, from, to, cursor }: ReplayBody) {
   if (range.from > range.to) {
     throw new Refused('invalid_request', { field: 'to', detail: 'to must not be earlier than from.' })
   }
-  return { ...range, after: cursor ?? null }
+  return { ...range, cursor: cursor ?? null }
 }
 
-function answer({ count, after }: { readonly count: number; readonly after: string | null }) {
-  return { count, next_cursor: after }
+function answer({ count, cursor }: { readonly count: number; readonly cursor: string | null }) {
+  return { count, next_cursor: cursor }
 }

@@ -72,7 +72,7 @@ export const webhookEndpointRoutes: Routes = async (app, service) => {
     },
     async (request) => {
       const { account } = callerOf(request)
-      const found = await reads.turn(account, () => endpoints.list({ account }))
+      const { items: found } = await reads.turn(account, () => endpoints.list({ account }))
       return { data: found.map(presentEndpoint) }
     },
   )

@@ -362,6 +362,7 @@ describe('a record', () => {
     const { once, operations } = shop.service
     const workers = startWorkers(once, {
       operations: Object.values(operations),
+      defaults: false,
       workers: [reconciler(once)],
       everyMs: 20,
     })

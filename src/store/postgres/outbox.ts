@@ -6,9 +6,10 @@ import type {
   JobDraft,
   JobEnd,
   Lag,
+  ListedParked,
   Message,
   OutboxStore,
-  Parked,
+  ParkedRequest,
   RoundEnd,
   Taken,
   TakenJobs,
@@ -140,16 +141,19 @@ export class PostgresOutbox implements OutboxStore {
     return endJobs(this.#connections, this.#statements, claimId, ends)
   }
 
-  async parked(): Promise<readonly Parked[]> {
-    const { rows } = await this.#connections.run(
-      bind(this.#statements.readParked, `${LIMITS.parkedShownMax}`),
-    )
-    return rows[0]!.map(([account, id, destination, name, code, message]) => ({
-      account: account!,
-      id: withPrefix(destination === null ? 'job' : 'evt', id!),
-      destination: destination ?? null,
-      name: name!,
-      failure: { code: code ?? '', message: message ?? '' },
+  async parked({ limit, after }: ParkedRequest): Promise<readonly ListedParked[]> {
+    const place =
+      after === null ? [null, null, null] : [after.atUs, withoutPrefix(after.id), after.destination ?? '']
+    const { rows } = await this.#connections.run(bind(this.#statements.readParked, `${limit}`, ...place))
+    return rows[0]!.map(([account, id, destination, name, code, message, atUs]) => ({
+      parked: {
+        account: account!,
+        id: withPrefix(destination === null ? 'job' : 'evt', id!),
+        destination: destination ?? null,
+        name: name!,
+        failure: { code: code ?? '', message: message ?? '' },
+      },
+      atUs: atUs!,
     }))
   }
 

@@ -32,7 +32,7 @@ export const concurrency = topic('Duplicates at the same time', (one) => {
     })
 
     one(`${protect}: or 202, where the route says so`, async (bench) => {
-      const { served, key, first, gate } = await held(bench, { protect, concurrency: 'accepted' })
+      const { served, key, first, gate } = await held(bench, { protect, onConcurrent: 'accepted' })
       expectProblem(await served.send({ key }), 'in_progress', { status: 202, retryAfter: true })
       gate.open()
       expectReplay(await first, await served.send({ key }))
@@ -40,7 +40,7 @@ export const concurrency = topic('Duplicates at the same time', (one) => {
     })
 
     one(`${protect}: or it waits for the reply`, async (bench) => {
-      const { served, key, first, gate } = await held(bench, { protect, concurrency: { waitMs: 15_000 } })
+      const { served, key, first, gate } = await held(bench, { protect, onConcurrent: { waitMs: 15_000 } })
       const waiting = [served.send({ key }), served.send({ key })]
       // Whoever came later was answered: the duplicates have arrived, and wait.
       await served.send({ path: '/others' })
@@ -51,7 +51,7 @@ export const concurrency = topic('Duplicates at the same time', (one) => {
     })
 
     one(`${protect}: but no longer than the route allows`, async (bench) => {
-      const { served, key, first, gate } = await held(bench, { protect, concurrency: { waitMs: 20 } })
+      const { served, key, first, gate } = await held(bench, { protect, onConcurrent: { waitMs: 20 } })
       expectProblem(await served.send({ key }), 'in_progress', { retryAfter: true })
       gate.open()
       expect((await first).status).toBe(201)

@@ -229,7 +229,7 @@ export const validation = topic('Validation', (one) => {
     const begun: (() => void)[] = []
     const running = new Promise<void>((resolve) => begun.push(resolve))
     const served = await bench.serve({
-      policy: { operation: 'things.waited_for', concurrency: { waitMs: 30_000 } },
+      policy: { operation: 'things.waited_for', onConcurrent: { waitMs: 30_000 } },
       handle: async (_, runs) => {
         if (runs > 1) return { do: 'json', status: 201, value: { runs } }
         begun[0]!()

@@ -257,14 +257,19 @@ gone AS (
 )
 SELECT count(*) FROM gone`
 
-/** What is not tried any more. Parameter: 1 how many at most. */
+/** What is not tried any more. Parameters: 1 how many at most; behind what: 2 its time in microseconds (NULL: from the start), 3 its id, 4 its destination. */
 export const readParked = (schema: string) => `
-SELECT h.account, h.id, h.destination, e.type, h.error_code, h.error_message, h.parked_at
-FROM ${schema}.held AS h JOIN ${schema}.events AS e ON e.account = h.account AND e.id = h.id
-WHERE h.parked_at IS NOT NULL
-UNION ALL
-SELECT account, id, NULL, job, error_code, error_message, parked_at FROM ${schema}.jobs WHERE parked_at IS NOT NULL
-ORDER BY 7 LIMIT $1::int`
+SELECT account, id, destination, name, code, message, at_us FROM (
+  SELECT h.account, h.id, h.destination, e.type AS name, h.error_code AS code, h.error_message AS message,
+    (extract(epoch FROM h.parked_at) * 1000000)::bigint AS at_us
+  FROM ${schema}.held AS h JOIN ${schema}.events AS e ON e.account = h.account AND e.id = h.id
+  WHERE h.parked_at IS NOT NULL
+  UNION ALL
+  SELECT account, id, NULL, job, error_code, error_message, (extract(epoch FROM parked_at) * 1000000)::bigint
+  FROM ${schema}.jobs WHERE parked_at IS NOT NULL
+) AS p
+WHERE $2::bigint IS NULL OR (at_us, id, coalesce(destination, '')) > ($2::bigint, $3::uuid, $4::text)
+ORDER BY at_us, id, coalesce(destination, '') LIMIT $1::int`
 
 /** Parameters: 1 account, 2 id. */
 export const retryHeld = (schema: string) => `
