@@ -179,7 +179,7 @@ export function testCommands(serverUrlOf: () => string): void {
     )
     expect(await world.as('reader', ['explain', ...ID, makeKey()])).toMatchObject({ code: 1 })
     const listed = await world.as('reader', ['list', '--state', 'unknown', '--account', ID[0], '--json'])
-    expect(listed.json.records).toContainEqual(expect.objectContaining({ key, state: 'unknown' }))
+    expect(listed.json.items).toContainEqual(expect.objectContaining({ key, state: 'unknown' }))
     const page = await world.as('reader', ['list', '--state', 'unknown', '--limit', '1'])
     expect(page.stdout).toMatch(/^state +account +operation/)
     const shown = await world.as('reader', ['show', ...ID, key, '--json'])
@@ -193,7 +193,7 @@ export function testCommands(serverUrlOf: () => string): void {
     const key = await leaveUnknown()
     expect(await world.as('support', ['park', ...ID, key, ...SIGNED])).toMatchObject({ code: 0 })
     const parked = await world.as('support', ['list', '--state', 'parked', '--json'])
-    expect(parked.json.records.map((record: { key: string }) => record.key)).toContain(key)
+    expect(parked.json.items.map((record: { key: string }) => record.key)).toContain(key)
     // Upon an old page: refused, and nothing is changed.
     expect(await world.as('support', ['unpark', ...ID, key, ...SIGNED, '--fence', '7'])).toMatchObject({
       code: 1,
@@ -368,16 +368,16 @@ export function testCommands(serverUrlOf: () => string): void {
       `UPDATE onlyonce.jobs SET run_at = NULL, parked_at = now(), error_code = 'E', error_message = 'no \u001b[31m paper'`,
     )
     const parked = await world.as('reader', ['outbox', 'parked', '--json'])
-    expect(parked.json).toMatchObject([{ account: 'acct_1', name: 'send_receipt' }])
+    expect(parked.json.items).toMatchObject([{ account: 'acct_1', name: 'send_receipt' }])
     expect((await world.as('reader', ['outbox', 'parked'])).stdout).toContain('no \\u001b[31m paper')
-    const one = ['outbox', 'replay', 'acct_1', parked.json[0].id]
+    const one = ['outbox', 'replay', 'acct_1', parked.json.items[0].id]
     expect(await world.as('app', one)).toMatchObject({ code: 0 })
     expect(await world.as('app', one)).toMatchObject({ code: 1 })
     expect(await world.as('app', ['outbox', 'replay', '--all', '--json'])).toMatchObject({
       code: 0,
       json: { replayed: 0 },
     })
-    expect(await box.parked()).toEqual([])
+    expect((await box.parked()).items).toEqual([])
   })
 
   test('webhooks replay: one message, and those of a day', async () => {

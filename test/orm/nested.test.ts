@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 const onPool = (
   work: (pool: pg.Pool, tx: PostgresTx) => Promise<unknown>,
-  call: Partial<TransactionCall> = {},
+  call: Pick<TransactionCall, 'isolation' | 'deadlineMs'> = {},
 ) =>
   once.transaction({ ...makeCall(), ...call }, async (tx) => {
     await work(poolOf(tx), tx)

@@ -41,7 +41,7 @@ export const LIST: Command = {
   async run(call) {
     const options = optionsOf(call)
     const page = await withOnce(call, ({ once }) => operator(once).list(options))
-    call.output.print(page, () => showRecords(page.records))
+    call.output.print(page, () => showRecords(page.items))
     if (page.cursor !== null) call.output.note(`There are more: --cursor ${page.cursor}`)
     return EXIT.ok
   },

@@ -1,3 +1,5 @@
+import { LIMITS } from '../../core/limits.ts'
+import type { Page } from '../../core/page.ts'
 import { outbox } from '../../outbox/index.ts'
 import type { Parked } from '../../store/outbox.ts'
 import type { Command } from '../command.ts'
@@ -38,16 +40,24 @@ export const OUTBOX_PARKED: Command = {
   summary: 'Lists events and jobs that failed too often and are not tried any more.',
   takes: [],
   about: [],
-  options: [],
+  options: [
+    {
+      name: 'limit',
+      value: '<number>',
+      text: `Entries on one page, at most ${LIMITS.listMax}. Default: ${LIMITS.listDefault}.`,
+    },
+    { name: 'cursor', value: '<cursor>', text: 'Go on where another page ended.' },
+  ],
   examples: ['onlyonce outbox parked'],
   async run(call) {
-    const parked = await withOnce(call, ({ once }) => outbox(once).parked())
-    call.output.print(parked, () =>
-      parked.length === 0
+    const options = { limit: call.values.whole('limit'), cursor: call.values.text('cursor') }
+    const page = await withOnce(call, ({ once }) => outbox(once).parked(options))
+    call.output.print(page, () =>
+      page.items.length === 0
         ? 'Nothing is parked.\n'
         : table(
             ['account', 'id', 'name', 'destination', 'failure'],
-            parked.map(({ account, id, name, destination, failure }) => [
+            page.items.map(({ account, id, name, destination, failure }) => [
               account,
               id,
               name,
@@ -56,6 +66,7 @@ export const OUTBOX_PARKED: Command = {
             ]),
           ),
     )
+    if (page.cursor !== null) call.output.note(`There are more: --cursor ${page.cursor}`)
     return EXIT.ok
   },
 }
@@ -77,14 +88,17 @@ export const OUTBOX_REPLAY: Command = {
     }
     const replayed = await withOnce(call, async ({ once }) => {
       const box = outbox(once)
-      const wanted = all
-        ? await box.parked()
-        : [{ account: account!, id: id! } as Pick<Parked, 'account' | 'id'>]
+      if (!all) return (await box.retryParked({ account: account!, id: id! })) ? 1 : 0
       let count = 0
-      for (const one of wanted) {
-        if (call.io.signal.aborted) break
-        if (await box.retryParked(one)) count += 1
-      }
+      let cursor: string | null = null
+      do {
+        const page: Page<Parked> = await box.parked({ limit: LIMITS.listMax, cursor })
+        for (const one of page.items) {
+          if (call.io.signal.aborted) return count
+          if (await box.retryParked(one)) count += 1
+        }
+        cursor = page.cursor
+      } while (cursor !== null)
       return count
     })
     call.output.print({ replayed }, () => `${replayed} of them are tried again.\n`)

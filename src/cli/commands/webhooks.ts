@@ -33,18 +33,18 @@ export const WEBHOOKS_REPLAY: Command = {
       const hooks = webhooks(once)
       if (!isRange) return (await hooks.replay({ account, endpoint, message: message! })).count
       let count = 0
-      let after: string | null = null
+      let cursor: string | null = null
       do {
-        const batch: { readonly count: number; readonly after: string | null } = await hooks.replay({
+        const batch: { readonly count: number; readonly cursor: string | null } = await hooks.replay({
           account,
           endpoint,
           from,
           to,
-          after,
+          cursor,
         })
         count += batch.count
-        after = batch.after
-      } while (after !== null && !io.signal.aborted)
+        cursor = batch.cursor
+      } while (cursor !== null && !io.signal.aborted)
       return count
     })
     call.output.print({ replayed }, () => `${replayed} deliveries are due again.\n`)
