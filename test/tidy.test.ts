@@ -56,8 +56,8 @@ const PURE_PACKAGES = [
   'structured-headers',
 ]
 
-/** The list of key ids, and the books of the relay, which are about events of all accounts. */
-const OF_NO_ACCOUNT = /CREATE TABLE (?:key_ids|lanes|batches|cursors) \([\s\S]*?\n\)[^;]*;/g
+/** The list of key ids, the secret of a service that was given none, and the books of the relay, which are about events of all accounts. */
+const OF_NO_ACCOUNT = /CREATE TABLE (?:key_ids|made_secrets|lanes|batches|cursors) \([\s\S]*?\n\)[^;]*;/g
 
 const SQL_FOLDER = 'src/store/postgres/sql/'
 const SQL_ALLOWED = [

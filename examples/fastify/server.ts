@@ -19,7 +19,7 @@ await pool.query(
   'CREATE TABLE IF NOT EXISTS orders (id uuid PRIMARY KEY, customer text NOT NULL, item text NOT NULL)',
 )
 // It has to stay the same: with another secret, no retry of a stored request could be recognised.
-const secret = process.env.ONLYONCE_SECRET ?? 'a secret for the example, which everybody can read.'
+const secret = process.env.ONLYONCE_SECRET
 const once = onlyonce({ store: postgres({ pool }), secret })
 
 const app = fastify()

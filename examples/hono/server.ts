@@ -9,7 +9,7 @@ const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
 await pool.query(
   'CREATE TABLE IF NOT EXISTS orders (customer text, id uuid, item text NOT NULL, PRIMARY KEY (customer, id))',
 )
-const once = onlyonce({ store: postgres({ pool }), secret: process.env.ONLYONCE_SECRET ?? '' })
+const once = onlyonce({ store: postgres({ pool }), secret: process.env.ONLYONCE_SECRET })
 await once.start()
 
 const carrier = { isOpen: () => true, ship: async () => ({ parcel: randomUUID() }) }

@@ -1,6 +1,6 @@
 /**
  * Orders that are placed once, however often they are sent, in NestJS. In a project of your own, import from 'onlyonce' and
- * 'onlyonce/nest' instead of from src/. It needs DATABASE_URL and ONLYONCE_SECRET. `PLATFORM=fastify` runs
+ * 'onlyonce/nest' instead of from src/. It needs DATABASE_URL, and in production ONLYONCE_SECRET. `PLATFORM=fastify` runs
  * the same on Fastify.
  */
 import { Module, type OnApplicationShutdown } from '@nestjs/common'
@@ -19,7 +19,7 @@ pool.on('error', (error) => console.error(`A database connection was lost: ${err
 await pool.query(
   'CREATE TABLE IF NOT EXISTS orders (customer text, id uuid, item text, amount bigint, PRIMARY KEY (customer, id))',
 )
-const once = onlyonce({ store: postgres({ pool }), secret: process.env.ONLYONCE_SECRET ?? '' })
+const once = onlyonce({ store: postgres({ pool }), secret: process.env.ONLYONCE_SECRET })
 await once.start()
 
 @Module({

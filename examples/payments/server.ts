@@ -21,7 +21,7 @@ await pool.query(TABLES)
 const createPayment = createPaymentWith(await openGateway(pool))
 
 // It has to stay the same: with another secret, no retry of a stored request could be recognised.
-const secret = process.env.ONLYONCE_SECRET ?? 'a secret for the example, which everybody can read.'
+const secret = process.env.ONLYONCE_SECRET
 const once = onlyonce({ store: postgres({ pool }), secret })
 await once.start()
 // Goes on with what a dead process has left. Real bounds are longer: a client may come back by itself.

@@ -33,18 +33,34 @@ const UNKNOWN: Readonly<Record<KeyPurpose, PlainCode>> = {
  */
 export class KeyRing {
   readonly purpose: KeyPurpose
-  readonly currentId: string
-  readonly #keys: ReadonlyMap<string, KeyObject>
+  #currentId: string | null
+  readonly #keys: Map<string, KeyObject>
 
-  constructor(purpose: KeyPurpose, currentId: string, keys: ReadonlyMap<string, KeyObject>) {
+  /** Without a current id it is empty until a key is added. */
+  constructor(purpose: KeyPurpose, currentId: string | null, keys: ReadonlyMap<string, KeyObject>) {
     this.purpose = purpose
-    this.currentId = currentId
-    this.#keys = keys
+    this.#currentId = currentId
+    this.#keys = new Map(keys)
+  }
+
+  get currentId(): string {
+    if (this.#currentId === null) throw keyUnknown(this.purpose, 'none')
+    return this.#currentId
+  }
+
+  get isEmpty(): boolean {
+    return this.#currentId === null
+  }
+
+  /** Adds a key that is not in it yet; in an empty ring it is the current one. What is there stays as it is. */
+  add(keyId: string, secret: Uint8Array): void {
+    if (!this.#keys.has(keyId)) this.#keys.set(keyId, readKey(keyId, secret))
+    this.#currentId ??= keyId
   }
 
   /** Every id in the ring, the current one first; start-up compares them with those that live records name. */
   get keyIds(): string[] {
-    return [...new Set([this.currentId, ...this.#keys.keys()])]
+    return this.#currentId === null ? [] : [...new Set([this.#currentId, ...this.#keys.keys()])]
   }
 
   /** The key with this id. One that is missing is never taken for a difference, or for an absent reply. */

@@ -73,6 +73,13 @@ export class Boundary<Tx> {
 
   #handle(request: BoundaryRequest, run: RunHandler<Tx>, met: Met | undefined): Answer | Promise<Answer> {
     if (met !== undefined) return this.#twice(met, request)
+    const known = this.#engine.secretKnown()
+    if (known !== null) {
+      return known.then(
+        () => this.#handle(request, run, met),
+        (error) => this.#problem(errorOf(error), { at: patternOf(request) }),
+      )
+    }
     let prepared: Prepared | Promise<Prepared>
     try {
       this.#engine.refuseWhenClosing()

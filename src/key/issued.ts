@@ -71,11 +71,11 @@ export function refuseMalformedIssued(key: string): void {
  * const key = keys.issue({ account: 'acct_1', operation: 'payments.create' }, expiresAtS)
  */
 export class IssuedKeys {
-  readonly #currentId: string
+  readonly #ring: SigningRing
   readonly #signingKeys: ReadonlyMap<string, KeyObject>
 
   constructor(ring: SigningRing) {
-    this.#currentId = ring.currentId
+    this.#ring = ring
     this.#signingKeys = new Map(ring.keyIds.map((id) => [id, deriveSigningKey(ring.find(id))]))
   }
 
@@ -83,7 +83,7 @@ export class IssuedKeys {
     if (!Number.isInteger(expiresAtS) || expiresAtS < 0 || expiresAtS > EXPIRY_MAX_S) {
       throw new OnlyonceError('option_invalid', { detail: 'The expiry of an issued key is out of range.' })
     }
-    const keyId = this.#currentId
+    const keyId = this.#ring.currentId
     const nonce = randomBytes(NONCE_SIZE_BYTES)
     const expiry = Buffer.alloc(EXPIRY_SIZE_BYTES)
     expiry.writeUIntBE(expiresAtS, 0, EXPIRY_SIZE_BYTES)

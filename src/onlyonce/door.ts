@@ -15,8 +15,12 @@ import type { IssuedKey } from './issuer.ts'
 export interface OnlyonceOptions<Tx> {
   /** Where records live: `postgres(…)`, or `memory()` in tests. */
   readonly store: Store<Tx>
-  /** At least 32 bytes, or a key ring: `{ current: 'b', keys: { a: …, b: … } }`. */
-  readonly secret: Secret
+  /**
+   * At least 32 bytes, or a key ring: `{ current: 'b', keys: { a: …, b: … } }`. Must be given where NODE_ENV is production.
+   *
+   * @default one that is made at the first start and kept in the store, with a warning at every start
+   */
+  readonly secret?: Secret | undefined
   /**
    * Turns encryption of stored replies on. The same forms as `secret`, with keys of their own. Records that were
    * stored before stay plain, and are replayed.

@@ -23,6 +23,7 @@ import type { OnlyonceOptions } from './door.ts'
 import { checkDoorOptions } from './door-options.ts'
 import { Durable } from './durable.ts'
 import { type Explanation, explain } from './explain.ts'
+import { madeSecretFor } from './made-secret.ts'
 import { positive, Requests } from './requests.ts'
 import { Upkeep } from './upkeep.ts'
 
@@ -155,12 +156,7 @@ export class Engine<Tx> {
 
   /** The store is asked until it has answered once; a database that is away now may be there later. */
   async start(): Promise<void> {
-    this.#started ??= this.store.start({
-      fingerprint: this.requests.keyIds,
-      reply: this.#seal.keyIds,
-      digestOf: (purpose, keyId) =>
-        purpose === 'fingerprint' ? this.requests.digestOf(keyId) : this.#seal.digestOf(keyId),
-    })
+    this.#started ??= this.#startStore()
     try {
       await this.#started
       this.#ready = true
@@ -170,6 +166,31 @@ export class Engine<Tx> {
       this.observers.startFailed(error)
       throw error
     }
+  }
+
+  async #startStore(): Promise<void> {
+    const { requests } = this
+    const seal = this.#seal
+    const made = madeSecretFor(requests)
+    await this.store.start({
+      // Read when the store compares them, which is after it has given the secret that it keeps.
+      get fingerprint() {
+        return requests.keyIds
+      },
+      reply: seal.keyIds,
+      digestOf: (purpose, keyId) =>
+        purpose === 'fingerprint' ? requests.digestOf(keyId) : seal.digestOf(keyId),
+      made,
+    })
+    made.taken()
+  }
+
+  /**
+   * For those who make requests: where the secret is kept by the store, nothing can be fingerprinted before the start. Null where nothing has to be
+   * waited for, which is nearly always.
+   */
+  secretKnown(): Promise<void> | null {
+    return this.requests.lacksSecret ? this.#startForWork() : null
   }
 
   close(maxMs: number): Promise<void> {

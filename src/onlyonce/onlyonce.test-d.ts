@@ -31,8 +31,8 @@ describe('the front door', () => {
     })
     // @ts-expect-error a store is needed
     onlyonce({ secret: '' })
-    // @ts-expect-error so is a secret
     onlyonce({ store: memory() })
+    onlyonce({ store: memory(), secret: process.env.ONLYONCE_SECRET })
   })
 
   it('needs account, operation and key', () => {

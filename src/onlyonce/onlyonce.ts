@@ -74,6 +74,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     this.#engine.refuseWhenClosing()
     refuseStray('once.transaction()', call, CALLS.transaction, 'transaction')
     requireWork('once.transaction()', work)
+    if (this.#engine.requests.lacksSecret) await this.#engine.secretKnown()
     const request = this.#engine.requests.transaction(call)
     return await this.#engine.transaction(request, async (tx) => encodeValue(await work(tx)), resultOf<T>)
   }
@@ -85,6 +86,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     this.#engine.refuseWhenClosing()
     refuseStray('once.execute()', call, CALLS.handler, 'handler')
     requireWork('once.execute()', work)
+    if (this.#engine.requests.lacksSecret) await this.#engine.secretKnown()
     const request = this.#engine.requests.handler(call)
     return await this.#engine.handler(request, (context) => endOf(work, context), resultOf<T>)
   }
@@ -97,6 +99,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     this.#engine.refuseWhenClosing()
     refuseStray('once.within()', call, CALLS.within, 'within')
     requireWork('once.within()', work)
+    if (this.#engine.requests.lacksSecret) await this.#engine.secretKnown()
     const request = this.#engine.requests.transaction(call)
     const protectedWork = async (inner: Queryable) => encodeValue(await work(inner))
     return await keepOpen(tx, () => this.#engine.within(tx, request, protectedWork, resultOf<T>))
@@ -106,6 +109,7 @@ class FrontDoor<Tx> implements Onlyonce<Tx> {
     this.#engine.refuseWhenClosing()
     refuseStray('once.run()', call, CALLS.run, 'operation')
     requireOperation(operation)
+    if (this.#engine.requests.lacksSecret) await this.#engine.secretKnown()
     const request = this.#engine.requests.operation(operation.name, call)
     const running = this.#engine.run(request, operation as Operation<unknown, unknown>, runResultOf<T>)
     return await running.catch((error) => {

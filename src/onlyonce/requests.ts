@@ -4,7 +4,7 @@ import { OnlyonceError } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
 import { requireList } from '../core/options.ts'
 import type { Deadline } from '../core/retry.ts'
-import { type KeyRing, keyRing } from '../core/ring.ts'
+import type { KeyRing } from '../core/ring.ts'
 import { matches, type Preimage, prepareInput, sign } from '../fingerprint/index.ts'
 import { businessKey, checkKey, keyRules, type ResolvedKeyRules, scopeOf } from '../key/index.ts'
 import type { OperationRequest } from '../operation/run-operation.ts'
@@ -14,7 +14,7 @@ import { isNotNow } from '../protect/not-now.ts'
 import type { TransactionRequest } from '../protect/transaction.ts'
 import type { RecordId } from '../record/index.ts'
 import { encodeInput } from '../record/value.ts'
-import type { Isolation } from '../store/contract.ts'
+import type { Isolation, MadeKey } from '../store/contract.ts'
 import type {
   ExecuteCall,
   IssueKeyCall,
@@ -25,6 +25,7 @@ import type {
   TransactionCall,
 } from './door.ts'
 import { type IssuedKey, Issuer } from './issuer.ts'
+import { inProduction, secretRing } from './made-secret.ts'
 
 type Bounds = Pick<TransactionCall, 'retentionMs' | 'deadlineMs' | 'isolation' | 'exclusive' | 'strictTx'>
 type Leases = Pick<ExecuteCall, 'deadlineMs' | 'leaseMs' | 'inProgressMaxMs' | 'rerunnable'>
@@ -32,7 +33,12 @@ type Leases = Pick<ExecuteCall, 'deadlineMs' | 'leaseMs' | 'inProgressMaxMs' | '
 /** Turns calls into requests: everything that a caller can get wrong is refused here, before anything runs. */
 export class Requests {
   readonly #ring: KeyRing
-  readonly #issuer: Issuer
+  /** A secret was given. */
+  readonly hasOwnSecret: boolean
+  /** The secret that the store keeps, once it is known. */
+  made: MadeKey | null = null
+  readonly #newIssuer: () => Issuer
+  #issuer: Issuer
   readonly #rules: ResolvedKeyRules
   readonly #rulesIssued: ResolvedKeyRules
   /** To look at a key is not to use it: what was used before the rules changed can still be looked at. */
@@ -49,10 +55,18 @@ export class Requests {
   constructor(
     options: Pick<
       OnlyonceOptions<unknown>,
-      'secret' | 'keys' | 'retentionMs' | 'deadlineMs' | 'bodySizeMaxBytes' | 'strictTx' | 'clock'
+      | 'secret'
+      | 'encryption'
+      | 'keys'
+      | 'retentionMs'
+      | 'deadlineMs'
+      | 'bodySizeMaxBytes'
+      | 'strictTx'
+      | 'clock'
     >,
   ) {
-    this.#ring = keyRing(options.secret, 'fingerprint')
+    this.#ring = secretRing(options)
+    this.hasOwnSecret = !this.#ring.isEmpty
     this.#rules = keyRules(options.keys ?? {})
     this.#rulesIssued = keyRules({ ...options.keys, issued: 'required' })
     this.#rulesToLook = keyRules({ ...options.keys, issued: 'accepted' })
@@ -60,7 +74,23 @@ export class Requests {
     this.deadlineMs = positive('deadlineMs', options.deadlineMs ?? LIMITS.deadlineMs)
     this.bodySizeMaxBytes = positive('bodySizeMaxBytes', options.bodySizeMaxBytes ?? LIMITS.bodySizeMaxBytes)
     this.#strictTx = options.strictTx === true
-    this.#issuer = new Issuer(this.#ring, { clock: options.clock, retentionMs: this.#retentionMs })
+    this.#newIssuer = () => new Issuer(this.#ring, { clock: options.clock, retentionMs: this.#retentionMs })
+    this.#issuer = this.#newIssuer()
+  }
+
+  /** No secret was given, and the one that the store keeps is not known yet: no request can be made before a start. */
+  get lacksSecret(): boolean {
+    return this.#ring.isEmpty
+  }
+
+  /**
+   * Takes the secret that the store keeps: as the current one where no other was given, else for records that were made with it. Everyone who
+   * can read the database can read it, so in production no key counts as issued that was signed with it.
+   */
+  learn(made: MadeKey): void {
+    this.made = made
+    this.#ring.add(made.keyId, made.bytes)
+    if (!this.hasOwnSecret || !inProduction()) this.#issuer = this.#newIssuer()
   }
 
   /** The ids of the keys that fingerprints are made with, the current one first. */
@@ -163,6 +193,11 @@ export class Requests {
 
   issueKey({ account, operation, expiresInMs }: IssueKeyCall): IssuedKey {
     if (expiresInMs !== undefined) positive('expiresInMs', expiresInMs)
+    if (this.lacksSecret) {
+      refuse(
+        'No secret was given, and the one of the store is not read yet. Await once.start() before a key is issued.',
+      )
+    }
     return this.#issuer.issue(scopeOf(account, operation), expiresInMs)
   }
 }

@@ -66,6 +66,21 @@ export interface KeyIds {
    * Without it only the ids are compared.
    */
   readonly digestOf?: (purpose: KeyPurpose, keyId: string) => string
+  /** Before the keys are compared, the store gives the process the secret that it keeps for those that were given none. */
+  readonly made?: MadeSecret
+}
+
+/** A secret that onlyonce has made, and its id. */
+export interface MadeKey {
+  readonly keyId: string
+  readonly bytes: Buffer
+}
+
+export interface MadeSecret {
+  /** Kept where none is kept yet. Null where the process has a secret of its own. */
+  readonly candidate: MadeKey | null
+  /** Is given what is kept. `lasts`: it outlives the process. */
+  readonly take: (kept: MadeKey, where: { readonly lasts: boolean }) => void
 }
 
 /** Proof of ownership: an attempt with an older fence owns nothing any more. */

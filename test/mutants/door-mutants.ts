@@ -1,5 +1,7 @@
 import type { Mutant } from './mutants.ts'
 
+const MADE = 'test/contract/made-secret.test.ts'
+
 /** Faults in what the front door makes of results, of inputs and of a secret that was left out. */
 export const DOOR_MUTANTS: readonly Mutant[] = [
   {
@@ -35,6 +37,59 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     file: 'src/onlyonce/requests.ts',
     edits: [{ from: 'businessKey(operation, ...members)', to: 'businessKey(operation, members.sort()[0]!)' }],
     tests: ['src/onlyonce/key-from.test.ts'],
+  },
+  {
+    name: 'make a secret for each process that starts at once',
+    file: 'src/store/postgres/made-secret.ts',
+    edits: [
+      {
+        from: '    kept = await read(connections, statements)\n',
+        to: '    kept = { ...(await read(connections, statements)), ...candidate }\n',
+      },
+    ],
+    tests: [MADE],
+    only: 'agree on one',
+  },
+  {
+    name: 'forget the secret that was made when a real one is set',
+    file: 'src/store/postgres/store.ts',
+    edits: [{ from: 'if (keys.made !== undefined) await', to: 'if (keys.made?.candidate != null) await' }],
+    tests: [MADE],
+    only: 'still replay',
+  },
+  {
+    name: 'make a secret anew under the id of the one that was lost',
+    file: 'src/onlyonce/made-secret.ts',
+    edits: [
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the file.
+      { from: "keyId: `made_${randomBytes(8).toString('hex')}`", to: "keyId: 'made'" },
+      { from: 'bytes: randomBytes(32) }', to: 'bytes: randomBytes(32) } as MadeKey' },
+    ],
+    tests: [MADE],
+    only: 'was lost',
+  },
+  {
+    name: 'make a secret in production',
+    file: 'src/onlyonce/made-secret.ts',
+    edits: [{ from: 'if (inProduction()) refuse', to: "if (process.env.NODE_ENV === 'live') refuse" }],
+    tests: [MADE],
+    only: 'where NODE_ENV is',
+  },
+  {
+    name: 'accept keys in production that a reader of the database can issue',
+    file: 'src/onlyonce/requests.ts',
+    edits: [{ from: 'if (!this.hasOwnSecret || !inProduction())', to: 'if (made !== null)' }],
+    tests: [MADE],
+    only: 'in production it does not',
+  },
+  {
+    name: 'fingerprint a request of HTTP before the secret is known',
+    file: 'src/http/boundary.ts',
+    edits: [
+      { from: 'const known = this.#engine.secretKnown()', to: 'const known = null as Promise<void> | null' },
+    ],
+    tests: [MADE],
+    only: 'so does HTTP',
   },
   {
     name: 'run a default worker beside the one that takes its place',

@@ -7,7 +7,7 @@ const kept = globalThis as { once?: Onlyonce<PostgresTx> }
 
 kept.once ??= onlyonce({
   store: postgres({ connectionString: process.env.DATABASE_URL ?? '' }),
-  secret: process.env.ONLYONCE_SECRET ?? '',
+  secret: process.env.ONLYONCE_SECRET,
 })
 
 export const once = kept.once

@@ -29,6 +29,7 @@ import type {
   ClaimRequest,
   CrashPoint,
   KeyIds,
+  MadeKey,
   Owned,
   Queryable,
   Reaped,
@@ -60,6 +61,7 @@ class MemoryStore implements Store<Queryable> {
   readonly doubtMaxMs = 0
   readonly #clock: () => number
   readonly #records = new Map<string, OnceRecord>()
+  #made: MadeKey | null = null
   readonly #attempts = new Map<string, Attempt[]>()
   /** Keys whose transaction is open. There is no rollback here, so duplicates never run side by side. */
   readonly #open = new Set<string>()
@@ -80,6 +82,8 @@ class MemoryStore implements Store<Queryable> {
   }
 
   async start(keys: KeyIds): Promise<void> {
+    this.#made ??= keys.made?.candidate ?? null
+    if (this.#made !== null) keys.made?.take(this.#made, { lasts: false })
     const missing = lacking([...this.#records.values()].flatMap(keysOf), keys)
     if (missing.length > 0) throw keyRingIncomplete(missing, keys)
   }

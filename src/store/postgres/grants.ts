@@ -53,10 +53,10 @@ export function grantsFor(
   }
 }
 
-/** Without the secrets of webhooks, which are plain where nothing is sealed. */
+/** Without the secrets of webhooks, which are plain where nothing is sealed, and without the one that stands in for a secret of the service. */
 function readingOf(schema: string, role: string): readonly string[] {
   return [
     `GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO ${role}`,
-    `REVOKE ALL ON ${schema}.webhook_secrets FROM ${role}`,
+    `REVOKE ALL ON ${schema}.webhook_secrets, ${schema}.made_secrets FROM ${role}`,
   ]
 }

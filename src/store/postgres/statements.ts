@@ -9,6 +9,7 @@ import * as group from './sql/group.ts'
 import * as keyIds from './sql/key-ids.ts'
 import * as locks from './sql/locks.ts'
 import * as look from './sql/look.ts'
+import * as madeSecrets from './sql/made-secrets.ts'
 import * as operations from './sql/operations.ts'
 import * as reap from './sql/reap.ts'
 import * as recovery from './sql/recovery.ts'
@@ -86,6 +87,8 @@ function texts(schema: string) {
     findNamedKeys: keyIds.findNamedKeys(schema),
     insertKeyIds: keyIds.insertKeyIds(schema),
     deleteKeyId: keyIds.deleteKeyId(schema),
+    readMadeSecret: madeSecrets.readMadeSecret(schema),
+    insertMadeSecret: madeSecrets.insertMadeSecret(schema),
     insertBegun: operations.insertBegun(schema),
     lockOwned: operations.lockOwned(schema),
     lockOwnedAt: operations.lockOwnedAt(schema),

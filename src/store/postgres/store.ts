@@ -26,6 +26,7 @@ import { Group } from './group.ts'
 import { checkKeys } from './key-ids.ts'
 import { PostgresLocks } from './locks.ts'
 import { Looker } from './looker.ts'
+import { takeMadeSecret } from './made-secret.ts'
 import { isMigrated, migrate } from './migrate.ts'
 import { PostgresOperations } from './operations.ts'
 import type { PostgresSettings } from './options.ts'
@@ -91,6 +92,7 @@ export class PostgresStore implements Store<PostgresTx> {
       await this.#startSchema()
       if (this.#starts === 'to_look') return
       await checkRights(this.#connections, this.#statements)
+      if (keys.made !== undefined) await takeMadeSecret(this.#connections, this.#statements, keys.made)
       await checkKeys(this.#connections, this.#statements, keys)
     } catch (error) {
       throw startTrouble(error)
