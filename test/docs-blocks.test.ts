@@ -13,6 +13,7 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { cleanUpLater } from './setup/clean-up.ts'
+import { doors, type Exported, examplesOf, publicExports } from './setup/public-docs.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CONTEXT = join(ROOT, 'test/setup/docs')
@@ -36,6 +37,17 @@ const BY_PAGE: Readonly<Record<string, string>> = {
   'docs/guides/payments/reconciliation.md': 'service',
   'docs/guides/testing.md': 'testing',
   'docs/guides/webhooks.md': 'web',
+}
+
+/** For examples: by the door that they are of. */
+const BY_DOOR: Readonly<Record<string, string>> = {
+  client: 'client',
+  'client/keys': 'client',
+  react: 'client',
+  'rate-limits': 'fastify',
+  operator: 'operating',
+  testing: 'testing',
+  webhooks: 'web',
 }
 
 interface Block {
@@ -75,13 +87,43 @@ function ownNames(source: string): Set<string> {
   return new Set(heads.flatMap((found) => found[1]!.match(/\w+/g) ?? []))
 }
 
-/** A module of the block: what it takes as given is imported on a line before it, so that the numbers of lines stay easy to read. */
-function moduleOf({ page, source }: Block): string {
-  const adapter = /from 'onlyonce\/(express|fastify|fetch|hono|node|nest)'/.exec(source)?.[1]
+/** A module of an example in a doc comment: names of the library are imported where it calls them, or names them as types. */
+function moduleOfExample(exported: Exported, source: string): string {
   const own = ownNames(source)
+  // A name that a context offers too is the library's where it is called: `operation('…')` and `{ operation }` are two things.
+  const offered = new Set(['examples', 'common'].flatMap(namesOf))
+  const used = (name: string) =>
+    new RegExp(offered.has(name) ? `(?<![.\\w])${name}(?=[(<])` : `(?<![.\\w'])${name}\\b(?!'|: )`).test(
+      source,
+    )
+  const taken = new Map<string, Exported>()
+  // What the door of the example exports comes first: several doors have an `idempotent`.
+  const candidates = [...PUBLIC].sort((a, b) => rank(a) - rank(b))
+  function rank({ door }: Exported): number {
+    return door === exported.door ? 0 : door === 'onlyonce' ? 1 : 2
+  }
+  for (const one of candidates) {
+    if (!own.has(one.name) && !taken.has(one.name) && used(one.name)) taken.set(one.name, one)
+  }
+  const imports = [...taken.values()].map(
+    ({ name, door, kind }) => `import { ${kind === 'type' ? 'type ' : ''}${name} } from '${door}';`,
+  )
+  const ending = exported.door.slice('onlyonce/'.length)
+  const special = BY_IMPORT[ending as keyof typeof BY_IMPORT] ?? BY_DOOR[ending]
+  const given = givenTo(source, special, new Set([...own, ...taken.keys()]), ['examples', 'common'])
+  return `${imports.join('')}${given}\n${source}\nexport {}\n`
+}
+
+/** Imports what a block takes as given: of the special context, and of the common one. */
+function givenTo(
+  source: string,
+  special: string | undefined,
+  known: ReadonlySet<string>,
+  others: readonly string[] = ['common'],
+): string {
   const taken = new Set<string>()
   const importFrom = (context: string) => {
-    const names = namesOf(context).filter((name) => !own.has(name) && !taken.has(name))
+    const names = namesOf(context).filter((name) => !known.has(name) && !taken.has(name))
     const used = names.filter((name) => new RegExp(`(?<![.\\w'])${name}\\b(?!['\\w])`).test(source))
     for (const name of used) taken.add(name)
     const list = used.map((name) =>
@@ -89,8 +131,14 @@ function moduleOf({ page, source }: Block): string {
     )
     return used.length === 0 ? '' : `import { ${list.join(', ')} } from '${CONTEXT}/${context}.ts';`
   }
+  return [...(special === undefined ? [] : [special]), ...others].map(importFrom).join('')
+}
+
+/** A module of the block: what it takes as given is imported on a line before it, so that the numbers of lines stay easy to read. */
+function moduleOf({ page, source }: Block): string {
+  const adapter = /from 'onlyonce\/(express|fastify|fetch|hono|node|nest)'/.exec(source)?.[1]
   const special = BY_IMPORT[adapter as keyof typeof BY_IMPORT] ?? BY_PAGE[page]
-  const given = `${special === undefined ? '' : importFrom(special)}${importFrom('common')}`
+  const given = givenTo(source, special, ownNames(source))
   return `${given}\n${source}\nexport {}\n`
 }
 
@@ -98,20 +146,24 @@ function isType(context: string, name: string): boolean {
   return readFileSync(join(CONTEXT, `${context}.ts`), 'utf8').includes(`export interface ${name}`)
 }
 
-/** The entries of the package, as sources. */
-function entries(): Record<string, string[]> {
-  const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-    exports: Record<string, unknown>
-  }
-  return Object.fromEntries(
-    Object.entries(exports).flatMap(([entry, to]) => {
-      const source = /dist\/esm\/([\w/-]+)\.d\.ts/.exec(JSON.stringify(to))?.[1]
-      return source === undefined ? [] : [[`onlyonce${entry.slice(1)}`, [join(ROOT, `src/${source}.ts`)]]]
-    }),
-  )
-}
+const PUBLIC = publicExports()
 
-it('every block of TypeScript in the README and in docs/ compiles under strict', { timeout: 120_000 }, () => {
+/** Examples of adapters are single lines out of an application. What they show stands in whole in docs/guides/frameworks, which is compiled. */
+const FRAMEWORKS = /^onlyonce\/(?:express|fastify|fetch|hono|nest|node)$/
+
+/** Each declaration once, by the first door that has it. */
+const DECLARED = [
+  ...new Map([...PUBLIC].reverse().map((one) => [`${one.file} ${one.name}`, one])).values(),
+].reverse()
+
+it('every value that is exported has an example', () => {
+  const without = DECLARED.filter((one) => one.kind === 'value' && examplesOf(one).length === 0)
+  expect(without.map(({ door, name }) => `${name} of ${door}`)).toEqual([])
+})
+
+it('every block of TypeScript in the README and in docs/, and every example in a public doc comment, compiles under strict', {
+  timeout: 120_000,
+}, () => {
   const folder = mkdtempSync(join(tmpdir(), 'onlyonce-docs-'))
   cleanUpLater(async () => rmSync(folder, { recursive: true }))
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
@@ -124,11 +176,23 @@ it('every block of TypeScript in the README and in docs/ compiles under strict',
     const name = `${block.page.replace(/^docs\//, '').replaceAll(/\W/g, '-')}-line-${block.line}`
     writeFileSync(join(folder, 'docs', `${name}.ts`), moduleOf(block))
   }
+  mkdirSync(join(folder, 'examples'))
+  for (const exported of DECLARED.filter(({ door }) => !FRAMEWORKS.test(door))) {
+    for (const { line, source } of examplesOf(exported)) {
+      const name = `${exported.file.replace(/^src\//, '').replaceAll(/\W/g, '-')}-${exported.name}-line-${line}`
+      const ending = exported.door === 'onlyonce/react' ? 'tsx' : 'ts'
+      writeFileSync(join(folder, 'examples', `${name}.${ending}`), moduleOfExample(exported, source))
+    }
+  }
   const unused = { noUnusedLocals: false, noUnusedParameters: false, rewriteRelativeImportExtensions: false }
   const config = {
     extends: join(ROOT, 'tsconfig.json'),
-    compilerOptions: { ...unused, paths: entries() },
-    include: ['docs/*.ts'],
+    compilerOptions: {
+      ...unused,
+      jsx: 'react-jsx',
+      paths: Object.fromEntries(Object.entries(doors()).map(([door, file]) => [door, [file]])),
+    },
+    include: ['docs/*.ts', 'examples/*'],
   }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
   expect(compile(folder)).toBe('')

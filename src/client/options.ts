@@ -177,7 +177,7 @@ export interface IdempotentFetch {
    * Asks the server what became of a key. "No such key" proves nothing: a request with it may be on its way.
    *
    * @example
-   * const { state, location } = await pay.status(error.key)
+   * if (error instanceof OutcomeUnknown) console.log(await pay.status(error.key))
    */
   status(key: string): Promise<KeyStatus>
 }

@@ -3,10 +3,16 @@ import type { ErrorEntry, Executed } from './error-entry.ts'
 import { MISTAKES } from './error-mistakes.ts'
 import { TABLE } from './error-table.ts'
 
+/** The code of an `OnlyonceError`. A code never changes its meaning. */
 export type ErrorCode = keyof typeof TABLE
 export type { Executed } from './error-entry.ts'
 
-/** The table itself, for documentation and for boundaries that translate codes. */
+/**
+ * The table itself, for documentation and for boundaries that translate codes.
+ *
+ * @example
+ * const { status, retryable } = ERRORS.key_reused
+ */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = TABLE
 
 /** Whether a code says that something is wrong with the service itself, which its developer has to repair. */
@@ -54,10 +60,10 @@ interface ErrorOptions {
  *
  * @example
  * try {
- *   await once.transaction(request, work)
+ *   await once.transaction(call, work)
  * } catch (error) {
- *   if (error instanceof OnlyonceError && error.code === 'outcome_unknown') return retryLater()
- *   throw error
+ *   if (error instanceof OnlyonceError && error.code === 'outcome_unknown') await retryLater()
+ *   else throw error
  * }
  */
 export class OnlyonceError extends Error {

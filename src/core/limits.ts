@@ -3,6 +3,9 @@ import { WEBHOOK_LIMITS } from './limits-of-webhooks.ts'
 /**
  * Every limit of the library, its default and the reason for it. Options change them; nothing else does.
  * Units stand last in the name.
+ *
+ * @example
+ * const day = LIMITS.retentionMs // 86_400_000
  */
 export const LIMITS = {
   /** Operations that are warned about once each; after so many no more warnings help. */

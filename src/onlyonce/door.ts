@@ -53,7 +53,17 @@ export interface OnlyonceOptions<Tx> {
    * that runs workers or a background loop: the one that crashed may not come back.
    *
    * @example
-   * recover: { 'orders.create': async ({ derivedKey }) => (await orders.has(derivedKey)) ? … : { status: 'cannot_tell' } }
+   * const once = onlyonce({
+   *   store,
+   *   recover: {
+   *     'orders.create': async ({ account, derivedKey, signal }) => {
+   *       const order = await warehouse.findByReference(account, derivedKey, { signal })
+   *       return order === null ? { status: 'cannot_tell' } : { status: 'found', reply: { status: 201, body: JSON.stringify({ id: order.id }) } }
+   *     },
+   *   },
+   * })
+   *
+   * @default none
    */
   readonly recover?: Readonly<Record<string, Recover>>
   /** How long after the end of its lease the owner of a handler may still answer before anybody looks, or parks. */
@@ -208,8 +218,8 @@ export interface Onlyonce<Tx> {
    * const result = await once.transaction(
    *   { account, operation: 'transfers.create', key, input },
    *   async (tx) => {
-   *     const { rows } = await tx.query('INSERT INTO transfers (amount) VALUES ($1) RETURNING id', [input.amount])
-   *     return { id: rows[0].id }
+   *     await tx.query('INSERT INTO transfers (id, amount) VALUES ($1, $2)', [id, input.amount])
+   *     return { id }
    *   },
    * )
    */
@@ -277,8 +287,8 @@ export interface Onlyonce<Tx> {
    * `stuckAfterMs`, or than you say.
    *
    * @example
-   * const { in_progress, unknown } = await once.stuck({ olderThanMs: 600_000 })
-   * if (in_progress.count + unknown.count > 0) page(`the oldest is ${in_progress.oldest_age_ms} ms old`)
+   * const { in_progress: inProgress, unknown } = await once.stuck({ olderThanMs: 600_000 })
+   * if (inProgress.count + unknown.count > 0) page(`the oldest is ${inProgress.oldestAgeMs} ms old`)
    */
   stuck(options?: { readonly olderThanMs?: number }): Promise<Stuck>
 

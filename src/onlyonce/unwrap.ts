@@ -7,12 +7,10 @@ import type { Result, RunResult } from './door.ts'
  * the same key, `retryAfterMs` when.
  *
  * @example
- * import { OnlyonceError, unwrap } from 'onlyonce'
- *
  * try {
  *   const { id } = unwrap(await once.transaction({ account, operation: 'transfers.create', key, input }, work))
  * } catch (error) {
- *   if (error instanceof OnlyonceError && error.retryable) await retryLater(error.retryAfterMs)
+ *   if (error instanceof OnlyonceError && error.retryable) await retryLater()
  *   else throw error
  * }
  */

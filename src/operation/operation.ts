@@ -8,7 +8,12 @@ import type { Reply } from '../record/index.ts'
 import { encodeValue, HTTP_SCHEMA, type Stored } from '../record/value.ts'
 import type { Isolation, OpenTransaction, Queryable } from '../store/contract.ts'
 
-/** The answer of an operation as HTTP sends it. */
+/**
+ * The answer of an operation as HTTP sends it; `reply()` makes it.
+ *
+ * @example
+ * const isDeclined = (value: unknown) => value instanceof OperationReply && value.status === 402
+ */
 export class OperationReply<T> {
   readonly status: number
   readonly body: T
@@ -28,7 +33,7 @@ brandAcrossCopies(OperationReply, 'operation_reply')
  * step's effects. 4xx commits too; throw to roll back.
  *
  * @example
- * return op.transaction('settled', async (tx) => reply(201, { id }))
+ * const settle = operation('payments.settle', (op, { id }: { id: string }) => op.transaction('settled', async () => reply(201, { id })))
  */
 export function reply(status: number): OperationReply<undefined>
 export function reply<T>(

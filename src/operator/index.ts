@@ -95,7 +95,7 @@ export interface Operator {
    * same commit, so that no retry resumes it behind your back.
    *
    * @example
-   * const { givenUp } = await operator(once).giveUp(id, { by: 'refunds', why: 'its share is needed', reply, tx })
+   * const { givenUp } = await operator(once).giveUp(id, { by: 'refunds', why: 'its share is needed', reply: { status: 409 }, tx })
    */
   giveUp(id: KeyName, given: GivingUp): Promise<GivenUp>
 
@@ -133,7 +133,7 @@ const RESOLUTION: OptionNames<Resolution> = {
  * For those who may see and decide about the records of all accounts. Who that is, is yours to check.
  *
  * @example
- * const { records } = await operator(once).list()
+ * const { items } = await operator(once).list()
  */
 export function operator<Tx>(once: Onlyonce<Tx>): Operator {
   const engine = engineOf(once)

@@ -15,8 +15,8 @@ import { keepOpen, TX, TxClient, type TxClientConfig } from './client.ts'
  * @example
  * await once.transaction({ account, operation: 'transfers.create', key, input }, async (tx) => {
  *   const db = drizzle(poolOf(tx))
- *   const [transfer] = await db.insert(transfers).values(input).returning()
- *   return transfer
+ *   await db.execute('INSERT INTO transfers (id) VALUES (1)')
+ *   return { id: 1 }
  * })
  */
 export function poolOf(tx: PostgresTx): pg.Pool {

@@ -35,7 +35,7 @@ export type Publish = (
  * @example
  * const kafka: Publisher = {
  *   async publish(events) {
- *     await producer.send({ topic, messages: events.map((event) => ({ key: event.aggregate, value: JSON.stringify(event) })) })
+ *     await producer.send({ topic, messages: events.map((event) => ({ key: event.aggregate ?? event.id, value: JSON.stringify(event) })) })
  *   },
  * }
  */

@@ -30,7 +30,7 @@ export interface Relay extends Worker {
  * @example
  * const worker = relay(once, {
  *   destinations: { billing: httpPublisher({ url }), log: async (events) => console.log(events) },
- *   jobs: { send_receipt: async ({ payload }, { signal }) => mail.send(payload, { signal }) },
+ *   jobs: { send_receipt: async ({ id, payload }, { signal }) => mail.send(payload, { messageId: id, signal }) },
  * })
  * await worker.runOnce()
  */

@@ -36,8 +36,8 @@ export type Recovered =
  * repeat the work. A throw, and an answer that takes longer than ten seconds, count as `cannot_tell`.
  *
  * @example
- * const recover: Recover = async ({ derivedKey, signal }) => {
- *   const order = await warehouse.findByReference(derivedKey, { signal })
+ * const recover: Recover = async ({ account, derivedKey, signal }) => {
+ *   const order = await warehouse.findByReference(account, derivedKey, { signal })
  *   if (order === null) return { status: 'cannot_tell' }
  *   return { status: 'found', reply: { status: 201, body: JSON.stringify({ id: order.id }) } }
  * }

@@ -52,7 +52,7 @@ export function limitHeaders(verdict: Verdict, options: Reason = {}): Record<str
  * tell and the limiter refuses then (`onError: 'refuse'`).
  *
  * @example
- * idempotent({ account, admit: async ({ account }) => admissionOf(await limit.take(account)) })
+ * const admit: Admit = async ({ account }) => admissionOf(await limit.take(account))
  */
 export function admissionOf(verdict: Verdict, options: AdmissionOptions = {}): Admission {
   refuseUnknown('admissionOf()', options, ADMISSION)

@@ -60,7 +60,7 @@ export interface Overload {
  *
  * @example
  * const load = overload({ inFlightMax: 500, lagMaxMs: 200, pool })
- * idempotent({ account, admit: () => load.admit() })
+ * const admit: Admit = () => load.admit()
  */
 export function overload(options: OverloadOptions): Overload {
   refuseUnknown('overload()', options, NAMES)

@@ -46,7 +46,7 @@ export interface RateLimit {
  *
  * @example
  * const limit = rateLimit({ pool, name: 'live', points: 100, perMs: 1_000 })
- * const verdict = await limit.take(account)
+ * const verdict = await limit.take('acct_1')
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   refuseUnknown('rateLimit()', options, NAMES)

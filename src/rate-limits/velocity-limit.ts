@@ -63,7 +63,7 @@ interface Lane {
  *
  * @example
  * const cards = velocityLimit({ pool, name: 'card', secret, rules: [{ points: 3, perMs: 60_000 }, { points: 10, perMs: 86_400_000 }] })
- * const verdict = await cards.take(account, payment_method)
+ * const verdict = await cards.take('acct_1', paymentMethod)
  */
 export function velocityLimit(options: VelocityLimitOptions): VelocityLimit {
   refuseUnknown('velocityLimit()', options, NAMES)

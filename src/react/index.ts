@@ -105,15 +105,17 @@ const isUnknown = (thrown: unknown) => (thrown as object) instanceof OutcomeUnkn
  * `pendingAction`. Components with the same name and user share one action.
  *
  * @example
- * const { run, state, result, error } = useIdempotentAction(
- *   `checkout:${cart.id}`,
- *   async (order: Order, { key, resumed }) => {
- *     const response = await pay('/v1/payments', { method: 'POST', body: JSON.stringify(order), key, resumed })
- *     return await response.json()
- *   },
- *   { user: session.userId, status: pay.status },
- * )
- * return <button disabled={state === 'running'} onClick={() => run(order)}>Pay</button>
+ * function PayButton() {
+ *   const { run, state } = useIdempotentAction(
+ *     `checkout:${cart.id}`,
+ *     async (order: Order, { key, resumed }) => {
+ *       const response = await pay('/v1/payments', { method: 'POST', body: JSON.stringify(order), key, resumed })
+ *       return await response.json()
+ *     },
+ *     { user: session.userId, status: pay.status },
+ *   )
+ *   return <button disabled={state === 'running'} onClick={() => run(order)}>Pay</button>
+ * }
  */
 export function useIdempotentAction<Payload, T>(
   name: string,

@@ -50,7 +50,7 @@ export interface CrashTable {
  * const table = await crashEverywhere({
  *   program: 'test/crash/transfer.ts',
  *   points: ['before_commit', 'after_commit'],
- *   afterEach: async (site) => expect(await countTransfers()).toBeLessThanOrEqual(1),
+ *   afterEach: async (site) => expect(await countTransfers(`crash-${site?.point}`)).toBeLessThanOrEqual(1),
  * })
  */
 export async function crashEverywhere(options: CrashEverywhereOptions): Promise<CrashTable> {

@@ -62,7 +62,7 @@ export function crashPointFromEnvironment(env: NodeJS.ProcessEnv = process.env):
  * @example
  * const recorder = recordPoints()
  * const once = onlyonce({ store, secret, crashPoint: recorder.hook })
- * await once.transaction(request, work)
+ * await once.transaction(call, work)
  * recorder.points() // [{ point: 'before_commit', count: 1 }]
  */
 export function recordPoints(): { readonly hook: CrashPoint; points(): ReachedPoint[] } {

@@ -67,10 +67,10 @@ export interface FaultProxy {
  *
  * @example
  * const proxy = await startFaultProxy({ target: { host: '127.0.0.1', port: 5432 }, seed: 42 })
- * const pool = new Pool({ connectionString: proxy.url('postgres://app@127.0.0.1:5432/app') })
+ * const pool = new pg.Pool({ connectionString: proxy.url('postgres://app@127.0.0.1:5432/app') })
  * proxy.setFault({ kind: 'cut_at_commit', when: 'after', times: 1 })
  * const cut = proxy.once('commit_cut')
- * await once.transaction(request, work)
+ * await once.transaction(call, work)
  * await cut
  * await proxy.close()
  */

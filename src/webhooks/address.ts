@@ -41,7 +41,12 @@ for (const [network, prefix] of IPV6_REFUSED) refused.addSubnet(network, prefix,
 const globalUnicast = new BlockList()
 globalUnicast.addSubnet(...IPV6_PUBLIC, 'ipv6')
 
-/** Whether an address is one that strangers may have us connect to. What is no address is not. */
+/**
+ * Whether an address is one that strangers may have us connect to. What is no address is not.
+ *
+ * @example
+ * isPublicAddress('169.254.169.254') // false
+ */
 export function isPublicAddress(address: string): boolean {
   // A zone (fe80::1%eth0) means this host's own links.
   if (address.includes('%')) return false

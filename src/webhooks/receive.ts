@@ -49,7 +49,6 @@ export type Received = { readonly outcome: 'staged'; readonly jobId: string } | 
  * @example
  * const { id, payload } = verifyWebhook({ scheme: 'stripe', headers: request.headers, body: raw, secrets })
  * await receiveWebhook(once, { account, source: 'stripe', id, payload })
- * return reply.code(204).send()
  */
 export async function receiveWebhook<Tx>(once: Onlyonce<Tx>, call: ReceiveCall): Promise<Received> {
   refuseUnknown('receiveWebhook()', call, NAMES)

@@ -24,9 +24,17 @@ const work = async () => ({ id: 'tr_1' })
 describe('without a secret', () => {
   test('processes that start at once agree on one, and are warned at every start', async () => {
     const told = hearWarnings('OnlyonceSecretWarning')
+    // The tables are there, and no process gets past the insert before all of them have seen that there is no secret.
+    await shop.open().start()
+    const holder = await shop.database.direct({ max: 1 }).connect()
+    await holder.query('BEGIN; LOCK TABLE onlyonce.made_secrets IN SHARE MODE')
     const fleet = Array.from({ length: 6 }, () => open({ poolOptions: { max: 2 } }))
     const call = makeCall({ input: { amount: 1 } })
-    const ended = await Promise.all(fleet.map((once) => once.transaction(call, work)))
+    const ending = Promise.all(fleet.map((once) => once.transaction(call, work)))
+    await shop.waitForWaiters(6)
+    await holder.query('COMMIT')
+    holder.release()
+    const ended = await ending
     expect(ended.filter(({ outcome }) => outcome === 'executed')).toHaveLength(1)
     expect(ended.map(({ outcome }) => outcome)).not.toContain('key_reused')
     expect(await kept()).toHaveLength(1)

@@ -58,17 +58,6 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     only: 'still replay',
   },
   {
-    name: 'make a secret anew under the id of the one that was lost',
-    file: 'src/onlyonce/made-secret.ts',
-    edits: [
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of the file.
-      { from: "keyId: `made_${randomBytes(8).toString('hex')}`", to: "keyId: 'made'" },
-      { from: 'bytes: randomBytes(32) }', to: 'bytes: randomBytes(32) } as MadeKey' },
-    ],
-    tests: [MADE],
-    only: 'was lost',
-  },
-  {
     name: 'make a secret in production',
     file: 'src/onlyonce/made-secret.ts',
     edits: [{ from: 'if (inProduction()) refuse', to: "if (process.env.NODE_ENV === 'live') refuse" }],
