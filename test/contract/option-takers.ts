@@ -52,6 +52,13 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     outbox: NO_OPTIONS,
     relay: (door) => any(door.relay)(once, { jobs: { one: async () => {} }, ...STRAY }),
   },
+  './orm': {
+    driverOf: NO_OPTIONS,
+    mikroormTransaction: NO_OPTIONS,
+    poolOf: NO_OPTIONS,
+    sequelizeTransaction: NO_OPTIONS,
+    typeormManager: NO_OPTIONS,
+  },
   './locks': { assertFence: NO_OPTIONS, locks: NO_OPTIONS },
   './workers': {
     addEvidence: (door) => any(door.addEvidence)(once, { account: 'acme', key: 'k', result: 1, ...STRAY }),
@@ -174,6 +181,8 @@ export const OBJECTS: Readonly<Record<string, readonly [object: object, methods:
       list: () => operator(once).list(any(STRAY)),
       show: () => operator(once).show(call, any(STRAY)),
       resolve: () => operator(once).resolve(call, any({ ...signature, allowRetry: true, ...STRAY })),
+      discardResult: () =>
+        operator(once).discardResult(call, any({ ...signature, step: 'charged', ...STRAY })),
       giveUp: () => operator(once).giveUp(call, any({ ...signature, reply: { status: 409 }, ...STRAY })),
       park: () => operator(once).park(call, any({ ...signature, ...STRAY })),
       unpark: () => operator(once).unpark(call, any({ ...signature, ...STRAY })),
