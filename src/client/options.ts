@@ -68,7 +68,11 @@ export interface ClientOptions extends Hooks, Patience {
    * @default 'onlyonce'
    */
   readonly api?: ApiName | Convention
-  /** Headers of every request, for example `Authorization`. A function is asked once for each call. */
+  /**
+   * Headers of every request, for example `Authorization`. A function is asked once for each call.
+   *
+   * @default none
+   */
   readonly headers?: RequestInit['headers'] | (() => RequestInit['headers'] | Promise<RequestInit['headers']>)
   /**
    * The first wait. The next ones are twice as long each, and each is shortened at random by up to half, never below this.
@@ -111,7 +115,11 @@ export interface ClientOptions extends Hooks, Patience {
    * @default '/v1/idempotency-keys/{key}'
    */
   readonly statusUrl?: string | ((key: string) => string | URL)
-  /** Reads the answer of `statusUrl`, where it has another form than that of onlyonce. */
+  /**
+   * Reads the answer of `statusUrl`, where it has another form than that of onlyonce.
+   *
+   * @default the form of onlyonce is read
+   */
   readonly readStatus?: (response: Response, key: string) => KeyStatus | Promise<KeyStatus>
   /**
    * What sends a request.
@@ -132,6 +140,8 @@ export interface CallOptions extends Hooks, Patience {
   /**
    * The action that this request sends, in place of a key: `pendingAction('checkout:cart-42', …)`. Its key is kept until the outcome is known, so
    * that a second click, a reload or another tab sends the same one.
+   *
+   * @default none
    */
   readonly action?: Pick<PendingAction, 'run'>
   /**

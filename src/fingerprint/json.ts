@@ -17,8 +17,11 @@ export type JsonValue = null | boolean | number | string | JsonValue[] | { [name
  * parseStrictJson(body, { jsonDepthMax: 16 })
  */
 export interface JsonLimits {
+  /** @default 1_048_576 */
   readonly bodySizeMaxBytes?: number
+  /** @default 64 */
   readonly jsonDepthMax?: number
+  /** @default 10_000 */
   readonly jsonMembersMax?: number
 }
 

@@ -11,13 +11,23 @@ const resolved: unique symbol = Symbol.for('onlyonce.key_rules')
  * const rules: KeyRules = { lengthMin: 16 }
  */
 export interface KeyRules {
-  /** Shortest key that is accepted, from 1 to 255 characters. */
+  /**
+   * Shortest key that is accepted, from 1 to 255 characters.
+   *
+   * @default 8
+   */
   readonly lengthMin?: number
-  /** Accept keys that look like card numbers, e-mail addresses, phone or social-security numbers. */
+  /**
+   * Accept keys that look like card numbers, e-mail addresses, phone or social-security numbers.
+   *
+   * @default false
+   */
   readonly allowSensitive?: boolean
   /**
    * Whether clients may bring keys of their own (`accepted`, the default), or only such as `once.issueKey` gave
    * them (`required`). A key that begins like an issued one is verified in either case.
+   *
+   * @default 'accepted'
    */
   readonly issued?: 'accepted' | 'required'
 }

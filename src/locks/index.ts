@@ -21,11 +21,23 @@ export interface LockOptions {
   readonly account: string
   /** How long it is held without a sign of life. There is no lock without an end. */
   readonly ttlMs: number
-  /** How long to go on trying while another holder has it. By default there is one try. */
+  /**
+   * How long to go on trying while another holder has it.
+   *
+   * @default there is one try
+   */
   readonly waitMs?: number
-  /** Gives signs of life at a third of the ttl until it is released. On by default. */
+  /**
+   * Gives signs of life at a third of the ttl until it is released.
+   *
+   * @default true
+   */
   readonly autoExtend?: boolean
-  /** After this long no more signs of life are given by themselves. */
+  /**
+   * After this long no more signs of life are given by themselves.
+   *
+   * @default 300_000
+   */
   readonly holdMaxMs?: number
 }
 

@@ -17,9 +17,17 @@ import type { CallEnded, CallTrace, Observer, TracedCall, TraceLink } from './si
 import { formatTraceParent, parseTraceParent } from './traceparent.ts'
 
 export interface OpenTelemetryOptions {
-  /** Who makes the spans; that of the global provider by default. */
+  /**
+   * Who makes the spans; that of the global provider by default.
+   *
+   * @default that of the global provider
+   */
   readonly tracer?: Tracer
-  /** Who takes the measurements; that of the global provider by default. */
+  /**
+   * Who takes the measurements; that of the global provider by default.
+   *
+   * @default that of the global provider
+   */
   readonly meter?: Meter
 }
 

@@ -7,7 +7,11 @@ import { RetryRate } from './retry-rate.ts'
 import type { Observer } from './signals.ts'
 
 export interface PrometheusOptions {
-  /** Where the metrics are registered; prom-client's own registry by default. */
+  /**
+   * Where the metrics are registered; prom-client's own registry by default.
+   *
+   * @default the registry of prom-client itself
+   */
   readonly registry?: Registry
 }
 

@@ -24,29 +24,75 @@ export interface OnlyonceOptions<Tx> {
   /**
    * Turns encryption of stored replies on. The same forms as `secret`, with keys of their own. Records that were
    * stored before stay plain, and are replayed.
+   *
+   * @default none: replies are stored as they are
    */
   readonly encryption?: Secret
-  /** What keys are accepted. */
+  /**
+   * What keys are accepted.
+   *
+   * @default { lengthMin: 8, allowSensitive: false, issued: 'accepted' }
+   */
   readonly keys?: KeyRules
-  /** How long a completed record replays, from its completion. */
+  /**
+   * How long a completed record replays, from its completion.
+   *
+   * @default 86_400_000
+   */
   readonly retentionMs?: number
-  /** How long one call may try, all its attempts together. */
+  /**
+   * How long one call may try, all its attempts together.
+   *
+   * @default 60_000
+   */
   readonly deadlineMs?: number
-  /** How large the body of a protected HTTP request may be, where its route does not say so itself. Default: 1 MiB. */
+  /**
+   * How large the body of a protected HTTP request may be, where its route does not say so itself.
+   *
+   * @default 1_048_576
+   */
   readonly bodySizeMaxBytes?: number
-  /** For every transaction: see `TransactionCall`. Default: false, and the first such transaction of an operation is a warning. */
+  /**
+   * For every transaction: see `TransactionCall`.
+   *
+   * @default false
+   */
   readonly strictTx?: boolean
-  /** Milliseconds since the epoch, for the expiry of issued keys alone; records go by the store's clock. */
+  /**
+   * Milliseconds since the epoch, for the expiry of issued keys alone; records go by the store's clock.
+   *
+   * @default Date.now
+   */
   readonly clock?: () => number
-  /** Who is told what happens: `prometheus(…)`, `openTelemetry(…)`, `logTo(logger)`, or your own; one or several. */
+  /**
+   * Who is told what happens: `prometheus(…)`, `openTelemetry(…)`, `logTo(logger)`, or your own; one or several.
+   *
+   * @default none
+   */
   readonly observe?: Observer | readonly Observer[]
-  /** From which age on an unfinished record counts as stuck. */
+  /**
+   * From which age on an unfinished record counts as stuck.
+   *
+   * @default 3_600_000
+   */
   readonly stuckAfterMs?: number
-  /** How often stuck records are counted. Only where there is an observer. */
+  /**
+   * How often stuck records are counted. Only where there is an observer.
+   *
+   * @default 60_000
+   */
   readonly stuckCheckEveryMs?: number
-  /** Operations that this process can go on with, beside those it is asked to run: earlier versions, above all. */
+  /**
+   * Operations that this process can go on with, beside those it is asked to run: earlier versions, above all.
+   *
+   * @default none
+   */
   readonly operations?: readonly Operation<never, unknown>[]
-  /** When a worker looks at what is in doubt, each counted from the look before; after the last it is parked. */
+  /**
+   * When a worker looks at what is in doubt, each counted from the look before; after the last it is parked.
+   *
+   * @default [2_000, 5_000, 15_000, 45_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000]
+   */
   readonly reconcileAfterMs?: readonly number[]
   /**
    * How to find out what became of a handler that gave no outcome, by the name of its operation. Give it to every process
@@ -66,14 +112,24 @@ export interface OnlyonceOptions<Tx> {
    * @default none
    */
   readonly recover?: Readonly<Record<string, Recover>>
-  /** How long after the end of its lease the owner of a handler may still answer before anybody looks, or parks. */
+  /**
+   * How long after the end of its lease the owner of a handler may still answer before anybody looks, or parks.
+   *
+   * @default 30_000
+   */
   readonly graceMs?: number
   /**
    * False: this process does nothing beside its requests. By default it looks after handlers whose lease is over and removes
    * expired records, in small batches. For functions that are frozen between requests; run workers somewhere else then.
+   *
+   * @default true
    */
   readonly background?: boolean
-  /** Called at named places; tests inject one that ends the process there. */
+  /**
+   * Called at named places; tests inject one that ends the process there.
+   *
+   * @default none
+   */
   readonly crashPoint?: CrashPoint
 }
 
@@ -192,7 +248,11 @@ export interface KeyName {
 export interface IssueKeyCall {
   readonly account: string
   readonly operation: string
-  /** How long the key may start something new; at most as long as records are kept. Its result replays afterwards too. */
+  /**
+   * How long the key may start something new; at most as long as records are kept. Its result replays afterwards too.
+   *
+   * @default 3_600_000
+   */
   readonly expiresInMs?: number
 }
 

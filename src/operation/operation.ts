@@ -91,17 +91,39 @@ export interface CallStep<T> {
    * Checks what `call`, `find` or evidence gave, before it becomes durable: a function that gives back the result, or throws, or a schema
    * (zod, valibot, arktype). Evidence that does not pass is refused, and other evidence may take its place. What `call` gave and does not
    * pass leaves the outcome in doubt, as a throw does.
+   *
+   * @default any result is taken
    */
   readonly result?: ((value: unknown) => T | Promise<T>) | StandardSchema
-  /** How to learn the truth when the answer was lost. */
+  /**
+   * How to learn the truth when the answer was lost.
+   *
+   * @default none: the outcome of a call whose answer was lost cannot be looked up
+   */
   readonly find?: (context: CallContext) => Promise<Found<T>>
-  /** Whether the other side does a call with the same key only once. Default: yes. Without that, nothing is ever sent twice. */
+  /**
+   * Whether the other side does a call with the same key only once. Without that, nothing is ever sent twice.
+   *
+   * @default true
+   */
   readonly idempotent?: boolean
-  /** How long the call may take; at most two thirds of the lease. */
+  /**
+   * How long the call may take; at most two thirds of the lease.
+   *
+   * @default 10_000
+   */
   readonly timeoutMs?: number
-  /** How long a call may stay unseen by `find` after it was sent: until then `not_found` proves nothing. */
+  /**
+   * How long a call may stay unseen by `find` after it was sent: until then `not_found` proves nothing.
+   *
+   * @default 120_000
+   */
   readonly visibleWithinMs?: number
-  /** How long the other side remembers keys. After that nothing is sent again; it is only looked. */
+  /**
+   * How long the other side remembers keys. After that nothing is sent again; it is only looked.
+   *
+   * @default 86_400_000
+   */
   readonly keyLifetimeMs?: number
 }
 
@@ -148,13 +170,22 @@ export interface Op {
 }
 
 export interface EmitOptions {
-  /** What it happened to; events of one aggregate are delivered in order. */
+  /**
+   * What it happened to; events of one aggregate are delivered in order.
+   *
+   * @default none: the event has no order
+   */
   readonly aggregate?: string
 }
 
 export interface StageOptions {
-  /** At most one such job with this key is there. */
+  /**
+   * At most one such job with this key is there.
+   *
+   * @default none
+   */
   readonly key?: string
+  /** @default 0 */
   readonly runAfterMs?: number
 }
 

@@ -56,7 +56,9 @@ export interface Shown extends Explanation {
 
 /** What is shown besides. Both may hold what customers have sent. */
 export interface ShowOptions {
+  /** @default false */
   readonly reply?: boolean
+  /** @default false */
   readonly results?: boolean
 }
 

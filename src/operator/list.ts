@@ -6,18 +6,34 @@ import { EDGES, type State } from '../record/index.ts'
 import type { ListPosition, ListRequest } from '../store/decisions.ts'
 
 export interface ListOptions extends PageOptions {
-  /** The unfinished ones by default, and all of them with a key; finished ones only with an account. */
+  /**
+   * The unfinished ones by default, and all of them with a key; finished ones only with an account.
+   *
+   * @default the unfinished ones; all of them with a key
+   */
   readonly states?: readonly State[]
+  /** @default all accounts */
   readonly account?: string
-  /** The records of one key, of every operation. Only with an account. */
+  /**
+   * The records of one key, of every operation. Only with an account.
+   *
+   * @default all keys
+   */
   readonly key?: string
   /**
    * Completed records of handlers that threw or replied with 5xx, of all accounts: whether they took effect before is not known, and
    * they are not run again. Not together with `states`.
+   *
+   * @default false
    */
   readonly failed?: boolean
+  /** @default all operations */
   readonly operation?: string
-  /** Only those whose last attempt began at least this long ago. */
+  /**
+   * Only those whose last attempt began at least this long ago.
+   *
+   * @default 0
+   */
   readonly olderThanMs?: number
 }
 

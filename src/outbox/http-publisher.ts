@@ -7,12 +7,25 @@ import type { FailedEvent, Publisher, PublishResult } from './publisher.ts'
 
 export interface HttpPublisherOptions {
   readonly url: string | URL
-  /** How long one post may take, until its status is there. */
+  /**
+   * How long one post may take, until its status is there.
+   *
+   * @default 10_000
+   */
   readonly timeoutMs?: number
+  /** @default {} */
   readonly headers?: Readonly<Record<string, string>>
-  /** Headers made of the very bytes that are sent, for example a signature. */
+  /**
+   * Headers made of the very bytes that are sent, for example a signature.
+   *
+   * @default none
+   */
   readonly sign?: (body: string, event: OutboxEvent) => SignedHeaders | Promise<SignedHeaders>
-  /** Events whose body is larger are refused, and not sent. */
+  /**
+   * Events whose body is larger are refused, and not sent.
+   *
+   * @default 1_048_576
+   */
   readonly bodyMaxBytes?: number
 }
 

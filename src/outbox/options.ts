@@ -21,27 +21,63 @@ export type Job = TakenJob
 export type RunJob = (job: Job, context: JobContext) => Promise<unknown>
 
 export interface RelayOptions {
-  /** By name. The name is kept in the database: a new name is a new destination, which gets events from now on. */
+  /**
+   * By name. The name is kept in the database: a new name is a new destination, which gets events from now on.
+   *
+   * @default {}
+   */
   readonly destinations?: Readonly<Record<string, Destination>>
-  /** By the name under which they are staged. */
+  /**
+   * By the name under which they are staged.
+   *
+   * @default {}
+   */
   readonly jobs?: Readonly<Record<string, RunJob>>
-  /** Events that a publisher is given at once. */
+  /**
+   * Events that a publisher is given at once.
+   *
+   * @default 1_000
+   */
   readonly publishMax?: number
+  /** @default 10_000 */
   readonly publishTimeoutMs?: number
-  /** How long a relay is presumed alive within one round; after a crash others go on when it is over. */
+  /**
+   * How long a relay is presumed alive within one round; after a crash others go on when it is over.
+   *
+   * @default 30_000
+   */
   readonly leaseMs?: number
-  /** Refusals after which an event is parked. */
+  /**
+   * Refusals after which an event is parked.
+   *
+   * @default 10
+   */
   readonly eventTriesMax?: number
+  /** @default 100 */
   readonly relayBackoffMinMs?: number
+  /** @default 60_000 */
   readonly relayBackoffMaxMs?: number
+  /** @default 20 */
   readonly jobsAtOnce?: number
+  /** @default 60_000 */
   readonly jobTimeoutMs?: number
+  /** @default 30 */
   readonly jobAttemptsMax?: number
+  /** @default 1_000 */
   readonly jobBackoffMinMs?: number
+  /** @default 3_600_000 */
   readonly jobBackoffMaxMs?: number
-  /** How long delivered events, and done jobs that have a key, are kept. */
+  /**
+   * How long delivered events, and done jobs that have a key, are kept.
+   *
+   * @default 86_400_000
+   */
   readonly deliveredRetentionMs?: number
-  /** How long messages in the inbox are known. */
+  /**
+   * How long messages in the inbox are known.
+   *
+   * @default 2_592_000_000
+   */
   readonly inboxRetentionMs?: number
 }
 

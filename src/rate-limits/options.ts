@@ -10,15 +10,35 @@ export interface LimiterOptions {
   readonly pool: Pool
   /** Which limit it is: in the rows, and in `RateLimit-Policy`. Limiters with the same name share their counts. */
   readonly name: string
-  /** Where its tables are. Default: `onlyonce`. */
+  /**
+   * Where its tables are.
+   *
+   * @default 'onlyonce'
+   */
   readonly schema?: string
-  /** `transaction` behind a pooler that does not carry named statements. */
+  /**
+   * `transaction` behind a pooler that does not carry named statements.
+   *
+   * @default 'none'
+   */
   readonly pooler?: 'none' | 'transaction'
-  /** What a request hears when the store cannot tell. Default: `allow`: a limiter must not take an API down. */
+  /**
+   * What a request hears when the store cannot tell.
+   *
+   * @default 'allow'
+   */
   readonly onError?: 'allow' | 'refuse'
-  /** Told what went wrong, once for each try; without it no operator learns that nothing is limited. */
+  /**
+   * Told what went wrong, once for each try; without it no operator learns that nothing is limited.
+   *
+   * @default none
+   */
   readonly onTrouble?: (error: unknown) => void
-  /** How long a request waits for the store. */
+  /**
+   * How long a request waits for the store.
+   *
+   * @default 250
+   */
   readonly waitMaxMs?: number
 }
 

@@ -16,13 +16,27 @@ export interface OverloadOptions {
   /**
    * The pool that requests wait for. A request that came now and would wait for a connection for longer than `queueMaxMs` is too much.
    * All who use the pool count, the store of `onlyonce` included.
+   *
+   * @default none: no queue is looked at
    */
   readonly pool?: Pool
-  /** Default: 200 ms. A request mostly waits for several connections, one after the other. */
+  /**
+   * Default: 200 ms. A request mostly waits for several connections, one after the other.
+   *
+   * @default 200
+   */
   readonly queueMaxMs?: number
-  /** Once it sheds, it goes on until all are below this part of their bounds. Default: 0.7. */
+  /**
+   * Once it sheds, it goes on until all are below this part of their bounds. Default: 0.7.
+   *
+   * @default 0.7
+   */
   readonly calm?: number
-  /** What those who are refused are told to wait, at least; where the queue is longer, as long as it takes. Default: a second. */
+  /**
+   * What those who are refused are told to wait, at least; where the queue is longer, as long as it takes.
+   *
+   * @default 1_000
+   */
   readonly retryAfterMs?: number
 }
 

@@ -6,20 +6,36 @@ import { TESTING_LIMITS } from './limits.ts'
 
 /** What to run, what it must reach, and how to check what a crash has left behind. */
 export interface CrashEverywhereOptions extends Omit<ProgramOptions, 'env'> {
-  /** Points that the program must reach; one that it does not is an error. */
+  /**
+   * Points that the program must reach; one that it does not is an error.
+   *
+   * @default none
+   */
   readonly points?: readonly string[]
-  /** Crash only at these points; everywhere if not given. */
+  /**
+   * Crash only at these points; everywhere if not given.
+   *
+   * @default all points
+   */
   readonly crashAt?: readonly string[]
-  /** The environment of every run, or of one: a run of its own database needs a variable of its own. */
+  /**
+   * The environment of every run, or of one: a run of its own database needs a variable of its own.
+   *
+   * @default {}
+   */
   readonly runEnv?: ProgramOptions['env'] | ((site: CrashSite | null) => ProgramOptions['env'])
   /**
    * Of a point that is reached more often, only the first so many occurrences are crashed at. By point where some of
    * them are reached more or less often by chance.
+   *
+   * @default 20
    */
   readonly occurrencesMax?: number | ((point: string) => number)
   /**
    * Checks the outcome of each run, one after the other; `site` is null for the first run, which has no
    * crash.
+   *
+   * @default nothing is checked
    */
   readonly afterEach?: (site: CrashSite | null, result: ProgramResult) => unknown
 }

@@ -14,11 +14,21 @@ export interface ProgramOptions {
    * find.
    */
   readonly program: string | URL
+  /** @default [] */
   readonly args?: readonly string[]
-  /** Added to the environment of this process. */
+  /**
+   * Added to the environment of this process.
+   *
+   * @default {}
+   */
   readonly env?: Readonly<Record<string, string | undefined>>
+  /** @default that of this process */
   readonly cwd?: string
-  /** The process is killed after this time. */
+  /**
+   * The process is killed after this time.
+   *
+   * @default 30_000
+   */
   readonly timeoutMs?: number
 }
 

@@ -15,6 +15,8 @@ export interface FaultProxyOptions {
   readonly target: { readonly host: string; readonly port: number }
   /**
    * Decides every choice of the proxy. Without it one is drawn; `proxy.seed` tells which, to reproduce a run.
+   *
+   * @default a random one
    */
   readonly seed?: number
 }

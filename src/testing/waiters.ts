@@ -5,6 +5,7 @@ import { TESTING_LIMITS } from './limits.ts'
 
 /** How long to wait for a fact. */
 export interface WaitOptions {
+  /** @default 10_000 */
   readonly timeoutMs?: number
 }
 

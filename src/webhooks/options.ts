@@ -4,19 +4,47 @@ import { type OptionNames, refuseUnknown } from '../core/options.ts'
 import { askDns, askSystem, type ResolveName, type TargetRules } from './target.ts'
 
 export interface WebhooksOptions {
-  /** For development alone: also to private addresses, to any port, and over http. */
+  /**
+   * For development alone: also to private addresses, to any port, and over http.
+   *
+   * @default false
+   */
   readonly allowPrivate?: boolean | undefined
-  /** How names are resolved; by default DNS is asked; with `allowPrivate`, the operating system. What it answers is judged all the same. */
+  /**
+   * How names are resolved; by default DNS is asked; with `allowPrivate`, the operating system. What it answers is judged all the same.
+   *
+   * @default DNS is asked; with `allowPrivate` the operating system
+   */
   readonly resolve?: ResolveName | undefined
-  /** How long one delivery may take. */
+  /**
+   * How long one delivery may take.
+   *
+   * @default 15_000
+   */
   readonly timeoutMs?: number | undefined
-  /** The pauses between attempts; after the last attempt the delivery has failed. */
+  /**
+   * The pauses between attempts; after the last attempt the delivery has failed.
+   *
+   * @default [5_000, 60_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 50_400_000, 72_000_000, 86_400_000]
+   */
   readonly retryAfterMs?: readonly number[] | undefined
-  /** Deliveries under way at once, in one deliverer. */
+  /**
+   * Deliveries under way at once, in one deliverer.
+   *
+   * @default 64
+   */
   readonly atOnce?: number | undefined
-  /** Those among them to one endpoint. */
+  /**
+   * Those among them to one endpoint.
+   *
+   * @default 4
+   */
   readonly perEndpoint?: number | undefined
-  /** How long messages and their deliveries are kept. */
+  /**
+   * How long messages and their deliveries are kept.
+   *
+   * @default 2_592_000_000
+   */
   readonly retentionMs?: number | undefined
 }
 

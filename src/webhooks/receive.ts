@@ -16,9 +16,17 @@ export interface ReceiveCall {
   readonly id: string
   /** The bytes that were verified; text in UTF-8. */
   readonly payload: Uint8Array
-  /** The job that does what is to be done. By default `webhook.` and the source. */
+  /**
+   * The job that does what is to be done. By default `webhook.` and the source.
+   *
+   * @default `webhook.` and the source
+   */
   readonly job?: string | undefined
-  /** A transaction of yours that it becomes a part of. By default it has one of its own. */
+  /**
+   * A transaction of yours that it becomes a part of. By default it has one of its own.
+   *
+   * @default a transaction of its own
+   */
   readonly tx?: OpenTransaction | undefined
 }
 

@@ -11,9 +11,17 @@ export interface SignOptions {
   readonly body: Uint8Array
   /** With several of them there are several signatures, so that either secret verifies it. */
   readonly secrets: string | readonly string[]
-  /** Of the message, the same on every attempt. `stripe` has it inside the body. */
+  /**
+   * Of the message, the same on every attempt. `stripe` has it inside the body.
+   *
+   * @default none
+   */
   readonly id?: string | undefined
-  /** Milliseconds since the epoch; signed and sent in whole seconds. */
+  /**
+   * Milliseconds since the epoch; signed and sent in whole seconds.
+   *
+   * @default now
+   */
   readonly timestamp?: number | undefined
 }
 

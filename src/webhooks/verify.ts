@@ -13,9 +13,17 @@ export interface VerifyOptions {
   readonly body: Uint8Array
   /** Several while one is being rotated: any of them will do. */
   readonly secrets: string | readonly string[]
-  /** How old it may be, or how far ahead. */
+  /**
+   * How old it may be, or how far ahead.
+   *
+   * @default 300_000
+   */
   readonly toleranceMs?: number | undefined
-  /** Milliseconds since the epoch, for tests. */
+  /**
+   * Milliseconds since the epoch, for tests.
+   *
+   * @default the clock of the process
+   */
   readonly now?: number | undefined
 }
 

@@ -8,7 +8,11 @@ import type { Takable } from '../store/operations.ts'
 import { checkTaker, TAKER_NAMES, type TakerOptions, takeEach, toldPlainly } from './take.ts'
 
 export interface CompleterOptions extends TakerOptions {
-  /** How long after the end of its lease an operation counts as abandoned. Until then its client may come back. */
+  /**
+   * How long after the end of its lease an operation counts as abandoned. Until then its client may come back.
+   *
+   * @default 30_000
+   */
   readonly graceMs?: number
 }
 

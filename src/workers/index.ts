@@ -23,14 +23,29 @@ export { type RecovererOptions, recoverer } from './recoverer.ts'
 export type { TakerOptions } from './take.ts'
 
 export interface WorkersOptions {
-  /** Operations that these workers can go on with, beside those that `once` knows already. */
+  /**
+   * Operations that these workers can go on with, beside those that `once` knows already.
+   *
+   * @default none
+   */
   readonly operations?: readonly Operation<never, unknown>[]
+  /** @default {} */
   readonly completer?: CompleterOptions | false
+  /** @default {} */
   readonly reconciler?: TakerOptions | false
+  /** @default { mode: 'delete' } */
   readonly reaper?: ReaperOptions | false
-  /** Looks after handlers whose owner gave no outcome. */
+  /**
+   * Looks after handlers whose owner gave no outcome.
+   *
+   * @default {}
+   */
   readonly recoverer?: RecovererOptions | false
-  /** Where events go and who runs jobs. Without it no relay is run. */
+  /**
+   * Where events go and who runs jobs. Without it no relay is run.
+   *
+   * @default none
+   */
   readonly relay?: RelayOptions
   /**
    * Workers beside the default ones, such as `webhooks(once).deliverer()`. One that has the name of a default one, such as `reaper(once, …)`, takes its place.
@@ -44,7 +59,11 @@ export interface WorkersOptions {
    * @default true
    */
   readonly defaults?: boolean
-  /** How often a worker looks while nothing waits for it, where it does not say so itself. */
+  /**
+   * How often a worker looks while nothing waits for it, where it does not say so itself.
+   *
+   * @default 1_000
+   */
   readonly everyMs?: number
 }
 

@@ -15,9 +15,17 @@ export interface ReaperOptions {
    * there was one, and clears its reply, its input and its errors; the table then grows for ever.
    */
   readonly mode: 'delete' | 'expire'
-  /** Records in one batch; less after a batch that was too slow. */
+  /**
+   * Records in one batch; less after a batch that was too slow.
+   *
+   * @default 1_000
+   */
   readonly batchMax?: number
-  /** How often it looks once nothing is left to remove. */
+  /**
+   * How often it looks once nothing is left to remove.
+   *
+   * @default 60_000
+   */
   readonly everyMs?: number
 }
 

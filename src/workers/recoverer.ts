@@ -6,9 +6,17 @@ import type { Worker } from '../onlyonce/worker.ts'
 import { toldPlainly } from './take.ts'
 
 export interface RecovererOptions {
-  /** Records in one batch. */
+  /**
+   * Records in one batch.
+   *
+   * @default 100
+   */
   readonly batchMax?: number
-  /** Records that are asked about at once. */
+  /**
+   * Records that are asked about at once.
+   *
+   * @default 8
+   */
   readonly atOnce?: number
 }
 

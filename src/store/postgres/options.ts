@@ -5,32 +5,72 @@ import { type OptionNames, refuseUnknown } from '../../core/options.ts'
 
 /** How to reach the database, and within which bounds. */
 export interface PostgresOptions {
-  /** Your own pool; it stays yours and is not ended by `close`. A pool of n (above two) runs n-1 transactions at once. */
+  /**
+   * Your own pool; it stays yours and is not ended by `close`. A pool of n (above two) runs n-1 transactions at once.
+   *
+   * @default none: pass this or `connectionString`
+   */
   readonly pool?: Pool
-  /** Or a connection string, from which a pool is made that `close` ends. */
+  /**
+   * Or a connection string, from which a pool is made that `close` ends.
+   *
+   * @default none: pass this or `pool`
+   */
   readonly connectionString?: string
-  /** Connections of the pool that is made from `connectionString`. Above two, one of them stays free for lookups. */
+  /**
+   * Connections of the pool that is made from `connectionString`. Above two, one of them stays free for lookups.
+   *
+   * @default 10
+   */
   readonly poolSize?: number
-  /** The schema that holds the tables. */
+  /**
+   * The schema that holds the tables.
+   *
+   * @default 'onlyonce'
+   */
   readonly schema?: string
-  /** `apply` installs and upgrades the tables, `verify` only checks them (for a role without DDL rights). */
+  /**
+   * `apply` installs and upgrades the tables, `verify` only checks them (for a role without DDL rights).
+   *
+   * @default 'apply'
+   */
   readonly migrate?: 'apply' | 'verify'
-  /** `transaction` behind PgBouncer's transaction mode: no named statements, nothing assumed of a session. */
+  /**
+   * `transaction` behind PgBouncer's transaction mode: no named statements, nothing assumed of a session.
+   *
+   * @default 'none'
+   */
   readonly pooler?: 'none' | 'transaction'
   /**
    * Prepares statements of the work that come again and again under a name: faster, but PostgreSQL then keeps the
    * parameter types that it inferred at first, also when a column changes its type or `search_path` differs.
+   *
+   * @default false
    */
   readonly prepareWork?: boolean
-  /** Lets `currentTx()` of `onlyonce/orm` find the transaction whose function runs. It costs time for every promise: see docs/guides/orms.md. */
+  /**
+   * Lets `currentTx()` of `onlyonce/orm` find the transaction whose function runs. It costs time for every promise: see docs/guides/orms.md.
+   *
+   * @default false
+   */
   readonly currentTx?: boolean
+  /** @default 3_000 */
   readonly lockWaitMaxMs?: number
+  /** @default 10_000 */
   readonly idleInTransactionMaxMs?: number
+  /** @default 30_000 */
   readonly transactionMaxMs?: number
+  /** @default 10_000 */
   readonly statementMaxMs?: number
+  /** @default 10_000 */
   readonly connectionWaitMaxMs?: number
+  /** @default 30_000 */
   readonly settleMaxMs?: number
-  /** How long a start may look for records that name a key which this process lacks. */
+  /**
+   * How long a start may look for records that name a key which this process lacks.
+   *
+   * @default 60_000
+   */
   readonly keyCheckMaxMs?: number
 }
 
