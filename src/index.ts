@@ -2,7 +2,7 @@
  * onlyonce: a request that moves money takes effect once, however often it is sent.
  *
  * What every service needs. Stores are behind `onlyonce/postgres` and `onlyonce/memory`, frameworks behind doors of their own, and so is everything else: the list is in
- * docs/installing.md. Nothing here loads a driver or reads a file.
+ * docs/start/installing.md. Nothing here loads a driver or reads a file.
  */
 
 export { callRefused, type ErrorCode, notExecuted, OnlyonceError } from './core/errors.ts'
