@@ -46,6 +46,7 @@ const BY_DOOR: Readonly<Record<string, string>> = {
   react: 'client',
   'rate-limits': 'fastify',
   operator: 'operating',
+  orm: 'orm',
   testing: 'testing',
   webhooks: 'web',
 }

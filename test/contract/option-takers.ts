@@ -53,7 +53,13 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     relay: (door) => any(door.relay)(once, { jobs: { one: async () => {} }, ...STRAY }),
   },
   './orm': {
+    currentTx: NO_OPTIONS,
     driverOf: NO_OPTIONS,
+    fromDrizzle: NO_OPTIONS,
+    fromKnex: NO_OPTIONS,
+    fromKysely: NO_OPTIONS,
+    fromPrisma: NO_OPTIONS,
+    fromTypeorm: NO_OPTIONS,
     mikroormTransaction: NO_OPTIONS,
     poolOf: NO_OPTIONS,
     sequelizeTransaction: NO_OPTIONS,
