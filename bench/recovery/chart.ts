@@ -22,6 +22,7 @@ const STYLE = `
   .title { font-size: 14px; font-weight: 600; fill: #1d2320 }
   .grid { stroke: #e3e0d7 } .down { fill: #b3261e; opacity: .09 }
   path { fill: none; stroke-width: 2.2; stroke-linejoin: round }
+  path.grid { stroke-width: 1 }
   .a { stroke: #b3261e } .b { stroke: #12608a } .c { stroke: #0b6e54 }
   text.a { fill: #b3261e; stroke: none } text.b { fill: #12608a; stroke: none } text.c { fill: #0b6e54; stroke: none }
   .back { fill: #fffefb }
