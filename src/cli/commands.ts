@@ -1,7 +1,7 @@
 /** Every command, in the order in which the help tells them. */
 import type { Command } from './command.ts'
 import { completionOf } from './commands/completion.ts'
-import { PARK, RESOLVE, UNPARK } from './commands/decide.ts'
+import { DISCARD_RESULT, PARK, RESOLVE, UNPARK } from './commands/decide.ts'
 import { ERASE } from './commands/erase.ts'
 import { EVIDENCE } from './commands/evidence.ts'
 import { EXPLAIN } from './commands/explain.ts'
@@ -28,6 +28,7 @@ export const COMMANDS: readonly Command[] = [
   PARK,
   UNPARK,
   EVIDENCE,
+  DISCARD_RESULT,
   STUCK,
   REAP,
   ISSUE_KEY,

@@ -2,6 +2,7 @@
 import { type ErrorCode, OnlyonceError } from '../core/errors.ts'
 import { isOfClass, memberOf } from '../core/thrown.ts'
 import { isAway, sqlState } from '../store/postgres/classify.ts'
+import { startTrouble, troubleDetail } from '../store/postgres/trouble.ts'
 
 export const EXIT = {
   ok: 0,
@@ -77,6 +78,7 @@ export interface Told {
 }
 
 export function tellError(error: unknown): Told {
+  if (isRefusedByPooler(error)) return { exitCode: EXIT.usage, code: 'usage', message: POOLER_REFUSES }
   if (isOfClass(error, Ended)) return { exitCode: error.exitCode, code: error.code, message: error.message }
   if (error instanceof OnlyonceError) return tellOurs(error)
   const state = sqlState(error)
@@ -88,19 +90,28 @@ export function tellError(error: unknown): Told {
       message: `The role lacks a right: ${message} (42501). ${GRANTS}`,
     }
   }
+  const started = startTrouble(error)
+  if (started instanceof OnlyonceError) return tellOurs(started)
+  const detail = troubleDetail(error)
   const node = memberOf(error, 'code')
-  const known = state !== null || typeof node === 'string'
-  if (known && isAway(error)) {
-    return {
-      exitCode: EXIT.away,
-      code: state ?? `${node}`,
-      message: `The database cannot be reached: ${message}`,
-    }
+  if (detail !== undefined || ((state !== null || typeof node === 'string') && isAway(error))) {
+    const why = detail ?? `The database cannot be reached: ${message}`
+    return { exitCode: EXIT.away, code: state ?? `${node ?? 'store_unavailable'}`, message: why }
   }
-  if (state !== null)
+  if (state !== null) {
     return { exitCode: EXIT.found, code: state, message: `The database refuses: ${message} (${state})` }
+  }
   return { exitCode: EXIT.fault, code: 'fault', message }
 }
+
+/** PgBouncer, unless it is told to ignore them. */
+function isRefusedByPooler(error: unknown): boolean {
+  const said = [error, memberOf(error, 'cause')].map((one) => `${memberOf(one, 'message')}`)
+  return said.some((message) => message.includes('unsupported startup parameter'))
+}
+
+const POOLER_REFUSES =
+  'A pooler in front of the database takes no settings at the start of a connection: give --pooler transaction.'
 
 const GRANTS = 'See `onlyonce grants`.'
 

@@ -59,6 +59,14 @@ async function openWorld(serverUrl: string): Promise<World> {
   }
 }
 
+/** A payment whose charge is durable, and wrong: the step behind it fails upon it. */
+const settlePayment = operation('payments.settle', async (op) => {
+  const charge = await op.call('charged', { call: async () => ({ id: 'ch_7' }) })
+  return await op.transaction('settled', async () => {
+    throw new Error(`${charge.id} is of another order`)
+  })
+})
+
 /** What happens to a payment whose processor does not answer. */
 const createPayment = operation('payments.create', async (op) => {
   const charge = await op.call('charged', {
@@ -273,6 +281,26 @@ export function testCommands(serverUrlOf: () => string): void {
     expect(after.stdout).toContain('add_evidence')
   })
 
+  test('discard-result: the wrong result of a call is taken back, and stays in the audit', async () => {
+    const key = makeKey()
+    const id = [ID[0], 'payments.settle', key]
+    await once.run(settlePayment, { account: ID[0], key, input: {} }).catch(() => {})
+    await world.admin.query(
+      `UPDATE onlyonce.records SET state = 'parked', expires_at = NULL, error_code = coalesce(error_code, 'E') WHERE key = $1`,
+      [key],
+    )
+    const args = ['discard-result', ...id, ...SIGNED, '--yes', '--json']
+    expect(await world.as('support', [...args, '--step', 'other'], sealing)).toMatchObject({ code: 1 })
+    expect(await world.as('support', [...args, '--step', 'charged'])).toMatchObject({ code: 2 })
+    const done = await world.as('support', [...args, '--step', 'charged'], sealing)
+    expect(done).toMatchObject({ code: 0, json: { key, step: 'charged', state: 'parked' } })
+    const shown = await world.as('support', ['show', ...id, '--results', '--json'], sealing)
+    expect(shown.json).toMatchObject({
+      in_doubt: { step: 'charged', key: done.json.call_key },
+      results: { steps: [], discarded: [{ step: 'charged', result: { id: 'ch_7' } }] },
+    })
+  })
+
   test('stuck: 1 where there is something', async () => {
     await leaveUnknown()
     expect(await world.as('reader', ['stuck', '--json'])).toMatchObject({
@@ -476,6 +504,21 @@ export function testCommands(serverUrlOf: () => string): void {
       code: 1,
       told: expect.stringContaining('error schema: The schema not_there has no tables'),
     })
+  })
+
+  test('a database that refuses, or does not answer, is told as such', async () => {
+    const url = new URL(world.urlOf('app'))
+    const as = (changes: Partial<URL>) => {
+      const ONLYONCE_DATABASE_URL = Object.assign(new URL(url.href), changes).href
+      return Promise.all(
+        ['doctor', 'stuck', 'migrate'].map((name) => run([name], { env: { ONLYONCE_DATABASE_URL } })),
+      )
+    }
+    for (const { code, stderr } of await as({ password: 'wrong-password' })) {
+      expect([code, stderr]).toEqual([4, expect.stringContaining('refuses this user or its password')])
+    }
+    for (const { code } of await as({ pathname: '/no_such_database' })) expect(code).toBe(4)
+    for (const { code } of await as({ port: '1' })) expect(code).toBe(3)
   })
 
   test('a schema that is missing is told as such by every other command', async () => {

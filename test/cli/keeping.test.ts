@@ -25,6 +25,7 @@ import {
   SECRET,
   type Shop,
 } from '../contract/shop.ts'
+import { POOLER } from '../setup/pooler.ts'
 import { type RunOptions, run } from './under-test.ts'
 
 const A = 'the-first-encryption-key-0123456789-0123'
@@ -41,7 +42,10 @@ let shop: Shop
 Object.assign(LIMITS, { resealPageMax: 2, erasePageMax: 2 })
 
 const cli = (args: readonly string[], options: RunOptions = {}) =>
-  run(args, { ...options, env: { DATABASE_URL: shop.database.url, ...options.env } })
+  run([...args, '--pooler', POOLER], {
+    ...options,
+    env: { DATABASE_URL: shop.database.url, ...options.env },
+  })
 
 async function rowsOf(sql: string, values: unknown[] = []) {
   return (await shop.observer.query(sql, values)).rows
@@ -439,7 +443,7 @@ describe('erase', () => {
     const once = shop.open()
     const call = makeCall({ account: name })
     await once.transaction(call, async () => 1)
-    const store = postgres({ pool: shop.database.pool({ max: 2 }) })
+    const store = postgres({ pool: shop.database.pool({ max: 2 }), pooler: POOLER })
     const before = (await store.look(call))!.record
     await eraseOf(name)
     const after = (await store.look(call))!.record

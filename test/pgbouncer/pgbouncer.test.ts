@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { onlyonce } from '../../src/index.ts'
 import { postgres } from '../../src/store/postgres/index.ts'
+import { run } from '../cli/under-test.ts'
 import {
   catchError,
   leaveEffect,
@@ -35,6 +36,16 @@ describe('this run', () => {
       pool_mode: 'transaction',
     })
     expect(new URL(shop.database.url).port).not.toBe(new URL(inject('adminUrl')).port)
+  })
+
+  it('is found by doctor, and a command that was not told of it says what to give', async () => {
+    const env = { DATABASE_URL: shop.database.url }
+    const { json } = await run(['doctor', '--pooler', 'transaction', '--json'], { env })
+    const found = json.findings.find(({ about }: { about: string }) => about === 'pooler')
+    expect(found).toMatchObject({ level: 'ok', found: 'A pooler is in between, and its mode was told.' })
+    expect((await run(['list', '--pooler', 'transaction'], { env })).code).toBe(0)
+    const untold = await run(['list'], { env })
+    expect([untold.code, untold.stderr]).toEqual([2, expect.stringContaining('give --pooler transaction')])
   })
 
   it('serves two hundred callers of fifty keys over two connections, and each key has one effect', async () => {

@@ -87,6 +87,39 @@ export const UNPARK: Command = {
   },
 }
 
+export const DISCARD_RESULT: Command = {
+  name: 'discard-result',
+  summary: 'Takes back the result of a call that is wrong, so that its call is in doubt again.',
+  takes: RECORD_ID,
+  about: [
+    'For a result that `find` or evidence got wrong. Only that of the last durable step, and only where no later call may follow from it; else it is refused with exit code 1. The record is parked then: tell the right result with `onlyonce evidence`, or repair `find`, and `onlyonce unpark` it. What was discarded stays in the audit.',
+  ],
+  options: [
+    { name: 'step', value: '<name>', text: 'The step, as `show --results` names it. Required.' },
+    ...SIGNED,
+    ENCRYPTION,
+    YES,
+  ],
+  examples: [
+    `onlyonce discard-result acct_1 payments.create 8e03978e-40d5-43e8-bc93-6894a57f9324 --step charged --actor ann --reason 'ch_7 is of order 12'`,
+  ],
+  async run(call) {
+    const id = recordId(call)
+    const step = call.values.required('step')
+    const signature = signatureOf(call)
+    await confirm(call.io, call.values.has('yes'), `The result of ${step} of ${nameOf(id)} is discarded.`)
+    const discarded = await withOnce(call, async ({ once, pool, schema }) => {
+      await requireSealing(call, pool, schema)
+      return await operator(once).discardResult(id, { ...signature, step })
+    })
+    call.output.print(
+      { ...id, state: 'parked', ...discarded, key: id.key, callKey: discarded.key },
+      () => `${nameOf(id)} is parked now. Its call is in doubt: ${discarded.key}\n`,
+    )
+    return EXIT.ok
+  },
+}
+
 function tellState(call: Call, state: string): ExitCode {
   call.output.print({ ...recordId(call), state }, () => `${nameOf(recordId(call))} is ${state} now.\n`)
   return EXIT.ok

@@ -45,6 +45,7 @@ function forPrograms({ reply, results, ...shown }: Shown): unknown {
         : {
             steps: results.steps.map((step) => ({ ...step, result: new AsIs(step.result) })),
             evidence: results.evidence.map((told) => ({ ...told, result: new AsIs(told.result) })),
+            discarded: results.discarded.map((one) => ({ ...one, result: new AsIs(one.result) })),
           },
   }
 }
@@ -82,6 +83,12 @@ function forPeople(shown: Shown): string {
     parts.push(
       `evidence about ${plain(key)}, ${showTime(receivedAt)}: ${plain(JSON.stringify(result) ?? 'nothing')}\n`,
     )
+  }
+  for (const { key, step, result, readable } of results?.discarded ?? []) {
+    const what = readable
+      ? plain(JSON.stringify(result) ?? 'nothing')
+      : '(sealed with a key that is not given)'
+    parts.push(`discarded of ${plain(key)}${step === null ? '' : `, step ${plain(step)}`}: ${what}\n`)
   }
   return parts.join('\n')
 }
