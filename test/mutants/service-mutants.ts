@@ -320,4 +320,11 @@ export const SERVICE_MUTANTS: readonly Mutant[] = [
     tests: ['apps/payments/reconcile/worker.test.ts'],
     only: 'is compared when it is some hours old',
   },
+  {
+    name: 'payments: let one payment that cannot be written keep the marker from all others',
+    file: 'apps/payments/payments/workers.ts',
+    edits: [{ from: 'await each(rows, look)', to: 'for (const row of rows) await look(row)' }],
+    tests: ['apps/payments/test/payments-workers.test.ts'],
+    only: 'tells of the others all the same',
+  },
 ]

@@ -60,27 +60,35 @@ export function marker({ once, pool }: Doors): Worker {
       const told = { aggregate: `payment:${id}` }
       await settling(account).emit(tx, 'payment.unknown', withoutMetadata(presentPayment(row)), told)
     })
+  const look = async (row: Row) => {
+    const { account, id } = row
+    const record = { account, operation: 'payments.create', key: row.idempotency_key! }
+    // Over, and not settled: an operator has given the reply, who alone knows why; or it is gone, or another request's by now.
+    const { state, told } = await storyOf(desk, record, row.since_ms)
+    const inDoubt = state === 'unknown' || state === 'parked'
+    if (inDoubt) await parkTaken(desk, pool, record, 'payments.marker')
+    if (inDoubt || told !== null) await mark(account, id)
+    else if (isOver(state)) {
+      await inTransaction(pool, (tx) => releaseHeld(tx, settling(account), record, row))
+    }
+  }
   const nextPage = pagesOf(pool, sql.UNSETTLED_PAYMENTS)
   return {
     name: 'payments.marker',
     everyMs: LIMITS.unsettledLookEveryMs,
     async runOnce() {
       const { rows, more } = await nextPage()
-      for (const row of rows) {
-        const { account, id } = row
-        const record = { account, operation: 'payments.create', key: row.idempotency_key! }
-        // Over, and not settled: an operator has given the reply, who alone knows why; or it is gone, or another request's by now.
-        const { state, told } = await storyOf(desk, record, row.since_ms)
-        const inDoubt = state === 'unknown' || state === 'parked'
-        if (inDoubt) await parkTaken(desk, pool, record, 'payments.marker')
-        if (inDoubt || told !== null) await mark(account, id)
-        else if (isOver(state)) {
-          await inTransaction(pool, (tx) => releaseHeld(tx, settling(account), record, row))
-        }
-      }
+      await each(rows, look)
       return { done: rows.length, more }
     },
   }
+}
+
+/** One that fails keeps no other from its turn, and is told when all were tried: the oldest comes first at every run. */
+async function each(rows: readonly Row[], work: (row: Row) => Promise<void>): Promise<void> {
+  const failed: unknown[] = []
+  for (const row of rows) await work(row).catch((error) => failed.push(error))
+  if (failed.length > 0) throw failed[0]
 }
 
 /**

@@ -189,6 +189,27 @@ describe('the marker', () => {
   })
 })
 
+describe('the marker, where one payment cannot be written', () => {
+  it('tells of the others all the same, and says that it failed', async () => {
+    const { pool } = shop.service
+    const given = (key: string) => ({ apiKey: shop.apiKey, key })
+    for (const key of ['in-vain-first', 'in-vain-second'])
+      expect((await cutOff.post('/v1/payments', HELD, given(key))).status).toBe(503)
+    await pass(0.01)
+    await pool.query(`
+      CREATE FUNCTION payments.refuse_first() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'this one is broken'; END $$;
+      CREATE TRIGGER refuse_first BEFORE UPDATE ON payments.payments FOR EACH ROW
+        WHEN (OLD.idempotency_key = 'in-vain-first') EXECUTE FUNCTION payments.refuse_first()`)
+    const marking = marker(shop.service)
+      .runOnce()
+      .finally(() => pool.query('DROP FUNCTION payments.refuse_first CASCADE'))
+    await expect(marking).rejects.toThrow('this one is broken')
+    const { data } = (await shop.ask('/v1/payments')).body
+    expect(data.map(({ status }: { status: string }) => status)).toEqual(['failed', 'processing'])
+  })
+})
+
 describe('a charge that another one has', () => {
   it('parks its record with the name of that one, and is declared not executed only while it is so', async () => {
     const id = await pay({ capture_method: 'automatic' })
