@@ -11,6 +11,7 @@ import { ask, NotAdmitted, refusedReply } from './admission.ts'
 import type { Answer, RunHandler } from './answer.ts'
 import { bodyThatCounts } from './body.ts'
 import { Context } from './context.ts'
+import { FailedHooks, tellHooks } from './hooks.ts'
 import { alreadyAnswered, invalidReply, refusedBody } from './invalid.ts'
 import { type Asking, layerAround, layerOf, type Met } from './layers.ts'
 import { Mistakes } from './mistakes.ts'
@@ -33,6 +34,7 @@ export class Boundary<Tx> {
   readonly #engine: Engine<Tx>
   readonly #given: RoutePolicy
   readonly #mistakes: Mistakes
+  readonly #failedHooks: FailedHooks
 
   /** Checks the policy; `route` is how its messages name the route, and `shared` what it has in common with other routes. */
   constructor(once: Onlyonce<Tx>, policy: RoutePolicy, route: string, shared: RoutePolicy = {}) {
@@ -40,6 +42,7 @@ export class Boundary<Tx> {
     this.policy = resolvePolicy(policy, name, shared)
     this.#engine = engineOf(once)
     this.#mistakes = new Mistakes(this.#engine.observers, name)
+    this.#failedHooks = new FailedHooks(name)
     // Known now: not for the first client to find.
     if (this.policy.durable !== null) this.#engine.durable.requireStore(name)
     this.#given = { ...shared, ...policy }
@@ -66,7 +69,7 @@ export class Boundary<Tx> {
   handle(request: BoundaryRequest, run: RunHandler<Tx>): Answer | Promise<Answer> {
     if (!this.protects(request)) return PASS
     const read = async () => bodyThatCounts(request, await request.body(), this.bodySizeMaxBytes)
-    const met = layerAround(request, this.policy.headers, () => this.#asking(request), read)
+    const met = layerAround(request, this.policy, () => this.#asking(request), read)
     if (met instanceof Promise) return met.then((one) => this.#handle(request, run, one))
     return this.#handle(request, run, met)
   }
@@ -117,7 +120,7 @@ export class Boundary<Tx> {
     if (recent === null)
       return prepared.issues === null ? this.#execute(prepared, run) : this.#invalid(prepared)
     try {
-      return this.#answer(recent)
+      return this.#answer(recent, prepared)
     } catch (error) {
       return this.#problem(errorOf(error), { at: prepared.at })
     }
@@ -127,7 +130,7 @@ export class Boundary<Tx> {
   async #invalid({ request, issues, at }: Prepared): Promise<Answer> {
     try {
       const known = await alreadyAnswered(this.#engine, request, this.policy)
-      if (typeof known !== 'string') return this.#answer(known)
+      if (typeof known !== 'string') return this.#answer(known, { request })
       return { answer: 'reply', reply: refusedBody(issues!, known, this.policy) }
     } catch (error) {
       return this.#problem(errorOf(error), { at })
@@ -148,7 +151,7 @@ export class Boundary<Tx> {
         typeof onConcurrent === 'object'
           ? this.#untilDecided(prepared, run, ran, onConcurrent.waitMs)
           : this.#attempt(prepared, run, ran)
-      return this.#answer(await decided)
+      return this.#answer(await decided, prepared)
     } catch (error) {
       if (isOfClass(error, RefusedInside)) return this.#problem(new OnlyonceError('handler_failed'))
       if (ran.thrown !== null && ran.thrown.error === error) throw error
@@ -269,7 +272,14 @@ export class Boundary<Tx> {
     }
   }
 
-  #answer(outcome: Outcome): Answer {
+  #answer(outcome: Outcome, { request }: Pick<Prepared, 'request'>): Answer {
+    const answer = this.#answerTo(outcome)
+    if (answer.answer === 'reply')
+      tellHooks(this.policy, outcome, request.id, answer.reply, this.#failedHooks.tell)
+    return answer
+  }
+
+  #answerTo(outcome: Outcome): Answer {
     switch (outcome.outcome) {
       case 'executed':
         return this.policy.durable === null ? RELEASE : { answer: 'reply', reply: ownReply(outcome.reply) }

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { isDeepStrictEqual } from 'node:util'
 import { acrossCopies } from '../core/copies.ts'
 import type { IdempotencyContext } from './context.ts'
+import { type KeyOf, keySourceOf } from './key-source.ts'
 import type { ResolvedPolicy, RoutePolicy } from './policy.ts'
 import { type BoundaryRequest, headerOf, type RequestBody } from './request.ts'
 
@@ -24,6 +25,8 @@ export interface Layer extends Asking {
   /** The headers that its key may be in, and what stands there. */
   readonly headers: readonly string[]
   readonly keyHeader: string | readonly string[] | undefined
+  /** Reads its key from elsewhere; null for most. */
+  readonly keyOf: KeyOf | null
   // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
   readonly context: IdempotencyContext<any>
   /** The layers inside that have let the request through. */
@@ -63,7 +66,7 @@ export function followLayers(): void {
 /** The layer that a request is inside of already; undefined for most. Comes at once unless two bodies have to be compared. */
 export function layerAround(
   request: BoundaryRequest,
-  headers: readonly string[],
+  { headers, keyOf }: Pick<ResolvedPolicy, 'headers' | 'keyOf'>,
   asking: () => Asking,
   read: () => RequestBody | Promise<RequestBody>,
 ): Met | undefined | Promise<Met | undefined> {
@@ -72,9 +75,28 @@ export function layerAround(
     if (layer !== undefined) return { layer, same: true }
   }
   const layer = following.storage?.getStore()?.layer ?? null
-  return layer !== null && hasKeyOf(layer, request, headers)
-    ? metInside(layer, request, asking(), read)
-    : undefined
+  if (layer === null) return undefined
+  if (hasKeyOf(layer, request, headers)) return metInside(layer, request, asking(), read)
+  if (keyOf === null && layer.keyOf === null) return undefined
+  return givesKeyOf(layer, request, [keyOf, layer.keyOf], read).then((same) =>
+    same ? metInside(layer, request, asking(), read) : undefined,
+  )
+}
+
+/** The same where a function tells the key. What goes wrong with the body or the function is told where the key is read again. */
+async function givesKeyOf(
+  layer: Layer,
+  request: BoundaryRequest,
+  keyOfs: readonly (KeyOf | null)[],
+  read: () => RequestBody | Promise<RequestBody>,
+): Promise<boolean> {
+  try {
+    const body = await read()
+    const given = keyOfs.map((keyOf) => keyOf?.(keySourceOf(request, body)))
+    return given.includes(layer.context.key)
+  } catch {
+    return false
+  }
 }
 
 function hasKeyOf(layer: Layer, request: BoundaryRequest, headers: readonly string[]): boolean {
@@ -143,12 +165,12 @@ export async function inside<T>(
 
 export function layerOf(
   asking: Asking,
-  { headers }: Pick<ResolvedPolicy, 'headers'>,
+  { headers, keyOf }: Pick<ResolvedPolicy, 'headers' | 'keyOf'>,
   request: BoundaryRequest,
   body: RequestBody,
   // biome-ignore lint/suspicious/noExplicitAny: the store decides what a transaction is.
   context: IdempotencyContext<any>,
 ): Layer {
   const keyHeader = headerOf(request, headers)
-  return { ...asking, request, body, headers, keyHeader, context, passed: new Set(), refusals: [] }
+  return { ...asking, request, body, headers, keyHeader, keyOf, context, passed: new Set(), refusals: [] }
 }

@@ -7,6 +7,8 @@ import type { Recover } from '../protect/recover.ts'
 import type { Isolation } from '../store/contract.ts'
 import type { Admit } from './admission.ts'
 import { type Finality, type FinalRules, finalRules } from './final.ts'
+import type { ConflictTold, ReplayTold } from './hooks.ts'
+import type { KeyOf } from './key-source.ts'
 import type { OperationSource } from './operation-input.ts'
 import {
   checkRecover,
@@ -35,8 +37,11 @@ export interface RoutePolicy {
   readonly protect?: 'handler' | 'transaction'
   /** Which methods are protected; others pass untouched. Default: POST and PATCH. */
   readonly methods?: readonly string[]
-  /** `issued` accepts only keys that `once.issueKey` handed out. Default: `required`. */
-  readonly key?: 'required' | 'optional' | 'issued'
+  /**
+   * `issued` accepts only keys that `once.issueKey` handed out. A function reads the key from elsewhere than a header: a member of the
+   * body, the id of a message. Default: `required`.
+   */
+  readonly key?: 'required' | 'optional' | 'issued' | KeyOf
   /** The header that carries the key, or several, of which the first that is there counts. */
   readonly header?: string | readonly string[]
   /** Whether a key belongs to an operation of an account, or to the account as a whole. Default: `operation`. */
@@ -81,6 +86,10 @@ export interface RoutePolicy {
   readonly admit?: Admit
   /** Headers that are stored and replayed beside the usual ones. */
   readonly replyHeaders?: readonly string[]
+  /** Told when a stored reply is sent again. Its answer waits for no hook, and what a hook throws is a warning of the process. */
+  readonly onReplay?: (told: ReplayTold) => unknown
+  /** Told when a known key is answered without a reply: in progress, reused for another request, unknown or parked. As `onReplay`. */
+  readonly onConflict?: (told: ConflictTold) => unknown
   /** Sends the reply while it is made, before it is durable. Never with `transaction`. */
   readonly stream?: boolean
   /** The contract of another API as a whole; single options still override it. */
@@ -96,6 +105,8 @@ export interface ResolvedPolicy {
   readonly protect: 'handler' | 'transaction' | 'operation'
   readonly methods: ReadonlySet<string>
   readonly key: 'required' | 'optional' | 'issued'
+  /** Reads the key from elsewhere than a header; null for most routes. */
+  readonly keyOf: KeyOf | null
   readonly headers: readonly string[]
   readonly scope: 'operation' | 'account'
   readonly deadlineHeader: string | null
@@ -108,6 +119,8 @@ export interface ResolvedPolicy {
   readonly final: FinalRules
   readonly onConcurrent: 'conflict' | 'accepted' | { readonly waitMs: number }
   readonly admit: Admit | null
+  readonly onReplay: ((told: ReplayTold) => unknown) | null
+  readonly onConflict: ((told: ConflictTold) => unknown) | null
   readonly recover: Recover | null
   readonly replySizeMaxBytes: number
   readonly replyHeaders: ReadonlySet<string>
@@ -157,7 +170,7 @@ export function resolvePolicy(given: RoutePolicy, route: string, shared: RoutePo
     input: policy.input ?? null,
     protect,
     methods: methodsOf(refuse, policy.methods ?? ['POST', 'PATCH']),
-    key: oneOf(refuse, 'key', policy.key ?? 'required', ['required', 'optional', 'issued']),
+    ...keyOptionOf(refuse, policy),
     headers: headerNames(refuse, 'header', policy.header ?? 'Idempotency-Key'),
     scope: oneOf(refuse, 'scope', policy.scope ?? 'operation', ['operation', 'account']),
     deadlineHeader:
@@ -177,6 +190,8 @@ export function resolvePolicy(given: RoutePolicy, route: string, shared: RoutePo
     final: finalRules(policy.final ?? {}, policy.rerunnable === true ? 'rerunnable' : protect, refuse),
     onConcurrent: onConcurrentOf(route, refuse, policy.onConcurrent ?? 'conflict'),
     admit: policy.admit ?? null,
+    onReplay: hookOf(refuse, 'onReplay', policy.onReplay),
+    onConflict: hookOf(refuse, 'onConflict', policy.onConflict),
     recover: policy.recover ?? null,
     replySizeMaxBytes: whole(
       refuse,
@@ -216,6 +231,8 @@ export const POLICY_NAMES: OptionNames<RoutePolicy> = {
   exclusive: true,
   strictTx: true,
   admit: true,
+  onReplay: true,
+  onConflict: true,
   bodySizeMaxBytes: true,
   replySizeMaxBytes: true,
   replyHeaders: true,
@@ -227,6 +244,22 @@ export const POLICY_NAMES: OptionNames<RoutePolicy> = {
 /** The name of an operation, however it is given. */
 export function nameOf(operation: RoutePolicy['operation']): string | undefined {
   return typeof operation === 'object' ? operation.name : operation
+}
+
+/** A function gives every request a key, so none passes without one; a header beside it would never be read. */
+function keyOptionOf(
+  refuse: Refuse,
+  { key = 'required', header }: RoutePolicy,
+): Pick<ResolvedPolicy, 'key' | 'keyOf'> {
+  if (typeof key !== 'function')
+    return { key: oneOf(refuse, 'key', key, ['required', 'optional', 'issued']), keyOf: null }
+  if (header !== undefined) refuse('header is not read where key is a function.')
+  return { key: 'required', keyOf: key }
+}
+
+function hookOf<Hook>(refuse: Refuse, name: string, hook: Hook | undefined): Hook | null {
+  if (hook !== undefined && typeof hook !== 'function') refuse(`${name} is a function.`)
+  return hook ?? null
 }
 
 /** An operation brings its own protection, and its workers find it by its name. */

@@ -7,6 +7,7 @@ import { ANY_OPERATION } from '../record/index.ts'
 import { type Asked, askedOf } from './admission.ts'
 import { bodyThatCounts } from './body.ts'
 import { inTime, LATE } from './in-time.ts'
+import { keyFrom } from './key-source.ts'
 import { jsonOf, operationInputOf, refuseNotJson } from './operation-input.ts'
 import type { ResolvedPolicy } from './policy.ts'
 import {
@@ -50,19 +51,20 @@ export function prepare(
   leftMs: number | null,
   sizeMaxBytes: number,
 ): Prepared | Promise<Prepared> {
-  const key = parseKeyHeader(
-    headerOf(request, policy.headers),
-    requests.rules(policy.key === 'issued' ? 'required' : undefined),
-  )
+  const rules = requests.rules(policy.key === 'issued' ? 'required' : undefined)
+  const { keyOf } = policy
+  let key = keyOf === null ? parseKeyHeader(headerOf(request, policy.headers), rules) : null
   if (request.account === null) throw new OnlyonceError('account_missing')
   const deadline = leftMs === null ? null : new Deadline(leftMs)
   const name = operationOf(request, policy)
   const { account, operation } = scopeOf(request.account, name)
-  // With one scope for all operations of an account, the operation still counts in the fingerprint.
-  const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
   const identify = (body: RequestBody, validated: Validated | null = null): Prepared => {
     const issues = validated !== null && 'issues' in validated ? validated.issues : null
     const preimage = preimageOf(request, body, operation, policy, sizeMaxBytes)
+    // Behind the preimage: a body that is malformed is told so, and not by the function that wants a key of it.
+    key ??= keyFrom(keyOf!, request, body, rules)
+    // With one scope for all operations of an account, the operation still counts in the fingerprint.
+    const id = { account, operation: policy.scope === 'account' ? ANY_OPERATION : operation, key }
     const made: RequestBody =
       validated !== null && 'value' in validated ? { kind: 'parsed', value: validated.value } : body
     const input = policy.durable === null || issues !== null ? null : operationInputOf(request, made, policy)

@@ -1,6 +1,7 @@
 import type { Mutant } from './mutants.ts'
 
 const TYPED = ['test/adapters/typed.test.ts']
+const ROUTE_HOOKS = ['test/contract/route-hooks.test.ts']
 const STREAM_TROUBLE = ['test/adapters/broken-streams.test.ts']
 const OWN_REQUESTS = ['test/adapters/own-requests.test.ts']
 const NEW_REQUEST = ['test/adapters/new-request.test.ts']
@@ -9,6 +10,32 @@ const NOTHING_BEGUN = ['test/contract/nothing-begun.test.ts']
 
 /** Faults in what adapters make of a request before its handler, and in what they tell of it. */
 export const ADAPTER_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'route hooks: let a hook that throws take the place of an answer',
+    file: 'src/http/hooks.ts',
+    edits: [
+      {
+        from: `callGuarded(() => onReplay({ account, operation, key, status }), failed)`,
+        to: `onReplay({ account, operation, key, status })`,
+      },
+    ],
+    tests: ROUTE_HOOKS,
+    only: 'harms no answer',
+  },
+  {
+    name: 'route hooks: take what a function says for a key without any rules',
+    file: 'src/http/key-source.ts',
+    edits: [{ from: `return checkKey(given, rules)`, to: `return given as string` }],
+    tests: ['test/adapters/node.test.ts'],
+    only: 'told by a function of the route',
+  },
+  {
+    name: 'route hooks: meet the same request as another one in progress, where a function tells its key',
+    file: 'src/http/layers.ts',
+    edits: [{ from: `return given.includes(layer.context.key)`, to: `return given.length > 2` }],
+    tests: ROUTE_HOOKS,
+    only: 'under a new object',
+  },
   {
     name: 'typed routes: run the handler of a Fastify route that the plugin has not seen',
     file: 'src/http/adapters/fastify/index.ts',

@@ -110,4 +110,22 @@ export const keys = topic('Keys', (one) => {
     expect((await served.send({ key })).status).toBe(201)
     expectProblem(await served.send({ key, account: null }), 'account_missing')
   })
+
+  one(
+    'are told by a function of the route, from a member of the body, under the same rules',
+    async (bench) => {
+      const key = ({ body }: { body: unknown }) => (body as { clientToken?: string } | undefined)?.clientToken
+      const served = await bench.serve({ policy: { key } })
+      const body = { clientToken: 'token-of-a-client-1', amount: 5 }
+      const { first, again } = await served.twice({ key: null, body })
+      expectReplay(first, again)
+      // What stands in the header is no key here.
+      expectReplay(first, await served.send({ key: 'another-key-12345', body }))
+      expectProblem(await served.send({ key: null, body: { ...body, amount: 6 } }), 'key_reused')
+      expectProblem(await served.send({ key: 'a-key-in-the-header', body: { amount: 5 } }), 'key_missing')
+      expectProblem(await served.send({ key: null, body: { clientToken: 'short' } }), 'key_too_short')
+      expectProblem(await served.send({ key: null, body: { clientToken: 12345678901 } }), 'key_not_a_string')
+      expect(served.runs).toBe(1)
+    },
+  )
 })

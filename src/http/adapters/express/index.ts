@@ -16,6 +16,7 @@ import {
 } from '../../index.ts'
 import type { FitsOperation, Named } from '../../operation-route.ts'
 import { type Account, accountAndPolicy, accountOf, checkHandler, refuseHandler } from '../account.ts'
+import { readBytes } from '../node/body.ts'
 import { keepConnection } from '../node/late.ts'
 import { type Known, requestOf, serve } from '../node/serve.ts'
 import { patternText } from '../place.ts'
@@ -117,13 +118,16 @@ export function idempotent<Tx>(
     accountOf(account, request)
       .then((whose) => {
         const known = { ...placeOf(request), account: whose }
-        return serve(boundary, requestOf(request, request.originalUrl, known, bodySizeMaxBytes), response, go)
+        const asked = requestOf(request, request.originalUrl, known, bodySizeMaxBytes)
+        const body = () => readBytes(request, bodySizeMaxBytes, boundary.policy, HOW_TO_KEEP)
+        return serve(boundary, { ...asked, body }, response, go)
       })
       .catch((error) => next(errorFor(error)))
   }
 }
 
 const LAYER = 'idempotent() for Express'
+const HOW_TO_KEEP = 'In Express: app.use(express.json({ verify: keepRawBody })).'
 const ANONYMOUS = { route: null, pathParams: {}, account: null }
 
 /**

@@ -31,6 +31,22 @@ export async function readBody(
   return hasNoBody(request) ? NO_BODY : { kind: 'parsed', value: request.body }
 }
 
+/**
+ * The same where the bytes are wanted. `howToKeep` is the line by which the parser of the framework keeps them; the developer is told it
+ * by the first request that lacks them.
+ */
+export async function readBytes(
+  request: IncomingMessage,
+  sizeMaxBytes: number,
+  { body: wanted }: { readonly body: string | null },
+  howToKeep: string,
+): Promise<RequestBody> {
+  const body = await readBody(request, sizeMaxBytes)
+  if (body.kind === 'parsed' && wanted !== 'parsed')
+    throw new OnlyonceError('raw_body_missing', { detail: howToKeep })
+  return body
+}
+
 const NO_BODY: RequestBody = { kind: 'raw', bytes: Buffer.alloc(0) }
 
 function isConsumed(request: IncomingMessage): boolean {
