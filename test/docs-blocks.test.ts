@@ -24,6 +24,7 @@ const BY_IMPORT = {
   fastify: 'fastify',
   fetch: 'fetch',
   hono: 'fetch',
+  koa: 'koa',
   node: 'fetch',
   nest: 'nest',
 }
@@ -137,7 +138,7 @@ function givenTo(
 
 /** A module of the block: what it takes as given is imported on a line before it, so that the numbers of lines stay easy to read. */
 function moduleOf({ page, source }: Block): string {
-  const adapter = /from 'onlyonce\/(express|fastify|fetch|hono|node|nest)'/.exec(source)?.[1]
+  const adapter = /from 'onlyonce\/(express|fastify|fetch|hono|koa|node|nest)'/.exec(source)?.[1]
   const special = BY_IMPORT[adapter as keyof typeof BY_IMPORT] ?? BY_PAGE[page]
   const given = givenTo(source, special, ownNames(source))
   return `${given}\n${source}\nexport {}\n`

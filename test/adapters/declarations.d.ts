@@ -3,3 +3,8 @@ declare module 'express4' {
   const express: unknown
   export default express
 }
+
+declare module 'koa2' {
+  import Koa from 'koa'
+  export default Koa
+}

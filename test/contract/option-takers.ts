@@ -143,6 +143,7 @@ export const EXPORTS: Readonly<Record<string, Table>> = {
     storeConformance: NO_OPTIONS,
   },
   './express': { hearNotExecuted: NO_OPTIONS, idempotent: IDEMPOTENT, keepRawBody: NO_OPTIONS },
+  './koa': { idempotent: IDEMPOTENT, keepRawBody: NO_OPTIONS },
   './node': { idempotent: IDEMPOTENT, keepRawBody: NO_OPTIONS },
   './fetch': { idempotent: IDEMPOTENT },
   './hono': { idempotent: IDEMPOTENT },

@@ -37,6 +37,13 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
     only: 'under a new object',
   },
   {
+    name: 'koa: answer an error of the connection in place of the handler',
+    file: 'src/http/adapters/koa/stand-apart.ts',
+    edits: [{ from: `if (ofConnection) kept`, to: `if (ofConnection && error === null) kept` }],
+    tests: ['test/adapters/koa3.test.ts'],
+    only: 'hangs up while it runs',
+  },
+  {
     name: 'typed routes: run the handler of a Fastify route that the plugin has not seen',
     file: 'src/http/adapters/fastify/index.ts',
     edits: [

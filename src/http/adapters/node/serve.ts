@@ -65,13 +65,14 @@ export function serve<Tx>(
   response: ServerResponse,
   next: (context: IdempotencyContext<Tx> | null) => void,
   headersBefore: () => Headers = () => response.getHeaders() as Headers,
+  asksSocket: boolean = false,
 ): Answer['answer'] | Promise<Answer['answer']> {
   let captured: CapturedResponse | null = null
   let tee: Tee | null = null
   let shield: Shield | null = null
   /** From the moment on in which the request is whole, the client is not needed any more. */
   const raised = (): Shield => {
-    shield ??= new Shield(response.req, response)
+    shield ??= new Shield(response.req, response, asksSocket)
     shield.raise()
     return shield
   }

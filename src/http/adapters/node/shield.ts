@@ -10,6 +10,7 @@ import { seemConnected, seemGone } from './pretence.ts'
  * they are told what happened.
  */
 export class Shield {
+  readonly #asksSocket: boolean
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
   readonly #onResponse: Overrides
@@ -20,7 +21,9 @@ export class Shield {
   #isGone = false
   #whenGone = () => {}
 
-  constructor(request: IncomingMessage, response: ServerResponse) {
+  /** `asksSocket`: the framework asks the socket of the response whether its client is there. */
+  constructor(request: IncomingMessage, response: ServerResponse, asksSocket = false) {
+    this.#asksSocket = asksSocket
     this.#request = request
     this.#response = response
     this.#onResponse = new Overrides(response)
@@ -69,6 +72,10 @@ export class Shield {
       return true
     })
     seemConnected(this.#response, this.#onResponse)
+    if (this.#asksSocket) {
+      const open = seemingOpen(socket)
+      this.#onResponse.property('socket', () => open)
+    }
   }
 
   lift(): void {
@@ -91,8 +98,21 @@ function seemingOpen(socket: Socket): Socket {
   return new Proxy(socket, {
     get(target, name) {
       if (name === 'readable' || name === 'writable') return true
+      if (LISTENS.has(name)) return deafTo(target, name)
       const value: unknown = Reflect.get(target, name, target)
       return typeof value === 'function' ? value.bind(target) : value
     },
   })
+}
+
+/** The methods by which others listen to a socket. */
+const LISTENS: ReadonlySet<string | symbol> = new Set(['on', 'once', 'addListener', 'prependListener'])
+
+/** Listens to everything but the end: of that, the two are told when the shield is lifted. */
+function deafTo(socket: Socket, name: string | symbol) {
+  return (event: string, listener: (...given: unknown[]) => void): Socket => {
+    if (event !== 'close' && event !== 'error')
+      Reflect.apply(Reflect.get(socket, name), socket, [event, listener])
+    return socket
+  }
 }
