@@ -198,7 +198,9 @@ export const ADAPTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'twice: take every request that a handler makes for its own',
     file: 'src/http/layers.ts',
-    edits: [{ from: `layer !== null && hasKeyOf(layer, request, headers)`, to: `layer !== null` }],
+    edits: [
+      { from: `if (hasKeyOf(layer, request, headers)) return`, to: `if (headers !== undefined) return` },
+    ],
     tests: NEW_REQUEST,
     only: 'protected for themselves',
   },
