@@ -2,7 +2,6 @@
  * Every command against a server, as tests: the embedded one, and one of another origin. Migrations are applied by a role that may
  * create tables; everything else is done by roles that may not.
  */
-import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Onlyonce, onlyonce, operation } from '../../src/index.ts'
@@ -11,53 +10,13 @@ import { outbox, relay } from '../../src/outbox/index.ts'
 import { type PostgresTx, postgres } from '../../src/store/postgres/index.ts'
 import { webhooks } from '../../src/webhooks/index.ts'
 import { emitAlone, inTransaction, runDry } from '../outbox/office.ts'
-import { type Ran, type RunOptions, run } from './under-test.ts'
+import { run } from './under-test.ts'
+import { openPool, openWorld, type Role, type World } from './world.ts'
 
 const SECRET = 'the-secret-of-the-service-0123456789-0123'
 const ENCRYPTION = 'the-encryption-of-the-service-0123456789'
 const SIGNED = ['--actor', 'ann@example.com', '--reason', 'ticket 4711']
 const ID = ['acct_1', 'orders.create'] as const
-
-type Role = 'migrator' | 'app' | 'support' | 'reader'
-
-interface World {
-  readonly admin: pg.Pool
-  readonly as: (role: Role, args: readonly string[], options?: RunOptions) => Promise<Ran>
-  readonly urlOf: (role: Role) => string
-  readonly roleOf: (role: Role) => string
-  close(): Promise<void>
-}
-
-/** A database without tables of the library, and four roles. */
-async function openWorld(serverUrl: string): Promise<World> {
-  const mark = randomBytes(4).toString('hex')
-  const [database, password] = [`onlyonce_cli_${mark}`, randomBytes(12).toString('hex')]
-  const server = openPool(serverUrl, 1)
-  await server.query(`CREATE DATABASE ${database}`)
-  const roleOf = (role: Role) => `${role}_${mark}`
-  const url = new URL(serverUrl)
-  url.pathname = `/${database}`
-  const admin = openPool(url.href, 2)
-  for (const role of ['migrator', 'app', 'support', 'reader'] as const) {
-    await server.query(`CREATE ROLE ${roleOf(role)} LOGIN PASSWORD '${password}'`)
-  }
-  await server.query(`GRANT CREATE ON DATABASE ${database} TO ${roleOf('migrator')}`)
-  const urlOf = (role: Role) => Object.assign(new URL(url.href), { username: roleOf(role), password }).href
-  return {
-    admin,
-    urlOf,
-    roleOf,
-    as: (role, args, options = {}) =>
-      run(args, { ...options, env: { ONLYONCE_DATABASE_URL: urlOf(role), ...options.env } }),
-    async close() {
-      await admin.end()
-      await server.query(`DROP DATABASE ${database} WITH (FORCE)`)
-      for (const role of ['migrator', 'app', 'support', 'reader'] as const)
-        await server.query(`DROP ROLE ${roleOf(role)}`)
-      await server.end()
-    },
-  }
-}
 
 /** A payment whose charge is durable, and wrong: the step behind it fails upon it. */
 const settlePayment = operation('payments.settle', async (op) => {
@@ -82,14 +41,6 @@ let keys = 0
 function makeKey(): string {
   keys += 1
   return `key-of-the-command-line-${keys}`
-}
-
-/** The server may end before all of its connections have. */
-function openPool(connectionString: string, max: number): pg.Pool {
-  const pool = new pg.Pool({ connectionString, max })
-  pool.on('error', () => {})
-  pool.on('connect', (client) => client.on('error', () => {}))
-  return pool
 }
 
 export function testCommands(serverUrlOf: () => string): void {
