@@ -6,7 +6,7 @@
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -27,6 +27,7 @@ function install(): void {
   // A service has one copy of pg, so that the library and the ORMs share it. MikroORM brings another one of its own.
   rmSync(join(HERE, 'node_modules/pg'), { recursive: true, force: true })
   generate()
+  linkExamples()
   writeFileSync(MARK, wanted)
 }
 
@@ -38,6 +39,13 @@ function generate(): void {
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
+}
+
+/** The examples find the ORMs where the tests have them. */
+function linkExamples(): void {
+  const link = join(ROOT, 'examples/orms/node_modules')
+  rmSync(link, { force: true })
+  symlinkSync('../../test/orms/node_modules', link, 'dir')
 }
 
 install()
