@@ -80,7 +80,7 @@ export async function operate(): Promise<readonly unknown[]> {
   return [
     page.items,
     value,
-    lock.fence,
+    lock.resource,
     ERRORS.key_reused.status,
     parseStrictJson('{}').value,
     await outbox(once).parked(),
