@@ -78,7 +78,8 @@ describe('at the start', () => {
     const register = (options: object) => fastify().register(idempotency, { once, account, ...options })
     await expect(register({ operation: 'orders.create' })).rejects.toThrow('has no option operation')
     expect((await catchError(Promise.resolve(register({ retentionMs: 0 })))).code).toBe('option_invalid')
-    expect((await catchError(Promise.resolve(register({ account: 'acct_1' })))).code).toBe('option_invalid')
+    expect((await catchError(Promise.resolve(register({ account: 42 })))).code).toBe('option_invalid')
+    expect((await catchError(Promise.resolve(register({ account: '' })))).code).toBe('account_invalid')
   })
 
   test('a route that the plugin has not seen runs nothing', async () => {

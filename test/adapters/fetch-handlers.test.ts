@@ -4,7 +4,7 @@ import { type FetchOptions, idempotent } from '../../src/http/adapters/fetch/ind
 import type { IdempotencyContext } from '../../src/http/index.ts'
 import { notExecuted, type Onlyonce } from '../../src/index.ts'
 import type { PostgresTx } from '../../src/store/postgres/index.ts'
-import { leaveEffect, makeGate, openShop, type Shop } from '../contract/shop.ts'
+import { catchError, leaveEffect, makeGate, openShop, type Shop } from '../contract/shop.ts'
 
 interface Context {
   readonly idempotency: IdempotencyContext<PostgresTx> | null
@@ -92,10 +92,13 @@ describe('a request', () => {
   })
 
   test('that is not protected is let through, without a context', async () => {
-    const handler = protect({}, (_, { idempotency }) => Response.json(idempotency))
+    const letThrough = protect({}, () => new Response('let through'))
+    const asking = protect({}, (_, { idempotency }) => Response.json(idempotency.key))
     for (const method of ['GET', 'PUT', 'HEAD']) {
-      const response = await handler(new Request('http://localhost/', { method }))
-      expect([response.status, await response.json()]).toEqual([200, null])
+      const response = await letThrough(new Request('http://localhost/', { method }))
+      expect([response.status, await response.text()]).toEqual([200, 'let through'])
+      const asked = asking(new Request('http://localhost/', { method }))
+      expect(await catchError(asked)).toMatchObject({ code: 'setup_invalid' })
     }
   })
 

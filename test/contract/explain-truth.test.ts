@@ -157,7 +157,7 @@ describe('the list of one key', () => {
     const second = await desk.list({ account: call.account, key: call.key, limit: 1, cursor: first.cursor! })
     expect([first, second].map((page) => page.items[0]?.operation)).toEqual(['list.a', 'list.b'])
     expect(await desk.list({ account: call.account, key: call.key, states: ['parked'] })).toEqual({
-      records: [],
+      items: [],
       cursor: null,
     })
     expect(await catchError(desk.list({ key: call.key }))).toMatchObject({ code: 'option_invalid' })

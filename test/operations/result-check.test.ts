@@ -151,6 +151,7 @@ test('an operator is shown the results of steps and the evidence, where it is as
   expect(results).toEqual({
     steps: [{ name: 'payment_created', kind: 'atomic', result: { id: `pay_${call.key}` } }],
     evidence: [{ key, receivedAt: expect.any(Number), result: { id: 'ch_7' } }],
+    discarded: [],
   })
   const sealed = await own.observer.query('SELECT result FROM onlyonce.evidence WHERE call_key = $1', [key])
   expect(sealed.rows[0].result.toString('utf8')).not.toContain('ch_7')

@@ -190,7 +190,7 @@ it('410 disables the endpoint, what waits for it fails, and it can be enabled an
     state: 'enabled',
     disabledWhy: null,
   })
-  expect(await desk.hooks.replay(range)).toEqual({ count: 4, after: null })
+  expect(await desk.hooks.replay(range)).toEqual({ count: 4, cursor: null })
   await desk.deliver()
   expect(receiver.got).toHaveLength(5)
 })
