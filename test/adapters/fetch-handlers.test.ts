@@ -93,7 +93,7 @@ describe('a request', () => {
 
   test('that is not protected is let through, without a context', async () => {
     const letThrough = protect({}, () => new Response('let through'))
-    const asking = protect({}, (_, { idempotency }) => Response.json(idempotency.key))
+    const asking = protect({}, (_, { idempotency }) => Response.json(idempotency!.key))
     for (const method of ['GET', 'PUT', 'HEAD']) {
       const response = await letThrough(new Request('http://localhost/', { method }))
       expect([response.status, await response.text()]).toEqual([200, 'let through'])

@@ -2,7 +2,7 @@ import type { Mutant } from './mutants.ts'
 
 const OPS = 'apps/payments/test/api-ops-records.test.ts'
 const TRUTH = 'apps/payments/test/api-ops-truth.test.ts'
-const WORKERS = 'apps/payments/test/payments-workers.test.ts'
+const WORKERS = 'apps/payments/test/payments-workers.faults.test.ts'
 const FOUND = 'apps/payments/payments/found.ts'
 const VISIBLE = 'apps/payments/payments/visible.ts'
 const DECISIONS = 'apps/payments/payments/decisions.ts'

@@ -85,7 +85,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
     name: 'let one account have all connections that read',
     file: 'apps/payments/database/reads.ts',
     edits: [{ from: `Math.floor(pool.options.max / 2)`, to: `pool.options.max` }],
-    tests: ['apps/payments/test/hostile-storage.test.ts'],
+    tests: ['apps/payments/test/hostile-storage.faults.test.ts'],
     only: 'half of its connections',
   },
   {
@@ -98,7 +98,7 @@ export const LIMIT_MUTANTS: readonly Mutant[] = [
         to: ``,
       },
     ],
-    tests: ['apps/payments/test/hostile-storage.test.ts'],
+    tests: ['apps/payments/test/hostile-storage.faults.test.ts'],
     only: 'ended by the server',
   },
   {

@@ -1,9 +1,9 @@
 import type { Mutant } from './mutants.ts'
 
-const RESERVATIONS = 'apps/payments/test/reservations.test.ts'
+const RESERVATIONS = 'apps/payments/test/reservations.faults.test.ts'
 const OPS = 'apps/payments/test/api-ops-records.test.ts'
-const DUPLICATES = 'apps/payments/test/duplicates.test.ts'
-const STORAGE = 'apps/payments/test/hostile-storage.test.ts'
+const DUPLICATES = 'apps/payments/test/duplicates.faults.test.ts'
+const STORAGE = 'apps/payments/test/hostile-storage.faults.test.ts'
 
 /** Faults in the payment service: what would charge twice, or keep others out for nothing. */
 export const PAYMENT_MUTANTS: readonly Mutant[] = [

@@ -268,7 +268,7 @@ const PLACE_MUTANTS: readonly Mutant[] = [
     name: 'reads: list events over all connections of the library',
     file: 'apps/payments/api/events.ts',
     edits: [{ from: 'reads.turn(account, () => messages.list(filter))', to: 'messages.list(filter)' }],
-    tests: ['apps/payments/test/hostile-storage.test.ts'],
+    tests: ['apps/payments/test/hostile-storage.faults.test.ts'],
     only: 'connections of the library: events',
   },
   {
@@ -324,7 +324,7 @@ export const SERVICE_MUTANTS: readonly Mutant[] = [
     name: 'payments: let one payment that cannot be written keep the marker from all others',
     file: 'apps/payments/payments/workers.ts',
     edits: [{ from: 'await each(rows, look)', to: 'for (const row of rows) await look(row)' }],
-    tests: ['apps/payments/test/payments-workers.test.ts'],
+    tests: ['apps/payments/test/payments-workers.faults.test.ts'],
     only: 'tells of the others all the same',
   },
 ]
