@@ -100,7 +100,7 @@ describe('behind PgBouncer', () => {
 
   it('takes effect once or says what to do when it was not told of the pooler', async () => {
     const once = shop.open({ poolOptions: { max: 16 }, store: { pooler: 'none' } })
-    const calls = Array.from({ length: 120 }, () => ({ ...makeCall(), deadlineMs: 5_000 }))
+    const calls = Array.from({ length: 120 }, () => ({ ...makeCall(), deadlineMs: 20_000 }))
     const settled = await Promise.allSettled(
       calls.map((call) => once.transaction(call, (tx) => leaveEffect(tx, call.key))),
     )
