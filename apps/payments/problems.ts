@@ -3,7 +3,7 @@ import type { Executed } from 'onlyonce/errors'
 
 /**
  * Every refusal of the service's own: what clients match on. Codes are stable for ever. What the library refuses (keys,
- * duplicates, an outcome that nobody knows) has the codes of docs/reference/errors.md.
+ * duplicates, an outcome that is not known) has the codes of docs/reference/errors.md.
  */
 export const PROBLEMS = {
   invalid_request: { status: 400, message: 'The request is not what the schema asks for.' },

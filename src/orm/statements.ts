@@ -87,7 +87,7 @@ function meaningOfOne(statement: string): Meaning {
 
 function meaningOfBegin(statement: string, first: 'begin' | 'start'): Meaning {
   const modes = statement.replace(/^(?:begin(?: work| transaction)?|start transaction)\b/, '')
-  // Whatever else begins so, the server refuses it.
+  // The server refuses every other statement that begins so.
   if (modes === statement) return PLAIN
   return withModes(modes, (modes) => ({
     kind: 'begin',

@@ -69,7 +69,7 @@ test('what cannot be taken back is asked about on a terminal, and needs --yes wh
   expect([piped.code, piped.stderr]).toEqual([2, expect.stringContaining('give --yes')])
   const declined = await run(args, { env: NOWHERE, terminal: true, stdin: 'no\n' })
   expect([declined.code, declined.stderr]).toEqual([1, expect.stringContaining('Nothing was changed.')])
-  // Whoever agrees comes as far as the database, which is not there.
+  // A caller that agrees comes as far as the database, which is not there.
   expect((await run(args, { env: NOWHERE, terminal: true, stdin: 'y\n' })).code).toBe(3)
   expect((await run([...args, '--yes'], { env: NOWHERE })).code).toBe(3)
 })

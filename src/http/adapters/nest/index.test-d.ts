@@ -38,7 +38,7 @@ describe('decorators of NestJS', () => {
       @Idempotent({ operation: pay })
       parameters(_body: unknown): void {}
 
-      // @ts-expect-error its result would be nobody's
+      // @ts-expect-error no code would read its result
       @Idempotent({ operation: pay })
       async result(): Promise<number> {
         return 1
