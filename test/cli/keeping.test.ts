@@ -380,10 +380,12 @@ describe('erase', () => {
       `UPDATE onlyonce.records SET state = 'retryable', look_at = NULL, expires_at = now() + interval '1 day' WHERE key = $1`,
       [steps.key],
     )
+    // It came before any record waits for it.
+    await addEvidence(once, { account: name, key: 'call-early', result: { id: 'ch_1' } })
     const ended = await eraseOf(name)
     expect(ended).toMatchObject({
       code: 1,
-      json: { erased: 0, left: { unknown: 1, parked: 1, retryable: 1 } },
+      json: { erased: 0, left: { unknown: 1, parked: 1, retryable: 1 }, beside: { evidence: 1 } },
     })
     expect((await once.explain(unknown)).state).toBe('unknown')
     await rowsOf(`UPDATE onlyonce.records SET expires_at = now() WHERE key = $1`, [steps.key])

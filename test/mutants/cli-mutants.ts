@@ -99,6 +99,18 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     only: 'is left, and told',
   },
   {
+    name: 'erase: forget what was told about the call of an unfinished request',
+    file: 'src/store/postgres/sql/erasure.ts',
+    edits: [
+      {
+        from: 'WHERE r.account = $1 AND r.expires_at IS NULL',
+        to: 'WHERE r.account = $1 AND r.waits_for = o.call_key',
+      },
+    ],
+    tests: [KEEPING],
+    only: 'is left, and told',
+  },
+  {
     name: 'erase: forget a request whose steps are durable and can be resumed',
     file: 'src/store/postgres/sql/erasure.ts',
     edits: [

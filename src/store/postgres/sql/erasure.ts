@@ -66,13 +66,16 @@ SELECT count(*) FILTER (WHERE ${ERASED})::float8 AS erased,
 FROM ${schema}.records AS r
 WHERE r.account = $1 AND ($2::text IS NULL OR r.operation = $2) AND ($3::text IS NULL OR r.key = $3)`
 
-/** Evidence that no record waits for. Parameters: 1 account, 2 how many. */
+/**
+ * Evidence, when no record of the account is unfinished: it often comes before the record that needs it is in doubt, and nothing tells yet
+ * whose it is. Parameters: 1 account, 2 how many.
+ */
 export const eraseEvidence = (schema: string) => `
 DELETE FROM ${schema}.evidence AS e
 WHERE e.account = $1 AND e.call_key IN (
   SELECT o.call_key FROM ${schema}.evidence AS o
   WHERE o.account = $1
-    AND NOT EXISTS (SELECT FROM ${schema}.records AS r WHERE r.account = $1 AND r.waits_for = o.call_key)
+    AND NOT EXISTS (SELECT FROM ${schema}.records AS r WHERE r.account = $1 AND r.expires_at IS NULL)
   LIMIT $2)
 RETURNING 1`
 
